@@ -692,6 +692,9 @@ class LineCounters(Value):
     """Sectors that as many different bytes could lie in at best."""
     global_first_sectors: NonNegativeInt = 0
     """Sectors that no thread of their block had touched before: the others are read again."""
+    global_new_sectors: NonNegativeInt = 0
+    """Sectors that their warp had not touched among its latest 1024, which are as much as an L1
+    cache has for one block of eight. Other warps may have."""
     global_passes: NonNegativeInt = 0
     """Cycles that the L1 cache takes for them: it looks up one line of 128 bytes a cycle."""
     copy_passes: NonNegativeInt = 0

@@ -44,6 +44,7 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], code: Code) -> Instru
         "trace": zeros(layout.TRACED_BYTES * layout.TRACE * blocks * lanes),
         "traced": zeros(4 * blocks * loaded.threads),
         "to": zeros(8 * layout.LANES),
+        "recent": zeros(8 * layout.RECENT * blocks * lanes // layout.LANES),
         "touched": zeros(8 * layout.WINDOWS),
     }
     touched = [zeros(4 * blocks * -(-buffer.data.nbytes // SECTOR)) for buffer in buffers]
@@ -153,6 +154,7 @@ def read(used: Instruments, kernel: InlinedKernel, grid: Size, counted: int) -> 
             lines[item.line][f"{space}_{unit}"] += units
             lines[item.line][f"{space}_min_{unit}"] += row[f"min_{unit}"]
         lines[item.line]["global_first_sectors"] += row["first_sectors"]
+        lines[item.line]["global_new_sectors"] += row["new_sectors"]
         lines[item.line]["global_passes"] += row["global_passes"]
         if item.opcode.startswith("cp.async"):
             lines[item.line]["copy_passes"] += row["global_passes"]

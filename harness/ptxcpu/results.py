@@ -80,6 +80,7 @@ class LineCounters:
     global_sectors: int = 0
     global_min_sectors: int = 0
     global_first_sectors: int = 0
+    global_new_sectors: int = 0
     global_passes: int = 0
     copy_passes: int = 0
     shared_requests: int = 0

@@ -173,6 +173,33 @@ def test_sectors_that_are_read_again_are_told_from_the_first(cpu: Runner) -> Non
     assert first == 3 * 32 * 32 * 4 // 32
 
 
+WALKS_AND_RETURNS = """extern "C" __global__ void matrix_multiplication_kernel(
+    const volatile float* A, const float* B, float* C, int M, int N, int K) {
+    const volatile float* a = A + threadIdx.x % 32 * 8;
+    float sum = a[0];
+    for (int i = 1; i < M; ++i)
+        sum += a[256 * i];
+    sum -= a[0];
+    C[threadIdx.x] = sum;
+}"""
+
+
+@pytest.mark.parametrize(("steps", "again"), [(4, 0), (64, 2 * 32)])
+def test_sectors_leave_the_cache_while_a_warp_reads_others(
+    cpu: Runner, steps: int, again: int
+) -> None:
+    """Two warps read the same 32 sectors in each step: each has to wait for all of them, and once
+    more after 64 steps."""
+    cpu.load(WALKS_AND_RETURNS, block=(64, 1, 1))
+    lines = {x.line: x for x in cpu.count_one_block(Shape(steps, 256, 64)).lines}
+    first, walk, returned = lines[4], lines[6], lines[7]
+    assert first.global_new_sectors == first.global_sectors == 2 * 32
+    assert walk.global_new_sectors == 2 * 32 * (steps - 1)
+    assert walk.global_first_sectors == 32 * (steps - 1)
+    assert returned.global_new_sectors == again
+    assert returned.global_first_sectors == 0
+
+
 def test_the_fewest_sectors_of_a_column(cpu: Runner) -> None:
     """A warp that reads 32 rows of A at one column touches 32 sectors; 32 words fit into 4."""
     cpu.load(

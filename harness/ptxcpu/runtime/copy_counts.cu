@@ -74,6 +74,7 @@ __device__ void count_source(Context* c, long long pc, const Address* from, unsi
     row->sectors += bypass ? pairs : pieces(from, here, bytes, 5);
     row->min_sectors += (different_words(from, here, bytes) + 7) / 8;
     row->first_sectors += first_sectors(c, from, here, bytes, window_of(from[__ffs(here) - 1]));
+    row->new_sectors += new_sectors(c, from, here, bytes);
     row->global_passes += pieces(from, here, bytes, 7);
     if (bypass && here != all) return;  // where some lanes only fill with zeros: as a store
     row->wavefronts -= c->counts->to_wavefronts;

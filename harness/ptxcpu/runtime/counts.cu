@@ -110,6 +110,24 @@ __device__ int first_sectors(Context* c, const Address* address, unsigned here, 
     return found;
 }
 
+// Sectors that the warp has not touched shortly before. Its table keeps as many as an L1 cache has
+// room for if it has to serve eight blocks; each of its sets has the latest sector first.
+__device__ int new_sectors(Context* c, const Address* address, unsigned here, int bytes) {
+    int found = 0;
+    for (int lane = 0; lane < LANES; ++lane)
+        for (Address sector = address[lane] >> 5; here >> lane & 1 && sector <= address[lane] + bytes - 1 >> 5; ++sector) {
+            unsigned set = (unsigned)sector * 2654435761u / (unsigned)(0x100000000 / RECENT_SETS);
+            Address* way = c->counts->recent + (c->counts->warp * RECENT_SETS + set) * RECENT_WAYS;
+            Address tag = (Address)(c->block + 1) << 42 | sector;
+            int at = 0;
+            while (at < RECENT_WAYS - 1 && way[at] != tag) ++at;
+            found += way[at] != tag;
+            for (; at > 0; --at) way[at] = way[at - 1];
+            way[0] = tag;
+        }
+    return found;
+}
+
 __device__ void count_access(Context* c, long long pc, const Address* address, unsigned here, int bytes) {
     Count* row = c->counts->rows + pc;
     long long window = window_of(address[__ffs(here) - 1]);
@@ -124,6 +142,7 @@ __device__ void count_access(Context* c, long long pc, const Address* address, u
         row->sectors += pieces(address, here, bytes, 5);
         row->min_sectors += (different_words(address, here, bytes) + 7) / 8;
         row->first_sectors += first_sectors(c, address, here, bytes, window);
+        row->new_sectors += new_sectors(c, address, here, bytes);
         row->global_passes += pieces(address, here, bytes, 7);
     }
 }
@@ -173,6 +192,7 @@ __device__ Traced* traced(Context* c, long long t, int i) {
 // lanes did behind the point where others still wait is kept until those come there too.
 __device__ void count_traces(Context* c, long long w) {
     long long first = LANES * w;
+    c->counts->warp = c->rank * ((c->threads + LANES - 1) / LANES) + w;
     int lanes = c->threads - first < LANES ? (int)(c->threads - first) : LANES, next[LANES];
     int waiting = 0x7fffffff;
     for (int lane = 0; lane < lanes; ++lane) {

@@ -81,6 +81,7 @@ __device__ __noinline__ void count_access(Context* c, long long pc, const Addres
 __device__ __noinline__ int pieces(const Address* address, unsigned here, int bytes, int log2);
 __device__ __noinline__ int different_words(const Address* address, unsigned here, int bytes);
 __device__ __noinline__ int first_sectors(Context* c, const Address* address, unsigned here, int bytes, long long window);
+__device__ __noinline__ int new_sectors(Context* c, const Address* address, unsigned here, int bytes);
 
 // copy_counts.cu
 __device__ __noinline__ void count_target(Context* c, long long pc, const Address* address, unsigned here, int bytes);

@@ -148,6 +148,8 @@ MAX_CLUSTER = 8  # blocks; more is up to each GPU
 
 MAX_FINDINGS = 512
 FINDING_PLACES = 2048
+RECENT_SETS, RECENT_WAYS = 256, 4  # of the table of sectors that a warp touched last
+RECENT = RECENT_SETS * RECENT_WAYS
 TRACE = 1 << 15  # events that a thread can have between two places where it waits
 
 _C_SIZES = {"int": 4, "unsigned": 4, "long long": 8, "short": 2, "Address": 8}
@@ -346,6 +348,7 @@ COUNT = {
     "sectors": "long long",
     "min_sectors": "long long",  # sectors that as many different bytes could lie in at best
     "first_sectors": "long long",  # sectors that nobody in the block had touched before
+    "new_sectors": "long long",  # sectors that the warp had not touched shortly before
     "global_passes": "long long",  # through the L1 cache, a line of 128 bytes at a time
     "shared_requests": "long long",
     "wavefronts": "long long",
@@ -367,6 +370,8 @@ COUNTS = {
     "to": "unsigned long long*",  # [lane]: where the async copy at hand writes
     "to_lanes": "long long",  # which lanes do
     "to_wavefronts": "long long",  # how many they were counted as
+    "warp": "long long",  # the one at hand, counted through the cluster
+    "recent": "unsigned long long*",  # [warp][set][way]: tags of sectors that it touched
     # [window][sector][rank]: the last block of that rank which touched it, counted from 1
     "touched": "unsigned**",
 }
@@ -461,6 +466,8 @@ def header() -> str:
         "MAX_SETS": MAX_SETS,
         "WINDOWS": WINDOWS,
         "TRACE": TRACE,
+        "RECENT_SETS": RECENT_SETS,
+        "RECENT_WAYS": RECENT_WAYS,
     }
     lines += [f"#define {name} {number}" for name, number in numbers.items()]
     lines.append("typedef unsigned long long Address;")
