@@ -23,6 +23,7 @@ INSTRUCTION_BYTES = 16
 """The size of an instruction on every architecture since sm_70."""
 
 _TENSOR_OPCODES = ("HMMA", "HGMMA", "IMMA", "IGMMA", "DMMA", "QGMMA", "QMMA", "BMMA", "OMMA", "UTC")
+_MULTIPLY_AND_ADD = frozenset({"FFMA", "FFMA2", "DFMA", *_TENSOR_OPCODES})
 _SECONDS = 60
 
 
@@ -157,7 +158,10 @@ def _instructions_of(functions: Iterable[Function], name: str) -> tuple[Instruct
 
 
 def _computes(body: tuple[Instruction, ...]) -> bool:
-    return any(each.name in ("FFMA", "FFMA2", "DFMA", *_TENSOR_OPCODES) for each in body)
+    """Return whether instructions multiply and add, at once or one after the other: a sum of
+    products that are only made on a condition takes both."""
+    names = {each.name for each in body}
+    return not names.isdisjoint(_MULTIPLY_AND_ADD) or {"FMUL", "FADD"} <= names
 
 
 def _loop(body: tuple[Instruction, ...], loads_around: tuple[dict[int, int], ...]) -> CodeLoop:

@@ -254,6 +254,17 @@ def test_loops_and_lines_are_read_from_the_machine_code(disassembling: Disassemb
     assert line.opcodes["FFMA"] == facts.instructions["FFMA"]
 
 
+def test_a_loop_that_multiplies_on_a_condition_computes(disassembling: Disassembling) -> None:
+    """It multiplies under a predicate, and adds what came out, or zero."""
+    body = """float sum = 0;
+    for (int i = 0; i < N; ++i) sum += threadIdx.x < i ? A[i] * B[i] : 0.0f;
+    C[threadIdx.x] = sum;"""
+    facts = disassembling(kernel(body))
+    assert facts.loops
+    for loop in facts.loops:
+        assert loop.opcodes["FMUL"] == loop.opcodes["FADD"]
+
+
 def test_tensor_cores_are_read_from_the_machine_code(disassembling: Disassembling) -> None:
     body = """
     nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, half, nvcuda::wmma::row_major> a;
