@@ -46,6 +46,7 @@ AGREES: dict[str, tuple[Unit | None, frozenset[str]]] = {
     **dict.fromkeys(("waits",), (None, frozenset({"long_scoreboard", "barrier"}))),
     **dict.fromkeys(("latency",), (None, frozenset({"barrier", "wait", *_LOADS}))),
     **dict.fromkeys(("overhead", "tensor-issue", "narrow-loads"), (Unit.ISSUE, frozenset())),
+    "integer-division": (Unit.ISSUE, frozenset({"math_pipe_throttle"})),
     "divergence": (Unit.L1, _SHARED | {"branch_resolving"}),
     "large-loop": (None, frozenset({"no_instruction"})),
     "mma-sync": (None, frozenset({"wait", "math_pipe_throttle", "short_scoreboard"})),
