@@ -35,7 +35,6 @@ from harness.judge.explain.workload import (
     active_share,
     blocks_and_waves,
     fences,
-    first_sectors,
     fma_warps,
     hot_loop,
     instructions_around,
@@ -44,6 +43,7 @@ from harness.judge.explain.workload import (
     local_passes,
     loop_bytes,
     memory_latency,
+    new_sectors,
     resident_blocks,
     scale,
     spills_to,
@@ -146,7 +146,7 @@ class Evidence:
             iteration(
                 self.loop.model_copy(update={"waits": waits}),
                 spills_to(self.facts, self.gpu) is not Unit.L1,
-                first_sectors(self.facts, self.counters),
+                new_sectors(self.facts, self.counters),
                 memory_latency(self.facts, self.counters, self.gpu),
             ).clocks
             for waits in (kept, self.loop.waits)
@@ -337,8 +337,9 @@ class FewProductsPerLoad(Rule):
     SEVERAL_OUTPUTS = "09_vector_loads"
     """What shows it to those who give a thread several outputs already."""
 
-    IDEAL = 0.25
-    """Wavefronts for each multiply-add of a warp with 8x8 outputs a thread."""
+    IDEAL, WITH_VECTORS = 0.25, 12 / 64
+    """Wavefronts for each multiply-add of a warp with 8x8 outputs a thread, where most loads bring
+    one float a thread, and where they bring four: a load of A takes two, and one of B four."""
 
     LATENCY_LEFT = 0.27
     """Of 02_shared_tile, in 06_outputs_per_thread: one wait serves the products of all outputs."""
@@ -349,22 +350,25 @@ class FewProductsPerLoad(Rule):
             return None
         if not evidence.loop_mix.get(Kind.SHARED_LOAD):
             return None
+        opcodes = evidence.loop.opcodes if evidence.loop else {}
+        narrow = 2 * opcodes.get("LDS", 0) > evidence.loop_mix[Kind.SHARED_LOAD]
+        ideal = self.IDEAL if narrow else self.WITH_VECTORS
         loads = [each for each in evidence.counters.lines if each.shared_requests]
         least = sum(each.shared_min_wavefronts for each in loads)
-        if least < 2 * self.IDEAL * fma:
+        if least < 2 * ideal * fma:
             return None
         line = max(loads, key=lambda each: each.shared_min_wavefronts)
-        left = evidence.work.without(Unit.L1, evidence.clocks(least - self.IDEAL * fma))
+        left = evidence.work.without(Unit.L1, evidence.clocks(least - ideal * fma))
         left = less_waiting(left, self.LATENCY_LEFT)
         copies = evidence.loop_mix.get(Kind.SHARED_LOAD, 0) / evidence.loop_mix[Kind.FMA]
         outputs = evidence.facts.launch.tile_rows * evidence.facts.launch.tile_columns
         issue = left.clocks[Unit.ISSUE]
         saved = issue * (1 - 1 / (1 + copies)) if copies > self.IDEAL else 0.0
         return Saving(
-            f"{least / fma:.1f} wavefronts of shared memory for each multiply-add of a warp, where "
-            f"{self.IDEAL} would do",
+            f"{least / fma:.2g} wavefronts of shared memory for each multiply-add of a warp, where "
+            f"{ideal:.2g} would do",
             least / fma,
-            self.IDEAL,
+            ideal,
             left.without(Unit.ISSUE, saved),
             line.line,
             self.SEVERAL_OUTPUTS if outputs > prod(BLOCK) else None,
@@ -424,10 +428,15 @@ class Overhead(Rule):
     def look(self, evidence: Evidence) -> Saving | None:
         fma = evidence.loop_mix.get(Kind.FMA, 0)
         everything = sum(evidence.loop_mix.values())
-        if evidence.uses_tensor_cores or not fma or evidence.work.busiest is not Unit.ISSUE:
+        if evidence.loop is None or evidence.uses_tensor_cores or not fma:
+            return None
+        clocks = dict(evidence.work.clocks)
+        issue = clocks.pop(Unit.ISSUE)
+        # While operands hold an instruction up, other warps issue what needs none of them.
+        slots = issue * min(1.0, everything / evidence.loop.issue_clocks)
+        if slots < max(clocks.values()):
             return None
         share = fma / everything
-        issue = evidence.work.clocks[Unit.ISSUE]
         return Saving(
             f"{figures.percent(share)} of the instructions in the loop are multiply-adds, where "
             f"{figures.percent(self.IDEAL)} is possible",

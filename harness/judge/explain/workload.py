@@ -468,7 +468,7 @@ def _add_loop(
     warps = facts.occupancy.warps * blocks // facts.occupancy.blocks
     share = scale(facts, counters) / gpu.multiprocessors / warps
     leave_l1 = home is not Unit.L1
-    misses = first_sectors(facts, counters)
+    misses = new_sectors(facts, counters)
     memory = memory_latency(facts, counters, gpu)
     one = iteration(loop, leave_l1, misses, memory)
     outside = 0.0 if counters.blocks_depend else waits_around(loop, counters) * memory
@@ -505,12 +505,14 @@ def memory_latency(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> f
     return share * DEVICE_MEMORY + (1 - share) * L2_CACHE
 
 
-def first_sectors(facts: DisassembledKernel, counters: Counters) -> dict[int, float]:
-    """Return, by source line, the share of sectors that no thread of the block asked for before.
-    Loads past the L1 cache find none there."""
+def new_sectors(facts: DisassembledKernel, counters: Counters) -> dict[int, float]:
+    """Return, by source line, the share of sectors for which a warp waits longer than for the L1
+    cache: it did not touch them shortly before. Where another warp did, it waits for the same
+    results, for the warps of a block go through the same data side by side. Loads past the L1 cache
+    find none there."""
     past = _past_l1(facts)
     return {
-        line.line: line.global_first_sectors / line.global_sectors
+        line.line: max(line.global_new_sectors, line.global_first_sectors) / line.global_sectors
         for line in counters.lines
         if line.global_sectors and line.line not in past
     }

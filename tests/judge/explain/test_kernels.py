@@ -21,8 +21,6 @@ KERNELS = Path(__file__).parent / "kernels"
 class Expected:
     """What must be said of one kernel.
 
-    measured_ms: of this file on an H200, of which kernels/measured.json has the record; none where
-        the estimate is known to be wrong.
     gain: the least and the most that the first finding may promise.
     """
 
@@ -31,7 +29,6 @@ class Expected:
     rule: str
     words: str
     gain: tuple[float, float]
-    estimated: bool = True
 
 
 EXPECTED = (
@@ -42,7 +39,7 @@ EXPECTED = (
     Expected("static_shared_80_kb", Unit.LATENCY, "latency", "sum += A", (2.2, 3.5)),
     Expected("spills", Unit.DRAM, "spills", "sum[i][j] +=", (10.0, 40.0)),
     Expected("modulo_in_loop", Unit.ISSUE, "integer-division", "% N", (1.7, 2.6)),
-    Expected("long_remainder", Unit.ISSUE, "integer-division", "n % N", (2.5, 5.0)),
+    Expected("long_remainder", Unit.LATENCY, "integer-division", "n % N", (2.5, 5.0)),
     Expected("bank_conflicts_16_way", Unit.L1, "bank-conflicts", "sum +=", (2.0, 3.0)),
     Expected("divergent_halves", Unit.L1, "fences", "__threadfence_block", (1.3, 2.2)),
     Expected("local_array", Unit.LATENCY, "spills", "sums[", (2.5, 4.5)),
@@ -56,32 +53,25 @@ EXPECTED = (
     Expected("shuffled", Unit.L1, "few-products-per-load", "__shfl_sync", (1.3, 2.2)),
     Expected("scattered_blocks", Unit.L1, "few-products-per-load", "sum +=", (2.4, 3.6)),
     Expected("past_l1", Unit.LATENCY, "read-again", "__ldcg", (1.3, 3.0)),
-    Expected("cp_async_pipeline", Unit.ISSUE, "overhead", "", (1.1, 1.6)),
+    Expected("cp_async_pipeline", Unit.ISSUE, "few-products-per-load", "float4 p", (1.1, 1.6)),
     Expected("scratch_in_global_memory", Unit.L1, "read-again", "sum += a", (1.1, 1.7)),
-    Expected("vectors_or_not", Unit.L1, "bank-conflicts", "a[thread % 4", (1.02, 1.2)),
+    Expected("vectors_or_not", Unit.L1, "few-products-per-load", "float4 p", (1.1, 1.6)),
     Expected("atomic_every_tile", Unit.L1, "few-products-per-load", "sum += a", (2.2, 3.4)),
     Expected("atomics_in_shared_memory", Unit.L1, "few-products-per-load", "sum +=", (2.2, 3.6)),
-    Expected(
-        "reduced_by_shuffles",
-        Unit.L1,
-        "uncoalesced",
-        "B[n * K + col]",
-        (1.8, 5.0),
-        estimated=False,  # columns of B leave the caches before they are read again
-    ),
+    Expected("reduced_by_shuffles", Unit.LATENCY, "read-again", "A[(top + r)|B[n * K", (1.8, 3.5)),
     Expected("large_unroll", Unit.FETCH, "large-loop", "sum[i][j] +=", (1.2, 1.8)),
-    Expected("columns_of_a_past_l1", Unit.L1, "uncoalesced", "__ldcg", (1.2, 2.5)),
-    Expected("read_only_path", Unit.L1, "read-again", "__ldg", (1.2, 2.0)),
+    Expected("columns_of_a_past_l1", Unit.L1, "read-again", "__ldcg", (1.2, 2.5)),
+    Expected("read_only_path", Unit.LATENCY, "read-again", "__ldg", (1.2, 2.0)),
     Expected("wmma_3xtf32", Unit.LATENCY, "mma-sync", "", (1.1, 1.6)),
     Expected("two_barriers_every_four", Unit.L1, "few-products-per-load", "sum[i][j]", (1.8, 3.0)),
     Expected("bounds_in_every_step", Unit.L1, "few-products-per-load", "n + k < N", (2.2, 3.6)),
     Expected("transposed_with_conflicts", Unit.L1, "bank-conflicts", "sum[i][j]", (1.4, 2.3)),
-    Expected("buffers_that_wait", Unit.L1, "waits", "A[row * N + inner]", (1.05, 1.4)),
+    Expected("buffers_that_wait", Unit.L1, "few-products-per-load", "float4 p", (1.1, 1.6)),
     Expected("halfwords_in_shared_memory", Unit.L1, "few-products-per-load", ".low", (2.0, 3.5)),
     Expected("one_thread_loads", Unit.L1, "divergence", "if (x == 0)|a[y][k] =", (2.0, 3.2)),
     Expected("divergent_loops", Unit.L1, "divergence", "sum +=", (1.4, 2.2)),
     Expected("fence_every_step", Unit.L1, "fences", "__threadfence_block", (1.7, 2.7)),
-    Expected("phases", Unit.LATENCY, "latency", "a[i / 64]|b[i / 64]", (1.1, 1.6)),
+    Expected("phases", Unit.LATENCY, "latency", "a[i / 64]|b[i / 64]", (1.3, 2.4)),
 )
 
 MEASURED = Measurements.model_validate_json((KERNELS / "measured.json").read_bytes()).kernels
@@ -97,8 +87,7 @@ def test_a_slow_kernel_is_estimated_and_its_cause_named(expected: Expected) -> N
     assert evidence.work.busiest is expected.busiest
     there = replace(evidence, gpu=named("H200"))
     estimated = there.work.total / there.gpu.clocks_per_ms
-    if expected.estimated:
-        assert estimated == pytest.approx(MEASURED[expected.name].ms, rel=0.3)
+    assert estimated == pytest.approx(MEASURED[expected.name].ms, rel=0.3)
     first, *others = advice(evidence)
     assert first.rule == expected.rule
     assert expected.gain[0] <= first.gain <= expected.gain[1]
@@ -126,7 +115,7 @@ def test_first_findings_agree_with_hardware_counters() -> None:
         for each in EXPECTED
     ]
     known = [each for each in found if each is not None]
-    assert len(known) >= 25 and sum(known) >= 0.9 * len(known)
+    assert len(known) >= 38 and sum(known) >= 0.9 * len(known)
 
 
 def test_a_launch_of_few_blocks_has_few_warps() -> None:
