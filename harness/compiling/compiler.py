@@ -200,14 +200,16 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
             more = tuple(each for each in more if not unused.search(each.message))
             return output.ptx, [*source.warnings, *supplied.warnings, *more]
         errors = diagnostics.errors_of(said)
+        of_the_host = [each for each in errors if diagnostics.is_about_host_code(each)]
         if any(map(diagnostics.is_about_an_instance, errors)):
             attempt.instances = attempt.instances[1:]
-        elif not attempt.has_standard_library and headers.may_need_standard_library(
-            errors, attempt.code
+        elif (
+            not of_the_host  # set aside first: compiling the library takes longer than the file
+            and not attempt.has_standard_library
+            and headers.may_need_standard_library(errors, attempt.code)
         ):
             attempt.add_standard_library(headers.standard_library(source.includes, attempt.code))
         else:
-            of_the_host = [each for each in errors if diagnostics.is_about_host_code(each)]
             host_lines = diagnostics.declared_at(of_the_host, attempt.code) | host_lines
             remaining = without_failed_host_code(
                 attempt.code, of_the_host or errors, keep_lambdas=not attempt.is_for_the_device

@@ -117,16 +117,11 @@ def attack(name: str, path: Path) -> str:
 
 
 @pytest.mark.parametrize("name", INCLUDES)
-def test_no_byte_of_a_host_file_is_told(name: str, secret: Path, cpu_session: Session) -> None:
-    answer = compiled(attack(name, secret), secret.parent, cpu_session)
+def test_no_byte_of_a_host_file_is_told(name: str, secret: Path) -> None:
+    """Even without the system's rules for workers: this process can read the file."""
+    answer = compiler.compile_source(Compile(source=attack(name, secret)))
     assert verdict(answer) in ("compiled", "compile-error"), answer
     assert SECRET not in told(answer)
-
-
-@pytest.mark.parametrize("name", INCLUDES)
-def test_reading_is_refused_even_without_rules_of_the_system(name: str, secret: Path) -> None:
-    """The same without confinement: this process can read the file."""
-    assert SECRET not in told(compiler.compile_source(Compile(source=attack(name, secret))))
 
 
 def test_a_symlink_beside_the_submission_is_not_followed(
@@ -289,13 +284,6 @@ def test_a_trick_that_gains_nothing_compiles(source: str) -> None:
 def test_a_hundred_thousand_lines(tmp_path: Path, cpu_session: Session) -> None:
     answer = compiled("// a line\n" * 100_000 + KERNEL, tmp_path, cpu_session)
     assert verdict(answer) == "compiled"
-
-
-def test_a_file_that_is_too_large(tmp_path: Path, cpu_session: Session) -> None:
-    report = graded("// a line\n" * 200_000, tmp_path, cpu_session)
-    assert report.verdict == "compile-error"
-    assert "larger than 1 MiB" in getattr(report.outcome, "message", "")
-    assert len(report.submission.source) == 0
 
 
 @pytest.mark.parametrize(

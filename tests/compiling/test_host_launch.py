@@ -49,12 +49,6 @@ def test_a_block_of_another_size_is_warned_of(block: str, shown: str) -> None:
     assert warnings(block + CALL, before) == [blocks_of(shown, tile)]
 
 
-@pytest.mark.parametrize("size", ["256", "(256)"])
-def test_a_block_can_be_a_number(size: str) -> None:
-    launch = f"matrix_multiplication_kernel<<<1, {size}>>>();"
-    assert warnings(launch, "\n") == [blocks_of("256×1")]
-
-
 @pytest.mark.parametrize("block", ["dim3 block(n, 16);", "dim3 block(9**9, 1);", ""])
 def test_a_block_size_that_cannot_be_read_gets_no_warning(block: str) -> None:
     assert warnings(block + CALL, "\n") == []
@@ -171,11 +165,6 @@ def test_the_instance_of_a_template_is_found_in_host_code(host: str, first: str 
     name = "matrix_multiplication_kernel"
     found = parse(f"template <int T>\n{KERNEL}\n{host}\n".replace("X", name)).instances
     assert found[:1] == ((first.replace("X", name),) if first else ())
-
-
-def test_a_specialised_template_needs_no_other_instance() -> None:
-    kernel = KERNEL.replace("matrix_multiplication_kernel", "matrix_multiplication_kernel<16>")
-    assert parse(f"template <int T>\n{KERNEL}\ntemplate <> {kernel}").instances == ()
 
 
 def test_an_instance_is_named_with_its_namespace() -> None:

@@ -31,22 +31,6 @@ MISTAKES = {
         f"{HEAD}\n    /* about this\n    C[0] = 1;\n}}\n",
         "this comment is never closed; write `*/` where it ends",
     ),
-    "wrong name": (
-        HEAD.replace(NAME, "matmul") + " C[0] = 1; }",
-        f"no kernel named {NAME}; write `__global__ void {NAME}(const float* A,",
-    ),
-    "wrong order of parameters": (
-        HEAD.replace("float* C, int M", "int M, float* C") + "}",
-        f"{NAME} takes (float*, float*, int, float*, int, int); it must take (const float* A,",
-    ),
-    "too much static shared memory": (
-        f"{HEAD}\n    __shared__ float s[100000]; s[M] = A[0]; C[0] = s[N];\n}}\n",
-        "uses too much shared data",
-    ),
-    "too much dynamic shared memory": (
-        f"// solve: shared_memory=300000\n{HEAD} C[0] = 1; }}",
-        "the kernel asks for 300000 bytes of shared memory a block; sm_90a gives a block at most",
-    ),
 }
 
 

@@ -51,43 +51,6 @@ def test_host_code_is_set_aside_and_lines_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("block", "message"),
-    [
-        ("dim3 threadsPerBlock(32, 8);", "32×8"),
-        ("dim3 threadsPerBlock(256);", "256×1"),
-        ("const int T = 32; dim3 threadsPerBlock(T, T);", "32×32"),
-    ],
-)
-def test_another_launch_is_warned_of(block: str, message: str) -> None:
-    source = LEETGPU.replace("dim3 threadsPerBlock(16, 16);", block)
-    (warning,) = parse(source).warnings
-    assert message in warning.message and "16×16" in warning.message
-    assert (warning.line, warning.column) == (17, 33)
-
-
-def test_headers_are_found_with_their_lines() -> None:
-    assert [(i.header, i.line) for i in parse(LEETGPU).includes] == [
-        ("solve.h", 1),
-        ("cuda_runtime.h", 2),
-    ]
-
-
-@pytest.mark.parametrize(
-    "asking",
-    [
-        '#include "/etc/passwd"',
-        '%:include "/etc/passwd"',
-        '# /* x */ include /* y */ "/etc/passwd"',
-        '#inc\\\nlude "/etc/passwd"',
-        '#include_next "/etc/passwd"',
-        '#if __has_include("/etc/passwd")\n#endif',
-    ],
-)
-def test_every_way_to_ask_for_a_file_is_seen(asking: str) -> None:
-    assert "/etc/passwd" in [include.header for include in parse(asking + "\n" + KERNEL).includes]
-
-
-@pytest.mark.parametrize(
     ("asking", "message"),
     [
         ("#include FILE", "literally"),
@@ -208,10 +171,6 @@ def test_a_wrong_signature_is_found_behind_an_unreadable_one(before: str) -> Non
     assert error.value.diagnostic.line == 2
 
 
-def test_the_compiler_explains_an_error_in_a_signature() -> None:
-    parse("__global__ void matrix_multiplication_kernel(float* A, float* $ B, int M) {}")
-
-
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -223,20 +182,6 @@ def test_the_compiler_explains_an_error_in_a_signature() -> None:
 )
 def test_the_same_signature_in_other_words_passes(parameters: str) -> None:
     parse(f"typedef float real; __global__ void matrix_multiplication_kernel({parameters}) {{}}")
-
-
-TEMPLATE = f"// one\ntemplate <int T>\n  {KERNEL}"
-
-
-def test_a_template_is_known_by_the_line_of_its_definition() -> None:
-    assert parse(TEMPLATE).template_line == 3
-    assert parse(KERNEL).template_line is None
-
-
-@pytest.mark.parametrize("name", ["f", "*f", "**f"])
-def test_functions_of_the_host_are_known_by_their_names(name: str) -> None:
-    found = parse(f"\n  int {name}(int n) {{ return 0; }}\n{KERNEL}").host_lines
-    assert found == {"f": 2}
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r", "\\\r\r\n", "\\ \v\n", "\\\t\r\n"])
@@ -263,28 +208,7 @@ def test_a_present_time_is_seen_whatever_hides_its_name() -> None:
             lexical.check_for_present_time(f'"{time.strftime(shown)}"'.replace(" 0", "  "), now)
 
 
-@pytest.mark.parametrize("end", ["\r\n", "\r"])
-def test_a_line_end_is_a_line_end_and_nothing_else(end: str) -> None:
-    code = parse(f"int a;{end}int b;{end}{KERNEL}").device_code
-    assert code.startswith("int a;\nint b;\n__global__")
-
-
 def test_a_second_launch_line_is_refused_with_its_place() -> None:
     with pytest.raises(SourceError, match="second launch line") as error:
         parse("// solve: tile=16x16\nint a; // solve: tile=32x32\n" + KERNEL)
     assert (error.value.diagnostic.line, error.value.diagnostic.column) == (2, 8)
-
-
-@pytest.mark.parametrize("size", ["16", "(16)", "( 16 )", "A", "F"])
-def test_blocks_of_16_or_unknown_size_get_no_warning(size: str) -> None:
-    """`F` and `G` stand for each other."""
-    names = "#define A B\n#define B C\n#define C (D)\n#define D 16\n#define F G\n#define G F\n"
-    assert parse(names + LEETGPU.replace("(16, 16)", f"({size}, 16)")).warnings == ()
-
-
-@pytest.mark.parametrize(
-    "kind", ["class Host", "struct Host", "union Host"], ids=["class", "struct", "union"]
-)
-def test_what_is_inside_a_class_belongs_to_it(kind: str) -> None:
-    method = f"{kind} {{ public: int twice(int x) {{ return 2 * x; }} }};\n"
-    assert "return 2 * x" in parse(method + KERNEL).device_code

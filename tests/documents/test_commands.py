@@ -99,7 +99,7 @@ RUN: dict[str, tuple[int, str]] = {
 
 AS_WRITTEN = (
     FIRST,
-    "python3 -m harness explain --json - my_kernel.cu | jq .findings",
+    "python3 -m harness grade --quick --json - my_kernel.cu | jq .outcome",
     "nox -s export > contest.jsonl",
 )
 """Those that are run by a shell."""

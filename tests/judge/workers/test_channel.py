@@ -14,18 +14,11 @@ from pydantic import TypeAdapter
 
 from harness.judge.workers import channel
 from harness.protocol.device import Finished, Run
-from harness.protocol.report import Value
-from harness.protocol.request import SentMatrix, answer_to
+from harness.protocol.request import answer_to
 from problem.cases import Shape
 from tests.requests import inputs_of
 
 FINISHED = TypeAdapter(Finished)
-
-
-class Many(Value):
-    """More matrices than a grading ever sends."""
-
-    matrices: tuple[SentMatrix, ...]
 
 
 def test_a_request_arrives_with_its_matrices_in_their_places() -> None:
@@ -85,21 +78,9 @@ def test_a_matrix_that_did_not_come_is_missed(number: int) -> None:
         channel.receive(ours, lambda _: FINISHED)
 
 
-def test_matrices_travel_in_single_precision() -> None:
-    ours, theirs = Pipe()
-    channel.send(ours, Finished(seconds=1, output=np.ones((2, 3))))
-    assert np.array_equal(channel.receive(theirs, lambda _: FINISHED).output, np.ones((2, 3)))
-
-
 def test_a_value_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "_MAX_BYTES", 50)
     ours, theirs = Pipe()
     channel.send(ours, Finished(seconds=1, output=FLOATS))
     with pytest.raises(OSError, match="bad message length"):
         channel.receive(theirs, lambda _: FINISHED)
-
-
-def test_too_many_matrices_are_refused() -> None:
-    ours, _ = Pipe()
-    with pytest.raises(ValueError, match="at most"):
-        channel.send(ours, Many(matrices=(FLOATS,) * 1000))

@@ -26,10 +26,6 @@ def captured(*parts: bytes) -> Any:
     return in_fork(work)
 
 
-def test_each_taking_has_what_came_since_the_last() -> None:
-    assert captured(b"one\n", b"", b"two \xc3\xa9\n", b"\xff") == ["one\n", "", "two é\n", "\ufffd"]
-
-
 def test_a_flood_is_read_and_only_its_beginning_kept() -> None:
     """More than a pipe holds, so that a writer would wait for ever if nobody read."""
     flood = b"first" + b"x" * (MAX_PRINTED + (3 << 20))
