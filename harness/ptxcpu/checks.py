@@ -13,7 +13,7 @@ from harness.ptxcpu.execution.launch import Instruments, Loaded
 from harness.ptxcpu.messages import RawFinding
 from harness.ptxcpu.ptx.syntax import Instruction
 from harness.ptxcpu.runtime import layout
-from harness.ptxcpu.runtime.layout import Byte, Checks, FindingKind, Window
+from harness.ptxcpu.runtime.layout import Byte, Checks, FindingKind, Watch, Window
 
 MAX_FLAGGED_BYTES = 64 << 20  # bytes of module memory whose gaps are watched
 MAX_WATCHED_BYTES = 128 << 20
@@ -25,7 +25,7 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Ins
     """Return empty memory for the checks of a launch of so many clusters."""
     kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
     threads, warps = blocks * loaded.threads, blocks * -(-loaded.threads // layout.LANES)
-    width, global_width = _cell_width(kernel, _NOT_SHARED), _cell_width(kernel, _NOT_GLOBAL)
+    width, global_width = cell_width(kernel), _narrowest(kernel, _NOT_GLOBAL)
     clock = 4 * (threads + 1)
     cells = blocks * (kernel.shared.size // width + 8)
     memory = {
@@ -87,7 +87,28 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Ins
         global_cell_width=global_width,
         **{name: array.ctypes.data for name, array in memory.items()},
     )
-    return Instruments(checks=ctypes.addressof(checks), keep=[checks, *keep], arrays=memory)
+    watch, words = _watch(kernel, width)
+    return Instruments(
+        checks=ctypes.addressof(checks),
+        watch=ctypes.addressof(watch),
+        keep=[checks, watch, words, *keep],
+        arrays=memory,
+    )
+
+
+def _watch(kernel: InlinedKernel, width: int) -> tuple[Watch, dict[str, Bytes]]:
+    """Return empty memory for watching on the vector path."""
+    outside = np.frombuffer(kernel.shared.flags(0, 1), np.uint8)
+    cells = len(outside) // width
+    memory = {name: zeros(4 * cells + 64) for name in ("writes", "reads", "fresh")}
+    memory["fresh"].view(np.int32)[:cells][outside[: cells * width : width] != 0] = NO_VARIABLE
+    memory["stores"] = zeros(8 * layout.WATCHED_STORES)
+    places = {name: array.ctypes.data for name, array in memory.items()}
+    return Watch(cells=cells, cell_width=width, **places), memory
+
+
+NO_VARIABLE = (1 << 31) - 1
+"""The word of a cell that belongs to no variable."""
 
 
 _OF_THE_CLUSTER_BARRIER = (
@@ -132,7 +153,12 @@ _NOT_SHARED = frozenset({"global", "local", "param", "const"})
 _NOT_GLOBAL = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param", "const"})
 
 
-def _cell_width(kernel: InlinedKernel, elsewhere: frozenset[str]) -> int:
+def cell_width(kernel: InlinedKernel) -> int:
+    """Return how many bytes of shared memory a cell speaks for."""
+    return _narrowest(kernel, _NOT_SHARED)
+
+
+def _narrowest(kernel: InlinedKernel, elsewhere: frozenset[str]) -> int:
     """Return the narrowest access to a memory, at most 4 bytes.
 
     Two threads that write neighbouring bytes do not race. elsewhere: state spaces of others.

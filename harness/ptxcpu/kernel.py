@@ -6,7 +6,7 @@ import functools
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf, prod
 from pathlib import Path
@@ -170,11 +170,22 @@ class Kernel:
             blocks = Clusters(grid, self.cluster).blocks(0)
             module = module.copy()
         clusters = Clusters(grid, self.cluster).count if blocks is None else len(blocks)
-        instruments = checks.instruments(loaded, buffers_of(arguments), clusters)
-        result, explainer = self._launch(
-            loaded, grid, arguments, seconds, blocks, instruments, module
-        )
-        found = [explainer.finding(raw) for raw in checks.noted(instruments)]
+
+        def checked(make_units: Callable[[], Loaded | None] | None) -> tuple[Result, bool]:
+            """The result, and whether only threads can say what is wrong."""
+            used = checks.instruments(loaded, buffers_of(arguments), clusters)
+            result, explainer = self._launch(
+                loaded, grid, arguments, seconds, blocks, used, module, make_units
+            )
+            found = tuple(explainer.finding(raw) for raw in checks.noted(used))
+            is_over = result.fault and result.fault.cause is not Cause.TIME_LIMIT
+            unclear = bool(result.vector_blocks and (found or is_over))
+            return replace(result, findings=found), unclear or used.is_doubtful()
+
+        result, unclear = checked(lambda: self.watched_units)
+        if unclear:
+            result, _ = checked(None)
+        found = list(result.findings)
         if alone:  # what it reads may be what another block has not written
             found = [f for f in found if f.hazard is not Hazard.UNINITIALISED]
         fault = result.fault
@@ -238,10 +249,20 @@ class Kernel:
     @functools.cached_property
     def units(self) -> Loaded | None:
         """The kernel for the vector path; None where that cannot run it."""
+        return self._units(self._inline(Mode.RUN), None)
+
+    @functools.cached_property
+    def watched_units(self) -> Loaded | None:
+        """The same, watched for races and uninitialised reads."""
+        if self.blocks_depend:
+            return None
+        kernel = self._inline(Mode.WATCH)
+        return self._units(kernel, checks.cell_width(kernel))
+
+    def _units(self, kernel: InlinedKernel, cell_width: int | None) -> Loaded | None:
         try:
-            kernel = self._inline(Mode.RUN)
             lanes = lanes_for(kernel, self.block)
-            return load_units(self._cache, self._text, kernel, self.block, lanes)
+            return load_units(self._cache, self._text, kernel, self.block, lanes, cell_width)
         except CannotTranslate:
             return None
 
@@ -254,6 +275,7 @@ class Kernel:
         blocks: Sequence[int] | None,
         instruments: Instruments | None = None,
         module: Bytes | None = None,
+        make_units: Callable[[], Loaded | None] | None = None,
         vector_above: float | None = None,
         vector_below: float = inf,
     ) -> tuple[Result, Explainer]:
@@ -269,7 +291,6 @@ class Kernel:
         explainer = Explainer(loaded.kernel, buffers_of(arguments), names, grid, self.block)
         printer = Printer()
         is_watched = loaded is self._loaded.get(Mode.WATCH)
-        may_be_vector = not (instruments or is_watched)
         outcome = launch(
             self._cache,
             loaded,
@@ -284,7 +305,7 @@ class Kernel:
             printer,
             instruments,
             exchanged=self._exchanged,
-            make_units=(lambda: self.units) if may_be_vector else None,
+            make_units=make_units if instruments or is_watched else lambda: self.units,
             vector_above=self._vector_above if vector_above is None else vector_above,
             vector_below=vector_below,
         )

@@ -17,6 +17,7 @@ from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.runtime import layout
 from harness.ptxcpu.vector.translator import VectorTranslator
+from harness.ptxcpu.vector.watched import WatchedTranslator
 
 LARGE_IR = 960_000
 """Characters. A larger kernel, or one that is watched, is optimised less: what that would take
@@ -35,6 +36,7 @@ SOURCES = (
     "copy_counts",
     "cluster",
     "scheduler",
+    "watch",
     "units",
 )
 
@@ -88,17 +90,25 @@ def run_units_address(cache: Cache) -> int:
 
 
 def build_units(
-    cache: Cache, text: str, kernel: InlinedKernel, block: tuple[int, int, int], lanes: int
+    cache: Cache,
+    text: str,
+    kernel: InlinedKernel,
+    block: tuple[int, int, int],
+    lanes: int,
+    cell_width: int | None,
 ) -> native.Code:
-    """Machine code of one kernel for units of `lanes` threads. Raises CannotTranslate."""
+    """Machine code of one kernel for units of `lanes` threads, watched where the width of cells is
+    given. Raises CannotTranslate."""
     _runtime(cache)
 
     def make() -> bytes:
-        ir = VectorTranslator(kernel, INSTRUCTIONS, block, lanes).module()
-        return native.compile_vectors(ir)
+        given = kernel, INSTRUCTIONS, block, lanes
+        made = WatchedTranslator(*given, cell_width) if cell_width else VectorTranslator(*given)
+        return native.compile_vectors(made.module())
 
-    parts = (kernel.name, str(kernel.shared.size), str(block), str(lanes), native.version(), text)
-    return native.Code(cache.get(("units", *parts), make))
+    shape = str(kernel.shared.size), str(block), str(lanes), str(cell_width)
+    key = ("units", kernel.name, *shape, native.version(), text)
+    return native.Code(cache.get(key, make))
 
 
 def build_kernel(

@@ -112,12 +112,17 @@ class Instruments:
 
     checks: int = 0
     counts: int = 0
+    watch: int = 0
     keep: list[object] = field(default_factory=list)
     arrays: dict[str, Bytes] = field(default_factory=dict)
 
     @property
     def present(self) -> bool:
         return bool(self.checks or self.counts)
+
+    def is_doubtful(self) -> bool:
+        """Whether a block that was watched on the vector path may have a mistake."""
+        return bool(self.watch) and layout.Watch.from_address(self.watch).doubt < 0
 
 
 def load(
@@ -128,10 +133,16 @@ def load(
 
 
 def load_units(
-    cache: Cache, text: str, kernel: InlinedKernel, block: tuple[int, int, int], lanes: int
+    cache: Cache,
+    text: str,
+    kernel: InlinedKernel,
+    block: tuple[int, int, int],
+    lanes: int,
+    cell_width: int | None = None,
 ) -> Loaded:
-    """The same kernel for the vector path. Raises CannotTranslate."""
-    code = build.build_units(cache, text, kernel, block, lanes)
+    """The same kernel for the vector path, watched where the width of cells is given. Raises
+    CannotTranslate."""
+    code = build.build_units(cache, text, kernel, block, lanes, cell_width)
     return Loaded(kernel, code, block, _frame_bytes(code), lanes)
 
 
@@ -222,7 +233,7 @@ def launch(
                 elif exchanged and len(left):
                     undo()
                     left, vector_blocks = chosen, 0
-                rest = left
+                rest = left[:0] if instruments.is_doubtful() else left
     if len(rest):
         _run_threads(cache, team, rest)
     elapsed = time.perf_counter() - start - translation
@@ -372,6 +383,7 @@ class _Worker:
             context.print = printer.address
             context.checks = instruments.checks
             context.counts = instruments.counts
+            context.watch = instruments.watch
 
     def _fields(
         self, loaded: Loaded, grid: tuple[int, int, int], arguments: Arguments

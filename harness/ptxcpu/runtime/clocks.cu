@@ -136,12 +136,23 @@ __device__ bool ordered(Context* c, long long t, const Event* earlier) {
     return earlier->thread == number_of(c, t) || clock_of(c, t)[earlier->thread] >= earlier->clock;
 }
 
-// c: of rank 0
-__device__ void begin_clocks(Context* c) {
+// A run of a cluster, behind all earlier ones. c: of rank 0
+__device__ void begin_run(Context* c) {
     Checks* k = c->checks;
     long long n = threads_of_cluster(c);
     for (long long t = 0; t < n; ++t)
         if (k->base < k->clock[t * (n + 1) + t]) k->base = k->clock[t * (n + 1) + t];
+    k->run += 1;
+    k->runs[k->run].base = k->base;
+    k->runs[k->run].block = c->block;
+    k->runs[k->run].first_snapshot = k->runs[k->run + 1].first_snapshot = k->snapshots_used;
+}
+
+// c: of rank 0
+__device__ void begin_clocks(Context* c) {
+    Checks* k = c->checks;
+    long long n = threads_of_cluster(c);
+    begin_run(c);
     for (long long t = 0; t < n; ++t) {
         unsigned* clock = k->clock + t * (n + 1);
         for (long long u = 0; u < n; ++u) clock[u] = (unsigned)k->base;
@@ -150,12 +161,8 @@ __device__ void begin_clocks(Context* c) {
         k->fenced_far[t] = k->pending_from[t] = 0;
         k->fenced_set[t] = 0;
     }
-    k->run += 1;
     k->near_used = 0;
     if (k->sets_used < 2) k->sets_used = 2;
-    k->runs[k->run].base = k->base;
-    k->runs[k->run].block = c->block;
-    k->runs[k->run].first_snapshot = k->runs[k->run + 1].first_snapshot = k->snapshots_used;
 }
 
 // ---- fences and meetings

@@ -28,6 +28,7 @@ __device__ __noinline__ void assign(Context* c, unsigned* into, const unsigned* 
 __device__ __noinline__ void forget(Context* c, unsigned* clock);
 __device__ __noinline__ unsigned join_sets(Context* c, unsigned a, unsigned b);
 __device__ __noinline__ void tick(Context* c, long long t);
+__device__ __noinline__ void begin_run(Context* c);
 __device__ __noinline__ void begin_clocks(Context* c);
 __device__ __noinline__ void share_fences(Context* c, const unsigned char* here);
 __device__ __noinline__ void synchronise(Context* c, long long t, Address address, int access);

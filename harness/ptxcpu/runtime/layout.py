@@ -242,6 +242,7 @@ CONTEXT = {
     # instruments, null unless compiled in
     "checks": "struct Checks*",
     "counts": "struct Counts*",
+    "watch": "struct Watch*",  # of the vector path
 }
 
 # One thing that the checks found; equal ones are counted.
@@ -342,6 +343,25 @@ CHECKS = {
     "base": "long long",  # all clocks start behind those of earlier blocks
 }
 
+# What the vector path keeps of a block's accesses while it is watched. Words are as
+# vector/watched.py says: an interval between barriers, and a thread.
+WATCH = {
+    "writes": "int*",  # [cell]: the word of the last write to this cell of shared memory
+    "reads": "int*",  # [cell]: the same of reads
+    "fresh": "int*",  # [cell]: how the first of them begins
+    "cells": "long long",
+    "cell_width": "long long",
+    "stores": "struct GlobalCell**",  # the cells of buffers that the block was first to write
+    "stored": "long long",
+    "now": "int",  # the interval, as a word of thread 0
+    "first": "int",  # the block's first interval
+    "clock": "unsigned",  # what the checks' clocks say in this interval
+    "doubt": "int",  # negative once an access may have been a mistake
+}
+WATCH_INTERVAL = 1 << 11
+MANY_THREADS = WATCH_INTERVAL - 1
+WATCHED_STORES = 1 << 17  # cells of buffers that a watched block may write
+
 # What one instruction cost.
 COUNT = {
     "global_requests": "long long",
@@ -415,6 +435,7 @@ def offsets(fields: dict[str, str]) -> tuple[dict[str, int], int]:
 
 THREAD_OFFSET, THREAD_BYTES = offsets(THREAD)
 CONTEXT_OFFSET, CONTEXT_BYTES = offsets(CONTEXT)
+WATCH_OFFSET, WATCH_BYTES = offsets(WATCH)
 
 
 class Context(ctypes.Structure):
@@ -429,6 +450,13 @@ class Checks(ctypes.Structure):
 
 class Counts(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in COUNTS]
+
+
+class Watch(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_int32 if _C_SIZES.get(c_type) == 4 else ctypes.c_int64)
+        for name, c_type in WATCH.items()
+    ]
 
 
 def _c_prefix(enum: type[IntEnum] | type[IntFlag]) -> str:
@@ -468,6 +496,9 @@ def header() -> str:
         "TRACE": TRACE,
         "RECENT_SETS": RECENT_SETS,
         "RECENT_WAYS": RECENT_WAYS,
+        "WATCH_INTERVAL": WATCH_INTERVAL,
+        "MANY_THREADS": MANY_THREADS,
+        "WATCHED_STORES": WATCHED_STORES,
     }
     lines += [f"#define {name} {number}" for name, number in numbers.items()]
     lines.append("typedef unsigned long long Address;")
@@ -494,6 +525,7 @@ def header() -> str:
         "Count": COUNT,
         "Traced": TRACED,
         "Counts": COUNTS,
+        "Watch": WATCH,
     }
     for name, fields in structs.items():
         body = " ".join(f"{c_type} {field};" for field, c_type in fields.items())

@@ -20,7 +20,9 @@ __device__ long long choose_units(Context* c, long long units, bool* opens, long
     return alive;
 }
 
-// Runs one block. Returns whether all units came to their end; if one did not, or if none can go on,
+__device__ bool is_doubtful(Context* c) { return c->watch && c->watch->doubt < 0; }
+
+// Runs one block, watched where its context has a Watch. Returns whether all units came to their end; if one did not, or if none can go on,
 // or if they poll for too long what other lanes may have to write, threads must run the block again.
 __device__ bool run_units(Context* c, long long units, bool backward) {
     begin_block(c);
@@ -35,13 +37,14 @@ __device__ bool run_units(Context* c, long long units, bool backward) {
             if (unit->state != STATE_YIELD && !(opens && unit->state == STATE_BARRIER)) continue;
             if (started) host_resume(unit->handle);
             else unit->handle = host_start(c->entry, c, u);
-            if (unit->state == STATE_LEFT) return false;
+            if (unit->state == STATE_LEFT || is_doubtful(c)) return false;
         }
         long long alive = choose_units(c, units, &opens, &moving);
         bool is_diverted = c->pending_bytes != 0;  // an atomic operation on an input
         c->pending_bytes = 0;
         if (c->fault || is_diverted) return false;
         if (!alive) return true;
+        if (opens && c->watch && !passes_barrier(c, units)) return false;
         polls = opens ? 0 : polls + 1;
         if (*c->stop || (!opens && !moving) || polls > MAX_POLLS) return false;
         backward = !backward;
@@ -50,7 +53,7 @@ __device__ bool run_units(Context* c, long long units, bool backward) {
 
 // Takes blocks from the list, as rt_run does. left: gets a 1 for each block that threads must run.
 // When most blocks end there, this gives all others up as well; if the blocks depend on one another,
-// when the first one does.
+// when the first one does; if a watched access may be a mistake, then.
 extern "C" __device__ void rt_run_units(Context* c, unsigned long long* next, const long long* blocks,
                                         long long count, long long units, long long depend,
                                         unsigned char* left) {
@@ -61,13 +64,16 @@ extern "C" __device__ void rt_run_units(Context* c, unsigned long long* next, co
         bool hopeless = given_up >= 4 && given_up > done;
         if (!hopeless && !*c->stop) {
             place_cluster(c, blocks[i]);
-            if (run_units(c, units, blocks[i] & 1)) {
+            if (c->watch) begin_watch(c);
+            bool is_done = run_units(c, units, blocks[i] & 1);
+            if (c->watch) end_watch(c, is_done);
+            if (is_done) {
                 done += 1;
                 continue;
             }
         }
         left[i] = 1;
         given_up += 1;
-        if (depend) *(volatile unsigned char*)c->stop = 1;
+        if (depend || is_doubtful(c)) *(volatile unsigned char*)c->stop = 1;
     }
 }

@@ -36,13 +36,13 @@ class Access:
         return self.type.bytes * len(self.items)
 
 
-_ORDERED = {"volatile", "relaxed", "acquire", "release"}
+ORDERED = {"volatile", "relaxed", "acquire", "release"}
 
 
 def is_ordered_in_global_memory(item: Instruction) -> bool:
     """Whether a load or store is ordered with what other blocks do."""
     words = item.opcode.split(".")
-    return "global" in words and not _ORDERED.isdisjoint(words)
+    return "global" in words and not ORDERED.isdisjoint(words)
 
 
 def decode(table: InstructionTable, item: Instruction, index: int) -> Access:

@@ -191,6 +191,8 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         self.jump("exit")
         for label, state in (("exit", State.EXITED), ("leave", State.LEFT)):
             self.place(label)
+            if state is State.EXITED:
+                self.before_meeting()
             self.store(constant("i32", state), self.cell("state"))
             self.jump("last")
         self._text("""last:
@@ -574,7 +576,11 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         whole = len(item.operands) == 1 and item.operands[0] == Integer(0)
         if not whole or set(words) - {"bar", "barrier", "cta", "sync", "aligned"}:
             raise CannotTranslate("a barrier of a part of the block in vector code")
+        self.before_meeting()
         self.suspend(index, State.BARRIER)
+
+    def before_meeting(self) -> None:
+        """What a unit does before a barrier, and at its end."""
 
     # -- one lane after the other
 

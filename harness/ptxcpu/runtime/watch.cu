@@ -1,0 +1,103 @@
+// Watches the units of the vector path (vector/watched.py): where only barriers of the whole block order
+// its threads, one word a cell says who wrote it last, and one who read it last. What is found here is
+// only a doubt; the checks of the thread path then say what is wrong.
+
+// Says that a cell belongs to no variable.
+const int NO_VARIABLE = 0x7fffffff;
+
+__device__ void forget_accesses(Watch* w) {
+    for (long long i = 0; i < w->cells; ++i) w->writes[i] = w->fresh[i], w->reads[i] = 0;
+    w->now = 0;
+}
+
+__device__ void next_interval(Watch* w) {
+    w->now += WATCH_INTERVAL;
+    w->clock += 1;
+}
+
+// A block begins: a run of the checks' clocks, in which a barrier is a tick of all.
+__device__ void begin_watch(Context* c) {
+    Watch* w = c->watch;
+    begin_run(c);
+    w->clock = (unsigned)c->checks->base;
+    if (!w->now || w->now > NO_VARIABLE / 2) forget_accesses(w);
+    next_interval(w);
+    w->first = w->now;
+    w->stored = 0;
+}
+
+// Forgets what a block did that threads will run again.
+__device__ void undo_watch(Context* c) {
+    Watch* w = c->watch;
+    for (long long i = 0; i < w->stored; ++i) w->stores[i]->write.clock = 0;
+    c->checks->run -= 1;
+}
+
+// The clock of the next run begins behind this one's.
+__device__ void end_watch(Context* c, bool is_done) {
+    if (!is_done) undo_watch(c);
+    c->checks->clock[0] = c->watch->clock;
+}
+
+// All units that live are at a barrier. Whether it is one barrier, and all threads are there.
+__device__ bool passes_barrier(Context* c, long long units) {
+    Watch* w = c->watch;
+    for (long long u = 0; u < units; ++u)
+        if (c->thread[u].state != STATE_BARRIER || c->thread[u].pc != c->thread[0].pc) return false;
+    if (w->now > NO_VARIABLE - 2 * WATCH_INTERVAL) return false;
+    next_interval(w);
+    return true;
+}
+
+// addresses: offsets in the block's shared memory, one a lane; lanes: a bit for each that accesses it
+extern "C" __device__ void rt_watch_shared(Context* c, long long t, const long long* addresses,
+                                           unsigned long long lanes, long long bytes, long long stores) {
+    Watch* w = c->watch;
+    for (; lanes; lanes &= lanes - 1) {
+        int lane = __ffsll(lanes) - 1, own = w->now + (int)t + lane;
+        long long first = addresses[lane] / w->cell_width, last = (addresses[lane] + bytes - 1) / w->cell_width;
+        for (long long i = first; i <= last; ++i) {
+            int written = w->writes[i], read = w->reads[i];
+            if (written >= w->now && written != own) w->doubt = -1;
+            if (stores) {
+                if (read >= w->now && read != own) w->doubt = -1;
+                w->writes[i] = own;
+            } else {
+                if (written < w->first) w->doubt = -1;
+                w->reads[i] = read < w->now || read == own ? own : w->now + MANY_THREADS;
+            }
+        }
+    }
+}
+
+// Whether thread t may store to a cell next to what is recorded of it.
+__device__ bool may_store(Watch* w, Checks* k, long long t, const GlobalCell* cell) {
+    if (cell->strong.clock || cell->read.clock || cell->other_read.clock) return false;
+    if (!cell->write.clock) return true;
+    return cell->write.clock > k->base && (cell->write.thread == t || cell->write.clock < w->clock);
+}
+
+// Stores to buffers; addresses: one a lane
+extern "C" __device__ void rt_watch_global(Context* c, long long t, const Address* addresses,
+                                           unsigned long long lanes, long long bytes, long long stores) {
+    Watch* w = c->watch;
+    Checks* k = c->checks;
+    for (; lanes; lanes &= lanes - 1) {
+        int lane = __ffsll(lanes) - 1;
+        long long window = window_of(addresses[lane]), first = offset_in_window(addresses[lane]);
+        GlobalCell* cells = k->global_cells[window];
+        if (!cells || first + bytes > k->global_bytes[window]) continue;
+        for (long long i = first / k->global_cell_width; i <= (first + bytes - 1) / k->global_cell_width; ++i) {
+            GlobalCell* cell = cells + i;
+            if (!may_store(w, k, t + lane, cell) || w->stored == WATCHED_STORES) {
+                w->doubt = -1;
+                return;
+            }
+            if (!cell->write.clock) w->stores[w->stored++] = cell;
+            cell->write.clock = w->clock;
+            cell->write.pc = 0;
+            cell->write.thread = (short)(t + lane);
+            cell->write.access = ACCESS_WRITE;
+        }
+    }
+}

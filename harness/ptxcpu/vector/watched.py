@@ -1,0 +1,263 @@
+"""Watches a unit's accesses for races and uninitialised reads, where barriers of the whole block
+are all that orders threads.
+
+Each cell of shared memory has two words: who wrote it last, and who read it last. A word is the
+number of the interval between barriers, and below it the thread, or MANY. An access is in order
+unless the other word is of the same interval and of another thread; and what is read must have been
+written since the block began. Stores to buffers are told to the runtime (`runtime/watch.cu`).
+
+This only says whether a block may have a mistake. If so, threads run the launch again, and their
+checks (`runtime/checks.cu`) say what is wrong. Kernels with a finer order of accesses, by atomics,
+mbarriers or strong accesses, are refused.
+
+Source: C. Flanagan and S. Freund, "FastTrack: Efficient and Precise Dynamic Race Detection", PLDI
+2009 (one epoch for each cell is enough where accesses are totally ordered).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.ptxcpu.analysis.inline import InlinedKernel
+from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
+from harness.ptxcpu.codegen.table import InstructionTable
+from harness.ptxcpu.codegen.translator import B64
+from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.syntax import Instruction
+from harness.ptxcpu.runtime.layout import MANY_THREADS, WATCH_OFFSET
+from harness.ptxcpu.vector.access import ORDERED, Access
+from harness.ptxcpu.vector.builder import LaneVector
+from harness.ptxcpu.vector.shapes import ONE_BY_ONE, Shape, uniform
+from harness.ptxcpu.vector.translator import VectorTranslator
+
+_MOST_CELLS = 8
+"""How many cells are checked by one vector instruction."""
+
+_MOST_RUNS = 16
+"""How many rows of neighbouring cells an access has, at most, that is checked without a call."""
+
+_WORD = 4
+
+
+def refusal(kernel: InlinedKernel) -> str:
+    """Why a kernel's blocks cannot be watched on the vector path; empty where they may be."""
+    for item in kernel.body:
+        if isinstance(item, Instruction):
+            root, *modifiers = item.opcode.split(".")
+            if root in ONE_BY_ONE or root == "cp":
+                return f"the instruction {item.opcode!r}"
+            if root in ("ld", "st") and not ORDERED.isdisjoint(modifiers):
+                return "strong accesses"
+    return ""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Neighbouring cells that one instruction of a group of lanes accesses.
+
+    first: of the cells, counted from the group's leader's.
+    lanes: which lane accesses each; none of them where several do.
+    """
+
+    first: int
+    lanes: tuple[int, ...] | None
+    size: int
+
+
+class WatchedTranslator(VectorTranslator):
+    """Units as VectorTranslator's, whose accesses are watched."""
+
+    def __init__(
+        self,
+        kernel: InlinedKernel,
+        table: InstructionTable,
+        block: tuple[int, int, int],
+        lanes: int,
+        cell_width: int,
+    ) -> None:
+        reason = refusal(kernel)
+        if reason:
+            raise CannotTranslate(f"{reason} in watched vector code")
+        super().__init__(kernel, table, block, lanes)
+        self._cell_width = cell_width
+        self._doubts: dict[int, IrValue] = {}
+        """Variables of so many words, of which one is negative if an access was not in order."""
+        self._addresses: IrValue | None = None
+        inputs = {*kernel.buffer_windows.values()} - kernel.writable_windows
+        for access in self._accesses.values():
+            if access.space == "shared":
+                continue
+            known = self._window_of(access.space, access.address)
+            if known not in (kernel.writable_windows if access.is_store else inputs):
+                raise CannotTranslate("a pointer of unknown origin in watched vector code")
+
+    # -- accesses
+
+    def _access(self, access: Access) -> None:
+        is_shared = access.space == "shared"
+        if not is_shared and not access.is_store:
+            super()._access(access)
+            return
+        lanes = self.shapes.of(access.address.base)
+        shape = lanes.shape if lanes else uniform(self.lanes)
+        runs = None
+        if is_shared and not shape.is_varying and self.mask_bits is None:
+            runs = self._runs(access, shape)
+        if runs is None:
+            where = self._all_addresses(access)
+            super()._access(access)
+            self._tell("rt_watch_shared" if is_shared else "rt_watch_global", where, access)
+            return
+        leaders = []
+        for lane in range(0, self.lanes, self.lanes // shape.groups):
+            self._lane = lane
+            leaders.append(self.read(access.address.base, B64))
+        super()._access(access)
+        for leader, part in zip(leaders, runs, strict=True):
+            for run in part:
+                self._watch_run(leader, run, access.is_store)
+
+    def _runs(self, access: Access, shape: Shape) -> list[list[_Run]] | None:
+        """The cells that each group of lanes accesses; None where they are too scattered."""
+        size, width = self.lanes // shape.groups, self._cell_width
+        found = []
+        for group in range(shape.groups):
+            users: dict[int, set[int]] = {}
+            for lane in range(group * size, (group + 1) * size):
+                start = access.address.offset + shape.offsets[lane]
+                for cell in range(start // width, (start + access.bytes) // width):
+                    users.setdefault(cell, set()).add(lane)
+            if access.is_store and any(len(lanes) > 1 for lanes in users.values()):
+                return None
+            found.append(_runs_of(users))
+        return found if sum(map(len, found)) <= _MOST_RUNS * shape.groups else None
+
+    def _watch_run(self, leader: IrValue, run: _Run, is_store: bool) -> None:
+        whole = f"<{run.size} x i32>"
+        at = self.op("mul", leader, _WORD // self._cell_width)
+        at = self.op("add", at, run.first * _WORD)
+        writes, reads = (self.offset(self._watched(x, "ptr"), at) for x in ("writes", "reads"))
+        now = self._splatted("now", run.size)
+        own = self._own(run)
+        written = self.raw(whole, f"load {whole}, {writes}, align 4")
+        since = self.raw(whole, f"sub {self._splatted('last', run.size)}, {written.text}")
+        if own is None:
+            self._doubt(run.size, since)
+            self._doubt_unwritten(run.size, written)
+            many = self.raw(whole, f"or {now}, splat (i32 {MANY_THREADS})")
+            self.emit(f"store {many}, {reads}, align 4")
+            return
+        self._doubt(run.size, self._unless_own(since, written, own))
+        read = self.raw(whole, f"load {whole}, {reads}, align 4")
+        if is_store:
+            since = self.raw(whole, f"sub {self._splatted('last', run.size)}, {read.text}")
+            self._doubt(run.size, self._unless_own(since, read, own))
+            self.emit(f"store {own}, {writes}, align 4")
+            return
+        self._doubt_unwritten(run.size, written)
+        bits = f"<{run.size} x i1>"
+        earlier = self.raw(bits, f"icmp slt {read}, {now.text}")
+        same = self.raw(bits, f"icmp eq {read}, {own.text}")
+        alone = self.raw(bits, f"or {earlier}, {same.text}")
+        many = self.raw(whole, f"or {now}, splat (i32 {MANY_THREADS})")
+        word = self.raw(whole, f"select {alone}, {own}, {many}")
+        self.emit(f"store {word}, {reads}, align 4")
+
+    def _unless_own(self, since: IrValue, word: IrValue, own: IrValue) -> IrValue:
+        """Zero where a word is the lane's own."""
+        size = since.type[1:].split(" ")[0]
+        same = self.raw(f"<{size} x i1>", f"icmp eq {word}, {own.text}")
+        return self.raw(since.type, f"select {same}, {since.type} zeroinitializer, {since}")
+
+    def _doubt_unwritten(self, size: int, written: IrValue) -> None:
+        first = self._splatted("first", size)
+        self._doubt(size, self.raw(written.type, f"sub {written}, {first.text}"))
+
+    def _doubt(self, size: int, words: IrValue) -> None:
+        if size not in self._doubts:
+            self._doubts[size] = self.variable(words.type)
+        before = self.load(words.type, self._doubts[size])
+        self.store(self.raw(words.type, f"or {before}, {words.text}"), self._doubts[size])
+
+    def _own(self, run: _Run) -> IrValue | None:
+        """The words of the lanes that access these cells, if one does each."""
+        if run.lanes is None:
+            return None
+        lanes = ", ".join(f"i32 {lane}" for lane in run.lanes)
+        whole = f"<{run.size} x i32>"
+        base = self._splatted("own", run.size)
+        return self._once(
+            f"watch own {run.lanes}", lambda: self.raw(whole, f"add {base}, <{lanes}>")
+        )
+
+    def _splatted(self, name: str, size: int) -> IrValue:
+        def scalar() -> IrValue:
+            if name == "last":
+                return self.op("sub", self._watched("now", "i32"), 1)
+            if name == "own":
+                return self.op("add", self._watched("now", "i32"), IrValue("%first32", "i32"))
+            return self._watched(name, "i32")
+
+        return self._once(f"watch {name} {size}", lambda: self._splat(scalar(), size))
+
+    def _watched(self, name: str, type_: str) -> IrValue:
+        """A field of the Watch, as it is until the next barrier."""
+        watch = self.field("watch", "ptr")
+        return self._once(
+            f"watch {name}", lambda: self.load(type_, self.offset(watch, WATCH_OFFSET[name]))
+        )
+
+    # -- what the runtime is told
+
+    def _all_addresses(self, access: Access) -> LaneVector:
+        self._lane = None
+        value = self.vector(self.read(access.address.base, B64))
+        if access.address.offset:
+            value = self.vector(self.op("add", value, access.address.offset))
+        return value
+
+    def _tell(self, name: str, addresses: LaneVector, access: Access) -> None:
+        if self._addresses is None:
+            self._addresses = self.variable(f"<{self.lanes} x i64>")
+        self.store(addresses, self._addresses)
+        every = constant("i64", (1 << self.lanes) - 1)
+        mask = every if self.mask_bits is None else self.resize(self.mask_bits, "i64")
+        self._lane = None
+        self.runtime("void", name, self._addresses, mask, access.bytes, int(access.is_store))
+
+    def before_meeting(self) -> None:
+        """Tell the runtime whether an access of this interval was not in order."""
+        for size, variable in self._doubts.items():
+            whole = f"<{size} x i32>"
+            words = self.load(whole, variable)
+            name = f"llvm.vector.reduce.or.v{size}i32"
+            self.declarations.add(f"declare i32 @{name}({whole})")
+            word = self.raw("i32", f"call i32 @{name}({words})")
+            place = self.offset(self.field("watch", "ptr"), WATCH_OFFSET["doubt"])
+            self.store(self.op("or", self.load("i32", place), word), place)
+            self.store(IrValue("zeroinitializer", whole), variable)
+
+
+def _runs_of(users: dict[int, set[int]]) -> list[_Run]:
+    """Rows of neighbouring cells with one user each, or with several."""
+    runs: list[_Run] = []
+    cells = sorted(users)
+    at = 0
+    while at < len(cells):
+        alone = len(users[cells[at]]) == 1
+        size = 1
+        while size < _MOST_CELLS and _is_run(users, cells, at, 2 * size, alone):
+            size *= 2
+        lanes = tuple(min(users[cell]) for cell in cells[at : at + size]) if alone else None
+        runs.append(_Run(cells[at], lanes, size))
+        at += size
+    return runs
+
+
+def _is_run(
+    users: dict[int, set[int]], cells: Sequence[int], at: int, size: int, alone: bool
+) -> bool:
+    if at + size > len(cells) or cells[at + size - 1] != cells[at] + size - 1:
+        return False
+    return all((len(users[cell]) == 1) == alone for cell in cells[at : at + size])
