@@ -1,0 +1,257 @@
+"""Litmus tests of watching on the vector path: where only barriers order threads, it finds what the
+thread path finds. The verdict on each comes out of a model of a few lines.
+
+All threads of a block access a word each, and then another one. A launch's numbers choose how, and
+whether there is a barrier in between.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.ptxcpu.arguments import Buffer, ParameterKind
+from harness.ptxcpu.execution.cache import Cache
+from harness.ptxcpu.kernel import Kernel
+from harness.ptxcpu.results import Hazard, Result
+from tests.ptxcpu.test_litmus import HEAD
+
+THREADS, BLOCKS = 128, 2
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which word a thread accesses, in PTX (from %r1 to INDEX) and in Python."""
+
+    name: str
+    text: str
+    word: Callable[[int], int]
+    is_for: Callable[[int], bool] = lambda thread: True
+    guard: str = ""
+
+
+PLACES = [
+    Place("its own", "mov.u32 INDEX, %r1;", lambda t: t),
+    Place("its neighbour's", "xor.b32 INDEX, %r1, 1;", lambda t: t ^ 1),
+    Place("in reverse", "sub.u32 INDEX, 127, %r1;", lambda t: 127 - t),
+    Place("its row's", "and.b32 INDEX, %r1, 112;", lambda t: t & 112),
+    Place("every thread the same", "mov.u32 INDEX, 5;", lambda t: 5),
+    Place("scattered", "mul.lo.u32 %r9, %r1, %r1; and.b32 INDEX, %r9, 127;", lambda t: t * t & 127),
+    Place("some of them", "mov.u32 INDEX, %r1;", lambda t: t, lambda t: t % 3 == 1, "@%p1"),
+    Place("the next one's", "add.u32 INDEX, %r1, 1;", lambda t: t + 1),
+    Place("one thread", "mov.u32 INDEX, 0;", lambda t: 0, lambda t: t == 70, "@%p2"),
+]  # fmt: skip
+STEPS = [(place, writes) for place in PLACES for writes in (False, True)]
+WIDTHS = {"u32": 4, "u8": 1, "v4.u32": 16}
+
+
+def steps_of(type_: str) -> list[tuple[Place, bool]]:
+    """All steps, or fewer for the other types."""
+    return STEPS if type_ == "u32" else [*STEPS[:4], *STEPS[10:]]
+
+
+def program(type_: str, space: str, steps: Sequence[tuple[Place, bool]]) -> str:
+    """A kernel of two of these steps. `fresh` words of shared memory are not written before them;
+    a block's words of a buffer begin `apart` words behind those of the block before."""
+    size = WIDTHS[type_]
+    value = "{%r4, %r4, %r4, %r4}" if type_.startswith("v4") else "%r4"
+    registers = itertools.count(20)
+
+    def address(index: str) -> tuple[str, str]:
+        offset, where = (f"%rd{next(registers)}" for _ in range(2))
+        return f"mul.wide.u32 {offset}, {index}, {size}; add.u64 {where}, %rd1, {offset};", where
+
+    def access(number: int, place: Place, writes: bool, behind: str) -> str:
+        index = f"%r{next(registers)}"
+        computed, where = address(index)
+        move = f"st.{space}.{type_} [{where}], {value};"
+        if not writes:
+            move = f"ld.{space}.{type_} {value.replace('%r4', f'%r{next(registers)}')}, [{where}];"
+        return f"""setp.ne.u32 %p4, %r3, {number}; @%p4 bra {behind}{number};
+            {place.text.replace("INDEX", index)} {computed} {place.guard} {move}
+            {behind}{number}:"""
+
+    both = [
+        "\n".join(access(i, *step, behind) for i, step in enumerate(steps)) for behind in ("A", "B")
+    ]
+    computed, where = address("%r1")
+    clear = f"""setp.lt.u32 %p3, %r1, %r5; @%p3 bra CLEARED;
+        {computed} st.shared.{type_} [{where}], {value}; CLEARED: bar.sync 0;"""
+    base = "mov.u64 %rd1, words; " + clear
+    if space == "global":
+        base = f"""ld.param.u64 %rd2, [data]; ld.param.u32 %r6, [apart]; mov.u32 %r7, %ctaid.x;
+            mul.lo.u32 %r6, %r6, %r7; mul.wide.u32 %rd3, %r6, {size}; add.u64 %rd1, %rd2, %rd3;"""
+    return f"""{HEAD}
+.shared .align 16 .b8 words[{THREADS * size}]; .shared .align 16 .b8 others[16];
+.visible .entry litmus(.param .u64 data, .param .u32 one, .param .u32 barrier, .param .u32 two,
+    .param .u32 fresh, .param .u32 apart)
+{{
+.reg .b32 %r<300>; .reg .b64 %rd<300>; .reg .pred %p<9>;
+mov.u32 %r1, %tid.x; mov.u32 %r4, 7; ld.param.u32 %r5, [fresh];
+rem.u32 %r2, %r1, 3; setp.eq.u32 %p1, %r2, 1; setp.eq.u32 %p2, %r1, 70;
+{base}
+ld.param.u32 %r3, [one];
+{both[0]}
+ld.param.u32 %r3, [barrier]; setp.eq.u32 %p4, %r3, 0; @%p4 bra MET;
+bar.sync 0;
+MET: ld.param.u32 %r3, [two];
+{both[1]}
+ret;
+}}
+"""
+
+
+KINDS = (ParameterKind.WRITABLE, *(ParameterKind.NUMBER,) * 5)
+
+
+def kernels(text: str, cache: Path) -> tuple[Kernel, Kernel]:
+    """The same kernel for the vector path and for threads alone."""
+    fast, slow = (
+        Kernel(text, "litmus", (THREADS, 1, 1), KINDS, cache=Cache(cache), vector_above=above)
+        for above in (0, inf)
+    )
+    return fast, slow
+
+
+def check(kernel: Kernel, size: int, numbers: Sequence[int]) -> Result:
+    data = np.zeros(4 * THREADS * size, np.uint8)
+    arguments = [Buffer(data, writable=True, name="data"), *numbers]
+    result = kernel.check((BLOCKS, 1, 1), arguments)
+    assert result.fault is None
+    return result
+
+
+def expected(
+    one: tuple[Place, bool],
+    two: tuple[Place, bool],
+    *,
+    barrier: bool,
+    fresh: int = 0,
+    apart: int | None = None,
+) -> set[Hazard]:
+    """The model. apart: of the blocks' words in a buffer; None for shared memory."""
+    touched: dict[int, list[tuple[int, int, int, bool]]] = {}
+    written = set(range(fresh, THREADS))
+    found = set()
+    for block, (step, (place, writes)), thread in itertools.product(
+        range(1 if apart is None else BLOCKS), enumerate((one, two)), range(THREADS)
+    ):
+        if not place.is_for(thread):
+            continue
+        word = place.word(thread) + block * (apart or 0)
+        interval = step if barrier else 0
+        for other_block, other_interval, other, other_writes in touched.setdefault(word, []):
+            apart_in_time = block == other_block and interval != other_interval
+            same = block == other_block and thread == other
+            if (writes or other_writes) and not apart_in_time and not same:
+                found.add(Hazard.RACE)
+        touched[word].append((block, interval, thread, writes))
+        if apart is None and word >= THREADS:
+            found.add(Hazard.OUT_OF_BOUNDS)
+        elif writes:
+            written.add(word)
+        elif word not in written:
+            found.add(Hazard.UNINITIALISED)
+    return found
+
+
+def assert_found(
+    kernels: tuple[Kernel, Kernel], size: int, wanted: set[Hazard], *numbers: int
+) -> None:
+    """Both paths find this, in the same words; where it is nothing, the vector path decides."""
+    fast, slow = (check(kernel, size, numbers) for kernel in kernels)
+    assert {each.hazard for each in fast.findings} == wanted, (numbers, fast.findings)
+    assert fast.findings == slow.findings
+    assert fast.vector_blocks == (0 if wanted else BLOCKS), numbers
+
+
+@pytest.mark.parametrize("type_", WIDTHS)
+def test_accesses_to_shared_memory(cache_directory: Path, type_: str) -> None:
+    steps = steps_of(type_)
+    made = kernels(program(type_, "shared", steps), cache_directory)
+    for (i, one), (j, two), barrier in itertools.product(
+        enumerate(steps), enumerate(steps), (False, True)
+    ):
+        wanted = expected(one, two, barrier=barrier)
+        assert_found(made, WIDTHS[type_], wanted, i, barrier, j, 0, 0)
+        if barrier and not wanted:
+            unwritten = expected(one, two, barrier=barrier, fresh=64)
+            assert_found(made, WIDTHS[type_], unwritten, i, barrier, j, 64, 0)
+
+
+@pytest.mark.parametrize("type_", WIDTHS)
+def test_stores_to_buffers(cache_directory: Path, type_: str) -> None:
+    stores = [step for step in steps_of(type_) if step[1]]
+    made = kernels(program(type_, "global", stores), cache_directory)
+    for (i, one), (j, two), barrier, apart in itertools.product(
+        enumerate(stores), enumerate(stores), (False, True), (THREADS + 1, THREADS, 1)
+    ):
+        wanted = expected(one, two, barrier=barrier, apart=apart)
+        assert_found(made, WIDTHS[type_], wanted, i, barrier, j, 0, apart)
+
+
+BARRIERS = {
+    # name: (body, which hazards)
+    "all": ("bar.sync 0;", set()),
+    "all but two warps": ("@%p1 bra END; bar.sync 0; END:", {Hazard.DIVERGENT_BARRIER}),
+    "all but some lanes": ("@%p2 bra END; bar.sync 0; END:", {Hazard.DIVERGENT_BARRIER}),
+    "all, two warps elsewhere": (
+        "@%p1 bra HERE; bar.sync 0; bra END; HERE: bar.sync 0; END:",
+        set(),
+    ),
+    "all, some lanes elsewhere": (
+        "@%p2 bra HERE; bar.sync 0; bra END; HERE: bar.sync 0; END:",
+        {Hazard.DIVERGENT_BARRIER},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BARRIERS)
+def test_who_comes_to_a_barrier(cache_directory: Path, name: str) -> None:
+    body, wanted = BARRIERS[name]
+    text = f"""{HEAD}
+.visible .entry litmus(.param .u64 data, .param .u32 a, .param .u32 b, .param .u32 c,
+    .param .u32 d, .param .u32 e)
+{{
+.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 64; setp.lt.u32 %p2, %r1, 16;
+{body}
+ret;
+}}
+"""
+    results = [check(kernel, 4, [0] * 5) for kernel in kernels(text, cache_directory)]
+    for result in results:
+        assert {each.hazard for each in result.findings} == wanted
+    assert results[0].findings == results[1].findings
+
+
+@pytest.mark.parametrize("apart", [0, THREADS])
+def test_a_block_that_threads_run_races_with_others(cache_directory: Path, apart: int) -> None:
+    """The second block leaves the vector path, because a number of its threads wraps around."""
+    text = f"""{HEAD}
+.visible .entry litmus(.param .u64 data, .param .u32 wraps, .param .u32 b, .param .u32 c,
+    .param .u32 d, .param .u32 apart)
+{{
+.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+ld.param.u64 %rd1, [data]; ld.param.u32 %r2, [wraps]; ld.param.u32 %r3, [apart];
+mov.u32 %r1, %tid.x; mov.u32 %r4, %ctaid.x; setp.ge.u32 %p1, %r1, 64;
+mul.lo.u32 %r5, %r4, %r3; mul.lo.u32 %r6, %r4, %r2;
+mul.wide.u32 %rd2, %r5, 4; add.u64 %rd3, %rd1, %rd2;
+add.u32 %r7, %r1, %r6; mul.wide.u32 %rd4, %r7, 4; add.u64 %rd5, %rd3, %rd4;
+@%p1 st.global.u32 [%rd5], %r1;
+ret;
+}}
+"""
+    wraps = (1 << 32) - 32
+    fast, slow = (
+        check(kernel, 4, [wraps, 0, 0, 0, apart]) for kernel in kernels(text, cache_directory)
+    )
+    assert fast.findings == slow.findings
+    assert {each.hazard for each in fast.findings} == (set() if apart else {Hazard.RACE})
+    assert fast.vector_blocks == (1 if apart else 0)
