@@ -1,1 +1,2 @@
-"""The problem: FP32 matrix multiplication. Says nothing about judging and imports nothing of it."""
+"""The problem: FP32 matrix multiplication. It does not depend on the judge and imports nothing of
+it."""

@@ -1,26 +1,26 @@
-"""How accurate a kernel is, on inputs that are not noise: grade A, B or C.
+"""The accuracy grade of a kernel on structured inputs: A, B or C.
 
-Acceptance (problem.reference) says that a kernel is right on random inputs. It says nothing of the
-inputs on which FP32 is accurate and an approximation is not: cancellation, few levels, magnitudes
-that differ along N. The three grades are those by which the literature tells implementations of
-matrix multiplication apart (u = 2^-24, the unit roundoff of FP32):
+An accepted kernel (problem.reference) is correct on random inputs. That says nothing about inputs
+on which FP32 is accurate and an approximation is not: cancellation, few levels, magnitudes that
+differ along N. The literature distinguishes implementations of matrix multiplication by these three
+grades (u = 2^-24, the unit roundoff of FP32):
 
 * A, componentwise: |C - R| ≤ 4 √N u (|A| |B|), on every input. Any order of N sums and products
   satisfies |C - R| ≤ N u (|A| |B|) (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd
-  edition, section 3.5); with roundings of random sign, √N takes the place of N (Higham and Mary,
+  edition, section 3.5); with roundings of random sign, √N replaces N (Higham and Mary,
   "A New Approach to Probabilistic Rounding Error Analysis", 2019).
 * B, row-wise: |C - R|_ij ≤ 4 √N u ‖a_i‖₂ ‖b_j‖₂, on every input. Splittings that scale each row and
   column by its largest element can reach it, and do not reach A.
-* C: neither, but accepted. Strassen's algorithm is stable by norms of the whole matrices alone
+* C: neither, but accepted. Strassen's algorithm is stable only in norms of the whole matrices
   (Brent 1970; Miller, "Computational Complexity and Numerical Stability", 1975; Higham, section
   23.2.2).
 
 Demmel, Li, Langou, Pereira, Gates and Rubio González propose such grades for any implementation of
 the BLAS ("How to grade the accuracy of an implementation of the BLAS", 2024).
 
-On constants all roundings have one sign, and FP32 itself does not keep 4 √N u: what is at most
-twice the baseline's own figure on the same inputs is accepted too. Grade A also asks for a block
-error of at most 1e-5, or twice the baseline's.
+On constants all rounding errors have one sign, and FP32 itself exceeds 4 √N u. So an error of at
+most twice the baseline's on the same inputs is enough, too. Grade A also requires a block error of
+at most 1e-5, or twice the baseline's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FACTOR = 4
 TIMES_BASELINE = 2
 
 SMALL_SHAPE = Shape(72, 1024, 40)
-"""A size that a device without a GPU computes in a moment, with edges."""
+"""A size with partial tiles that the CPU device computes in a moment."""
 
 INPUTS = (
     "uniform",
@@ -88,7 +88,7 @@ class Errors:
 
 
 def errors(A: Matrix, B: Matrix, C: Matrix) -> Errors:
-    """The worst errors of C, by the float64 product."""
+    """Return the worst errors of C, compared with the float64 product."""
     A64, B64 = A.astype(np.float64), B.astype(np.float64)
     difference = np.abs(C - reference(A, B))
     norms = np.linalg.norm(A64, axis=1)[:, None] * np.linalg.norm(B64, axis=0)
@@ -103,7 +103,7 @@ def _worst(difference: Float64, size: Float64) -> float:
 
 
 def plain_sums(A: Matrix, B: Matrix) -> Matrix:
-    """The product as the simplest kernel computes it, one FP32 product after the other."""
+    """Return the product as the simplest kernel computes it, adding one FP32 product at a time."""
     C: Matrix = np.zeros((A.shape[0], B.shape[1]), np.float32)
     for n in range(A.shape[1]):
         C += A[:, n, None] * B[None, n]
@@ -111,13 +111,13 @@ def plain_sums(A: Matrix, B: Matrix) -> Matrix:
 
 
 def grade(inner: int, found: Iterable[tuple[Errors, Errors]]) -> Grade:
-    """The grade of a kernel: the worst over all inputs. found: the errors of the kernel and of the
-    baseline on each of them. inner: N."""
+    """Return the grade of a kernel: the worst over all inputs. found: the errors of the kernel and
+    of the baseline on each of them. inner: N."""
     return max((grade_of(inner, *each) for each in found), default=Grade.A)
 
 
 def grade_of(inner: int, kernel: Errors, baseline: Errors) -> Grade:
-    """The grade on one kind of inputs."""
+    """Return the grade on one kind of inputs."""
     allowed = FACTOR * np.sqrt(inner) * UNIT_ROUNDOFF
     if kernel.by_components <= max(
         allowed, TIMES_BASELINE * baseline.by_components

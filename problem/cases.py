@@ -1,4 +1,4 @@
-"""The cases: shapes and inputs that every submission must survive."""
+"""The cases: shapes and inputs on which every submission must be correct."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from problem.inputs import (
 Matrix = drawing.Matrix
 
 CASES_VERSION = 8
-"""Raised whenever the cases below or the way to draw inputs changes: results of two versions
-are not comparable."""
+"""This is raised whenever the cases below or the way to draw inputs change: results of different
+versions are not comparable."""
 
 
 FEWEST = 16
-"""Products of a sum, and elements of C, from which on the block rule applies."""
+"""The block rule needs at least this many products per sum, and elements of C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One shape with one way to draw its inputs, in the words of `problem.inputs.Kind`."""
+    """A shape with a kind of inputs, written as `problem.inputs.Kind` reads it."""
 
     shape: Shape
     inputs: str = "uniform"
@@ -71,8 +71,8 @@ class Case:
 
     @property
     def tolerance(self) -> Tolerance:
-        """How far C may be from the reference. The error of a block is an average: few products, or
-        few elements, are held to the limit of structured inputs instead."""
+        """How far C may be from the reference. The error of a block is an average, so with few
+        products or few elements the limit of structured inputs applies instead."""
         found, shape = _kind(self.inputs).tolerance, self.shape
         few = min(shape.N, shape.M * shape.K) < FEWEST
         return Tolerance.STRUCTURED if few and found is Tolerance.RANDOM else found
@@ -83,13 +83,14 @@ class Case:
         return self.tolerance is Tolerance.EXACT
 
     def draws(self, seed: int) -> tuple[Draw, Draw]:
-        """How A and B are drawn, the same for the same case and seed."""
+        """Return how A and B are drawn. The result is the same for the same case and seed."""
         for size in (self.shape.M, self.shape.N, self.shape.K):
             seed = mixed(seed, size)
         return draws(_kind(self.inputs), seed)
 
     def draw(self, seed: int) -> tuple[Matrix, Matrix]:
-        """A (M×N) and B (N×K). Of the kind SQUARED both are one array, where the shape permits."""
+        """Return A (M×N) and B (N×K). With SQUARED they are the same array, if the shape
+        permits."""
         (of_A, of_B), shape = self.draws(seed), self.shape
         A = of_A.matrix(shape.M, shape.N)
         if self.inputs == SQUARED and shape.M == shape.N == shape.K:
@@ -141,10 +142,10 @@ OTHER_SIZES = (
     Shape(4096, 64, 4096),
     Shape(128, 16384, 128),
 )
-"""Scored for information where that is asked for: large, then small or flat."""
+"""Sizes that are scored for information with `--sizes`: large, then small or flat."""
 
 SIZES = (1, 2, 3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 257)
-"""One either side of every power of two at which tiles end."""
+"""Powers of two at which tiles end, and the sizes one below and one above."""
 
 _SHAPE_CASES = (
     Case(Shape(16, 16, 16), ONES_TWOS),
@@ -157,7 +158,7 @@ _SHAPE_CASES = (
     Case(Shape(300, 64, 1)),
     Case(Shape(80, 80, 80), SQUARED),
 )
-"""The first three show what is wrong best: a single block, a whole map, a map with edges."""
+"""The first three show errors best: a single block, many whole blocks, and blocks at edges."""
 
 _EXACT_CASES = (
     Case(Shape(65, 129, 33), INTEGERS),
@@ -190,7 +191,7 @@ _DIVIDING_CASES = (
 
 
 def _mixed(offset_N: int, offset_K: int) -> tuple[Case, ...]:
-    """Each of SIZES once as M, once as N and once as K, mixed."""
+    """Return cases in which each of SIZES is M once, N once and K once, in mixed combinations."""
     count = len(SIZES)
     return tuple(
         Case(Shape(SIZES[i], SIZES[(i + offset_N) % count], SIZES[(i + offset_K) % count]))
@@ -207,9 +208,8 @@ CASES: tuple[Case, ...] = (
     *_PRECISION_CASES,
     *_DIVIDING_CASES,
 )
-"""What every full grading verifies before the cases that nobody knows. One shape comes many times
-in a row, each time with other inputs: a kernel that hands out its last result again is found
-out."""
+"""Every full grading verifies these before the unknown cases. One shape comes many times in a row,
+each time with other inputs, which detects a kernel that returns its previous result again."""
 
 QUICK_CASES: tuple[Case, ...] = (
     *_SHAPE_CASES,
@@ -221,18 +221,18 @@ QUICK_CASES: tuple[Case, ...] = (
     _DIVIDING_CASES[0],
     _PRECISION_CASES[0],
 )
-"""A sample for `--quick`: enough to steer by while tuning, not enough to be ranked."""
+"""A sample for `--quick`: enough while tuning, not enough to be ranked."""
 
-# ------------------------------------------------------------------------- cases nobody knows
+# ------------------------------------------------------------------------------ unknown cases
 
 MAX_SIZE = 8192
 """The largest M, N and K that are drawn."""
 
 MANY = 513
-"""Rows and columns that are many."""
+"""This many rows, or columns, are many."""
 
 ELEMENT_WORK = 16
-"""An element that is drawn, moved and compared costs as much as so many operations."""
+"""To draw, copy and compare an element costs as much as this many floating-point operations."""
 
 _ORDINARY = ((-10, 10), (0, 0))
 _RANGES = (*_ORDINARY, (-122, -100), (-60, 20), (20, 50))
@@ -241,16 +241,16 @@ of which one may have the inverse exponents of the other: 2^122 · 46."""
 
 
 def work(shape: Shape) -> int:
-    """What a case of this shape costs, in floating-point operations."""
+    """Return the cost of a case of this shape, in floating-point operations."""
     return shape.flop + ELEMENT_WORK * shape.elements
 
 
 def drawn_shape(
     generator: Generator, max_work: int, min_work: int = 0, fewest_lines: int = 1
 ) -> Shape:
-    """A shape whose M, N and K are each drawn log-uniformly from 1 to 8192, all three independent
-    of each other; drawn again where that is more work than `max_work`, or less than `min_work`, or
-    where M or K is below `fewest_lines`."""
+    """Return a shape whose M, N and K are drawn log-uniformly from 1 to 8192, independently of each
+    other. It is drawn again if it is more work than `max_work` or less than `min_work`, or if M or
+    K is below `fewest_lines`."""
     while True:
         sizes = np.exp2(generator.uniform(0, np.log2(MAX_SIZE + 1), 3)).astype(int)
         shape = Shape(*(int(size) for size in sizes))
@@ -261,7 +261,7 @@ def drawn_shape(
 
 
 def drawn_kind(generator: Generator) -> Kind:
-    """A kind whose factors are drawn independently of one another and of the shape."""
+    """Return a kind whose factors are drawn independently of one another and of the shape."""
     A, B = _drawn_recipe(generator), _drawn_recipe(generator)
     if generator.random() < 0.5:  # most data has one distribution
         B = replace(B, distribution=A.distribution)
@@ -275,7 +275,7 @@ def drawn_kind(generator: Generator) -> Kind:
 
 
 def _finite(A: Recipe, B: Recipe) -> Recipe:
-    """B, not scaled where the product would otherwise be too small to be told from zero."""
+    """Return B, unscaled if the product would otherwise be indistinguishable from zero."""
     tiny = min(A.low, B.low) < -60 and max(A.low, B.low) < 0
     if tiny and B.magnitude is not Magnitude.INNER_INVERSE:
         return replace(B, magnitude=Magnitude.NONE, low=0, high=0)
@@ -307,8 +307,8 @@ _MAGNITUDES = tuple(
 
 
 def drawn_cases(seed: int, count: int, max_work: int, min_work: int = 0) -> tuple[Case, ...]:
-    """Cases of shapes and kinds that nobody knows before the grading. Of those with much work every
-    other one has many rows and columns, which independent sizes rarely have together."""
+    """Return cases whose shapes and kinds are unknown before the grading. Of those with much work,
+    every other one has many rows and many columns, a rare combination of independent sizes."""
     generator = np.random.default_rng([seed, CASES_VERSION, max_work % 2**32, min_work % 2**32])
     return tuple(
         Case(
@@ -321,10 +321,10 @@ def drawn_cases(seed: int, count: int, max_work: int, min_work: int = 0) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How many unknown cases a grading has, and how much work they may be.
+    """The number of unknown cases of a grading, and their work.
 
-    small: of any work up to `small_work`. large: of an eighth of `large_work` and more.
-    outliers: of sizes that divide well, with outliers in A and in B by turns.
+    small: cases of any work up to `small_work`. large: cases of `large_work` / 8 and more.
+    outliers: cases of sizes with many factors of 2, with outliers in A and in B alternately.
     """
 
     small: int
@@ -335,7 +335,7 @@ class Extent:
 
 
 def extent(quick: bool, sampled: bool) -> Extent:
-    """The extent of a grading. sampled: the device is slow."""
+    """Return the extent of a grading. sampled: the device is slow."""
     small_work, large_work = (1 << 26, 1 << 28) if sampled else (1 << 30, 1 << 35)
     if quick:
         return Extent(4, 1, 2, small_work, large_work // 2)
@@ -346,9 +346,10 @@ _LARGE_INPUTS = (LARGE_IN_A, LARGE_IN_B)
 
 
 def outlier_cases(seed: int, count: int) -> tuple[Case, ...]:
-    """Sizes that divide well, not known before the grading, at which a look at some elements does
-    not tell what the others are like: in turn of A and of B. Who looks at one element in 64 gets
-    past four of them with a probability of 1e-5, and the unannounced checks have more."""
+    """Return cases of unknown sizes with many factors of 2, with a few outliers in A and in B
+    alternately, so that a sample of the elements does not represent the others. A kernel that
+    samples one element in 64 passes four such cases with a probability of 1e-5, and the unannounced
+    checks have more of them."""
     generator = np.random.default_rng([seed, CASES_VERSION, 5])
     return tuple(
         Case(
@@ -360,17 +361,18 @@ def outlier_cases(seed: int, count: int) -> tuple[Case, ...]:
 
 
 def ranked_case(shape: Shape, seed: int) -> Case:
-    """How the ranked size is verified, which is timed on inputs of other kinds, too."""
+    """Return the case that verifies the ranked size, which is timed on inputs of other kinds,
+    too."""
     return Case(shape, _LARGE_INPUTS[np.random.default_rng([seed, CASES_VERSION, 6]).integers(2)])
 
 
 NEAR = (0.6, 1.15)
-"""How many times the ranked size a size near it is, in each direction."""
+"""The factors by which a near shape differs from the ranked one, in each dimension."""
 
 
 def near_shapes(ranked: Shape, count: int) -> tuple[Shape, ...]:
-    """Shapes near the ranked one that nobody can know, every other one in multiples of 1024: a
-    kernel may have a fast path for them alone."""
+    """Return unknown shapes near the ranked one. Every other one has multiples of 1024, since a
+    kernel may have a fast path for those."""
     generator = np.random.default_rng()
     low, high = (float(np.log2(each)) for each in NEAR)
     found = []
@@ -392,9 +394,8 @@ WATCHED_INPUTS = (UNIFORM, NORMAL, INTEGERS, CHANGING_SCALE)
 
 
 def edge_cases(rows: int, columns: int, seed: int, *, quick: bool) -> tuple[Case, ...]:
-    """Cases that take a kernel with tiles of this size through its edges and, in more than one
-    block, its inside: drawn from ranges, so that no kernel can tell by its size that it is
-    watched."""
+    """Return cases in which a kernel with tiles of this size has partial tiles and several full
+    ones. Sizes are drawn from ranges, so that a kernel cannot recognise them."""
     generator = np.random.default_rng([seed, CASES_VERSION, 2])
 
     def between(low: int, high: int) -> int:
@@ -413,15 +414,15 @@ def edge_cases(rows: int, columns: int, seed: int, *, quick: bool) -> tuple[Case
 
 
 def mid_size_case(seed: int) -> Case:
-    """A case for the tools of a GPU, on which an instrumented kernel takes not long."""
+    """Return a case for compute-sanitizer, on which an instrumented kernel does not take long."""
     generator = np.random.default_rng([seed, CASES_VERSION, 3])
     M, K = (int(size) for size in generator.integers(513, 1000, 2))
     return Case(Shape(M, int(generator.integers(17, 49)), K))
 
 
 def counting_inputs(shape: Shape, seed: int) -> tuple[Matrix, Matrix]:
-    """Return A and B on which memory traffic is counted: random numbers that are soon drawn, for
-    they repeat themselves."""
+    """Return A and B on which memory traffic is counted. They repeat a small part of random
+    numbers, which is fast to draw."""
     A, B = Case(Shape(599, 601, 607)).draw(seed)
     return np.resize(A, (shape.M, shape.N)), np.resize(B, (shape.N, shape.K))
 
@@ -432,7 +433,7 @@ COUNTED_SHAPES = (
     Shape(1152, 1024, 1280),
     Shape(512, 6144, 512),
 )
-"""Sizes at which all blocks of a kernel are counted of which some alone say nothing."""
+"""Sizes at which all blocks of a kernel are counted, if a sample of its blocks is not enough."""
 
 
 # ------------------------------------------------------------------------------- timed inputs
@@ -447,7 +448,7 @@ SCORED_INPUTS = (
     f"A uniform, {_LONE}; B uniform",
     f"A uniform; B uniform, {_LONE}",
 )
-"""Kinds that timed launches are drawn from, each as often. The score is that of the slowest."""
+"""Timed launches have these kinds of inputs, equally often. The score is that of the slowest."""
 
 UNSCORED_INPUTS = (
     LARGE_IN_A,
@@ -463,5 +464,5 @@ UNSCORED_INPUTS = (
     "constant lines",
     "four levels",
 )
-"""Kinds that a kernel must get right between the scored launches, and is timed on for information:
-it may take a slow path for them, but has to look at all elements to know."""
+"""Kinds of inputs of checked launches between the scored ones, which are timed for information. A
+kernel may use a slow path for them, but must examine all elements to recognise them."""

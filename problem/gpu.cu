@@ -1,7 +1,7 @@
 // The problem's own kernels on a GPU: they draw A and B, and check C.
 //
 // `drawn` is the function that problem/inputs.py defines; tests/problem/test_gpu_draws.py compares
-// the two, bit for bit. The enumerations stand in the order of inputs.py.
+// the two, bit for bit. The enumerations have the order of inputs.py.
 
 typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
@@ -224,13 +224,13 @@ __device__ int exponent_at(const Recipe& how, uint64_t i, uint64_t line, uint64_
     }
 }
 
-// Whether this is a random place in an eighth of a line of so many elements.
+// Returns whether `at` is the random place in this eighth of a line of `length` elements.
 __device__ bool in_eighth(uint64_t at, uint64_t length, uint64_t eighth, uint64_t random) {
     uint64_t from = eighth * length / 8, size = (eighth + 1) * length / 8 - from;
     return size && at == from + random % size;
 }
 
-// Whether this is the one outlier of its quarter of the matrix.
+// Returns whether this is the one outlier of its quarter of the matrix.
 __device__ bool is_outlier(const Recipe& how, uint64_t row, uint64_t column, uint64_t rows,
                            uint64_t columns) {
     uint64_t seed = stream(how.seed, 5), turns = word(0, seed);
@@ -244,7 +244,7 @@ __device__ bool is_outlier(const Recipe& how, uint64_t row, uint64_t column, uin
     return false;
 }
 
-// Element i of a matrix of this many rows and columns.
+// Returns element i of a matrix with this many rows and columns.
 __device__ float drawn(const Recipe& how, uint64_t i, uint64_t rows, uint64_t columns) {
     bool by_place = how.distribution == CONSTANT || how.distribution >= NEIGHBOURS;
     if (how.structure == DENSE && how.magnitude == NONE && !how.outliers && !by_place)
@@ -272,7 +272,7 @@ extern "C" __global__ void draw(float* x, uint64_t rows, uint64_t columns, RECIP
         x[i] = drawn(how, i, rows, columns);
 }
 
-// How many elements are no longer what was drawn.
+// Counts the elements that have changed since they were drawn.
 extern "C" __global__ void count_changed(const float* x, uint64_t rows, uint64_t columns,
                                          RECIPE_PARAMETERS, uint64_t* changed) {
     Recipe how = RECIPE;
@@ -283,7 +283,7 @@ extern "C" __global__ void count_changed(const float* x, uint64_t rows, uint64_t
     if (found) atomicAdd(changed, found);
 }
 
-// +1 or -1 with equal chance.
+// Draws +1 or -1 with equal probability.
 extern "C" __global__ void draw_signs(double* x, uint64_t count, uint64_t seed) {
     uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x;
     if (i < count) x[i] = word(i, seed) >> 63 ? 1.0 : -1.0;
@@ -300,7 +300,7 @@ __device__ double sum_of_block(double value) {
     return value;
 }
 
-// y[row] = matrix[row] · x in float64: one block of 256 threads a row.
+// y[row] = matrix[row] · x in float64: one block of 256 threads per row.
 extern "C" __global__ void multiply(const float* matrix, const double* x, double* y, int columns) {
     const float* row = matrix + (uint64_t)blockIdx.x * columns;
     double sum = 0.0;
@@ -309,7 +309,7 @@ extern "C" __global__ void multiply(const float* matrix, const double* x, double
     if (threadIdx.x == 0) y[blockIdx.x] = sum;
 }
 
-// y[row] = ‖matrix[row]‖² in float64: one block of 256 threads a row.
+// y[row] = ‖matrix[row]‖² in float64: one block of 256 threads per row.
 extern "C" __global__ void square_norms(const float* matrix, double* y, int columns) {
     const float* row = matrix + (uint64_t)blockIdx.x * columns;
     double sum = 0.0;
@@ -318,16 +318,15 @@ extern "C" __global__ void square_norms(const float* matrix, double* y, int colu
     if (threadIdx.x == 0) y[blockIdx.x] = sum;
 }
 
-// An error over its size: 0 over anything is 0, NaN and anything else over 0 are infinite.
+// Returns a relative error: 0 if the difference is 0, infinite for NaN and for divisions by 0.
 __device__ double quotient(double difference, double size) {
     double found = difference == 0.0 ? 0.0 : difference / size;
     return found >= 0.0 ? found : __longlong_as_double(0x7ff0000000000000LL);
 }
 
-// Three errors of one 16×16 block of C for each thread block, in float64: by the block rule, the
-// largest |C - R| / (‖a‖ ‖b‖), and the largest |C - R| / (|A| |B|), as problem/reference.py and
-// problem/accuracy.py define them. Which block it is follows from the seed; blocks at the edges are
-// smaller.
+// Each thread block computes three errors of one 16×16 block of C in float64: by the block rule,
+// the largest |C - R| / (‖a‖ ‖b‖), and the largest |C - R| / (|A| |B|), as problem/reference.py and
+// problem/accuracy.py define them. The seed selects the block; blocks at the edges are smaller.
 extern "C" __global__ void block_errors(const float* A, const float* B, const float* C, int M,
                                         int N, int K, uint64_t seed, double* errors) {
     __shared__ double by_norms[256], by_terms[256];

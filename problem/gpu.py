@@ -1,6 +1,6 @@
 """The problem on a GPU: `Drawn` draws A and B and checks C, `baseline` is cuBLAS.
 
-CuPy compiles gpu.cu once a process. Matrices are CuPy's, float32.
+CuPy compiles gpu.cu once per process. Matrices are float32 arrays of CuPy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _module() -> Any:
 
 
 def load() -> None:
-    """Compile the kernels and load them into the context, which is created where there is none."""
+    """Compile the kernels and load them into the context, which is created if there is none."""
     _module().get_function("draw")
 
 
@@ -37,7 +37,7 @@ class Drawn:
     """The inputs of one launch, in the memory of the GPU."""
 
     def __init__(self, case: Case, seed: int, buffers: Sequence[Any]) -> None:
-        """Fill the first two of these buffers, which are A, B and C."""
+        """Fill A and B of the buffers A, B and C."""
         self._kind = Kind.parse(case.inputs)
         self._draws = case.draws(seed)
         self._A, self._B, self._C = buffers
@@ -45,20 +45,21 @@ class Drawn:
             self.draw(place)
 
     def draw(self, place: int) -> None:
-        """Draw one of the inputs, again if it was drawn before."""
+        """Draw one of the inputs. Every call draws the same values."""
         draw((self._A, self._B)[place], self._draws[place])
 
     def changed(self) -> list[int]:
-        """Return the indices of the inputs that are no longer what was drawn."""
+        """Return the indices of the inputs that have changed since they were drawn."""
         matrices = zip((self._A, self._B), self._draws, strict=True)
         return [place for place, each in enumerate(matrices) if changed(*each)]
 
     def worst_error(self, seed: int) -> float:
-        """How far C is from A · B, over what is allowed."""
+        """Return the error of C, divided by the limit."""
         return worst_error(self._A, self._B, self._C, self._kind, seed)
 
     def errors(self, seed: int) -> tuple[float, float, float]:
-        """The errors of C as problem/accuracy.py defines them, in blocks that the seed chooses."""
+        """Return the errors of C that problem/accuracy.py defines, in blocks that the seed
+        chooses."""
         return block_errors(self._A, self._B, self._C, seed)
 
 
@@ -68,7 +69,7 @@ def draw(matrix: Any, how: Draw) -> None:
 
 
 def changed(matrix: Any, how: Draw) -> bool:
-    """Whether a matrix is no longer what was drawn, bit for bit."""
+    """Return whether any bit of a matrix has changed since it was drawn."""
     count = cupy.zeros((1,), np.uint64)
     arguments = (*_drawing(matrix, how), count)
     _module().get_function("count_changed")((_GRID,), (_BLOCK,), arguments)
@@ -89,11 +90,11 @@ def _drawing(matrix: Any, how: Draw) -> tuple[Any, ...]:
 
 
 def worst_error(A: Any, B: Any, C: Any, kind: Kind, seed: int) -> float:
-    """How far C is from A · B, over what is allowed: at most 1 if correct.
+    """Return the error of C, divided by the limit: at most 1 if C is correct.
 
-    Some blocks are compared as the rule itself does. Where errors may be told from a sum of random
-    signs, every row and all rows together are looked at too: what escapes one look is caught by
-    another.
+    Some blocks are compared by the error rule itself. If the rule permits Freivalds' check, every
+    row and all rows together are checked, too: each of the three detects errors that the others
+    miss.
     """
     found = worst_block(A, B, C, kind.tolerance, ~seed & (1 << 64) - 1)
     if Distribution.POSITIVE in (kind.A.distribution, kind.B.distribution):
@@ -102,12 +103,14 @@ def worst_error(A: Any, B: Any, C: Any, kind: Kind, seed: int) -> float:
 
 
 _BLOCKS_COMPARED = 1024
-"""Blocks for each launch. If one block in a hundred is wrong, 30 launches miss it with a chance of
-1e-134; one in 10 000, 5 %, and so few are not worth cheating for."""
+"""The number of blocks compared after each launch. If one block in a hundred is wrong, 30 launches
+miss that with a probability of 1e-134; if one in 10 000 is wrong, with 5 %, but so few save no
+time."""
 
 
 def worst_block(A: Any, B: Any, C: Any, tolerance: Tolerance, seed: int) -> float:
-    """The largest error of some blocks of C, chosen by the seed, over what is allowed."""
+    """Return the largest error of some blocks of C, which the seed chooses, divided by the
+    limit."""
     by_block, by_norms, _ = block_errors(A, B, C, seed)
     if tolerance is Tolerance.STRUCTURED:
         return by_norms / norms_scale(tolerance, A.shape[1]) / LIMITS[tolerance]
@@ -115,7 +118,7 @@ def worst_block(A: Any, B: Any, C: Any, tolerance: Tolerance, seed: int) -> floa
 
 
 def block_errors(A: Any, B: Any, C: Any, seed: int) -> tuple[float, float, float]:
-    """The largest errors of some blocks of C, chosen by the seed, in float64: by the block rule,
+    """Return the largest errors of some blocks of C, which the seed chooses: by the block rule,
     |C - R| / (‖a‖₂ ‖b‖₂), and |C - R| / (|A| |B|)."""
     (M, N), K = A.shape, B.shape[1]
     errors = cupy.ndarray((_BLOCKS_COMPARED, 3), np.float64)
@@ -127,15 +130,15 @@ def block_errors(A: Any, B: Any, C: Any, seed: int) -> tuple[float, float, float
 
 
 def freivalds(A: Any, B: Any, C: Any, tolerance: Tolerance, seed: int) -> float:
-    """How far C·x is from A·(B·x) for random signs x, over what is allowed: at most 1 if correct.
+    """Return the difference of C·x and A·(B·x) for random signs x, divided by the limit.
 
     Freivalds 1979. Row i of C·x - A·B·x is the sum of the row's errors with random signs: about
     ‖e_i‖₂, and at most LIMIT · ‖S_i‖₂ if every block is within the limit (problem.reference), with
     ‖S_i‖₂ = ‖a_i‖₂ · ‖B‖_F · norms_scale(tolerance, N). Six deviations are allowed: 8192 rows and
-    hundreds of launches never reach them by chance, one wrong element does. All rows together are
-    known far better than one, unless structured inputs let their errors agree: the root of the sum
-    of their squares is ‖C - A·B‖_F to within 1/√(2M), and is allowed six such deviations more than
-    LIMIT · ‖S‖_F.
+    hundreds of launches do not reach them by chance, but one wrong element does. The estimate for
+    all rows together is far more precise, unless structured inputs give their errors the same sign:
+    the root of the sum of their squares is ‖C - A·B‖_F to within 1/√(2M). It may exceed LIMIT ·
+    ‖S‖_F by six such deviations.
     """
     M, N = A.shape
     K = B.shape[1]
@@ -167,7 +170,7 @@ def freivalds(A: Any, B: Any, C: Any, tolerance: Tolerance, seed: int) -> float:
 
 _NO_TRANSPOSE = 0
 _MATH_MODES = {"fp32": 0, "tf32": 3}
-"""CUBLAS_DEFAULT_MATH, in which SGEMM keeps to FP32, and CUBLAS_TF32_TENSOR_OP_MATH."""
+"""CUBLAS_DEFAULT_MATH, with which SGEMM computes in FP32, and CUBLAS_TF32_TENSOR_OP_MATH."""
 
 _R_32F, _R_16F, _COMPUTE_32F, _DEFAULT_ALGORITHM = 0, 2, 68, -1
 
@@ -183,12 +186,13 @@ def baseline_version() -> str:
 
 
 def baseline(arithmetic: str = "fp32") -> Callable[[Any, Any, Any], None]:
-    """Return what computes C = A · B with cuBLAS in one of `problem.problem.ARITHMETICS`."""
+    """Return a function that computes C = A · B with cuBLAS in one of
+    `problem.problem.ARITHMETICS`."""
     return half_precision if arithmetic == "fp16 inputs" else Sgemm(arithmetic)
 
 
 class Sgemm:
-    """Computes C = A · B in row-major float32."""
+    """A function that computes C = A · B in row-major float32."""
 
     def __init__(self, arithmetic: str = "fp32") -> None:
         self._handle = cublas.create()

@@ -1,4 +1,4 @@
-"""The mistakes in a kernel that explain the elements of a wrong product."""
+"""Typical mistakes that are recognised by the elements of a wrong product."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from problem.reference import Float64, reference
 
 
 def hint(A: Matrix, B: Matrix, C: Matrix) -> str | None:
-    """Return the mistake in one sentence, if C is what one of these makes of A and B.
+    """Return a mistake in one sentence, if it explains C.
 
-    Where the parts of A or B differ much in scale, a C that is merely inaccurate is close to what
-    some mistakes make, too: a mistake has to come ten times as close as the right product."""
+    Where parts of A or B differ much in scale, a C that is only inaccurate is also close to the
+    result of some mistakes. So the result of the mistake must be ten times as close as the correct
+    product."""
     N = A.shape[1]
     far = float(np.linalg.norm(C - reference(A, B)))
 
@@ -38,11 +39,11 @@ def hint(A: Matrix, B: Matrix, C: Matrix) -> str | None:
 
 
 def close(found: Matrix | Float64, expected: Float64) -> bool:
-    """Return whether two matrices are the same but for rounding."""
+    """Return whether two matrices are equal except for rounding errors."""
     difference = np.linalg.norm(found - expected)
     return bool(difference <= 1e-4 * max(float(np.linalg.norm(expected)), 1e-30))
 
 
 def _reread(matrix: Matrix) -> Matrix:
-    """The matrix that the same memory holds when it is read column by column."""
+    """Return the matrix that results from reading the same memory column by column."""
     return matrix.reshape(matrix.shape[::-1]).T

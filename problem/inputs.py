@@ -1,11 +1,11 @@
-"""How A and B are drawn: the one definition that every device follows.
+"""The definition of how A and B are drawn on every device.
 
 A matrix is drawn by a `Recipe`: independent factors (distribution, structure, magnitude, outliers)
-and a seed. Each element is a function of the seed and of its place alone, so that any of them can
-be drawn again anywhere. `draw` computes it with NumPy; `drawn` in gpu.cu is the same function for
+and a seed. Each element depends only on the seed and on its position, so any element can be drawn
+again on any device. `draw` computes it with NumPy; `drawn` in gpu.cu is the same function for
 the GPU, and a test runs that on the CPU device and compares all bits.
 
-A "line" is a row of A or a column of B: what one element of C is computed from.
+A "line" is a row of A or a column of B: an element of C is computed from two lines.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class Distribution(StrEnum):
-    """What the elements are before anything else is done to them."""
+    """The distribution of the elements before structure, magnitude and outliers are applied."""
 
     UNIFORM = "uniform"
     """U(-1, 1) in steps of 2^-23."""
     NORMAL = "normal"
     POSITIVE = "positive"
-    """The magnitude of UNIFORM."""
+    """The absolute value of UNIFORM."""
     INTEGERS = "small integers"
     """-32 to 32."""
     ODD_INTEGERS = "odd 12-bit integers"
-    """They need every bit of a 12-bit significand, which TF32, BF16 and FP16 do not have."""
+    """They need all bits of a 12-bit significand, which TF32, BF16 and FP16 do not have."""
     SIGNS = "signs"
     """-1, 0 and 1."""
     LEVELS = "four levels"
-    """One of four values of U(-1, 1), each as likely."""
+    """One of four values of U(-1, 1), with equal probability."""
     CONSTANT = "constant lines"
-    """One value between 1 and 1.008 for each line: errors of rounding have no random sign."""
+    """One value between 1 and 1.008 for each line: the signs of rounding errors are not random."""
     ONES = "ones"
     TWOS = "twos"
     NEIGHBOURS = "two neighbours by turns"
-    """Along N, by turns, a value near 1 and one that is larger by about 2^-11: their difference is
-    nothing that FP16 or BF16 keeps."""
+    """Along N, a value near 1 alternates with one that is larger by about 2^-11: FP16 and BF16
+    cannot represent their difference."""
     OPPOSITES = "opposites by turns"
-    """Along N, by turns, a value near 1 and its negative: with NEIGHBOURS, R is nearly 0."""
+    """Along N, a value near 1 alternates with its negative: with NEIGHBOURS, R is nearly 0."""
     SPIKES = "spikes on a background"
-    """Every 15th along N is near 1, all others are near 2^-8."""
+    """Every 15th element along N is near 1, all others are near 2^-8."""
 
 
 class Structure(StrEnum):
-    """The elements that are kept, repeated or zero."""
+    """The pattern in which elements are kept, repeated or set to zero."""
 
     DENSE = "dense"
     ZERO = "zero"
@@ -66,20 +66,20 @@ class Structure(StrEnum):
     ONE_HOT = "one element"
     IDENTITY = "identity"
     PERMUTATION = "permutation"
-    """One element, 1, in each line: the identity, its lines shifted around."""
+    """One element of each line is 1: the identity with its lines rotated."""
     TRIANGULAR = "triangular"
     BANDED = "banded"
     RANK_ONE = "rank one"
     REPEATED_LINES = "repeated lines"
     """16 equal lines, one after the other."""
     WITHOUT_SPIKES = "without spikes"
-    """Zero along N where the other matrix has its spikes."""
+    """Elements are zero at the positions along N at which the other matrix has spikes."""
     REPEATED_PARTS = "repeated parts"
-    """Each line is made of four equal parts, some of them with the other sign."""
+    """Each line consists of four equal parts, some of them negated."""
 
 
 class Magnitude(StrEnum):
-    """What is multiplied by a power of two of its own, drawn from a range of exponents."""
+    """The parts that are each multiplied by a power of two, drawn from a range of exponents."""
 
     NONE = "not scaled"
     MATRIX = "all"
@@ -89,19 +89,20 @@ class Magnitude(StrEnum):
     LONE_LINES = "lone lines"
     """One line in 64."""
     INNER = "inner dimension"
-    """All lines alike, in groups of 8 along N."""
+    """Groups of 8 positions along N, the same in all lines."""
     INNER_INVERSE = "inverse inner dimension"
     """The inverse of the other matrix's factors: A = X·D, B = D⁻¹·Y."""
     CHANGING = "lines from a place on"
-    """Each line, from a place of its own on: its first elements say nothing of the rest."""
+    """Each line, from a position that differs per line: its first elements do not show the scale of
+    the rest."""
     RECTANGLES = "rectangles"
-    """Up to six rectangles, wherever they lie."""
+    """Up to six rectangles at random positions."""
     ELEMENTS = "elements"
 
 
 class Outliers(StrEnum):
-    """One element of each quarter of the matrix, wherever it lies, is of another kind. Who looks at
-    a share f of the elements finds none of them with a probability of 1 - 4f at least."""
+    """One element of each quarter of the matrix, at a random position, has another value. A sample
+    of a share f of the elements contains none of them with a probability of at least 1 - 4f."""
 
     NONE = "no outliers"
     LARGE = "outliers of 2^20"
@@ -111,7 +112,8 @@ class Outliers(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How one matrix is drawn. low, high: the range of exponents of the magnitude."""
+    """The factors by which one matrix is drawn. low, high: the range of exponents of the
+    magnitude."""
 
     distribution: Distribution = Distribution.UNIFORM
     structure: Structure = Structure.DENSE
@@ -126,7 +128,7 @@ class Recipe:
 
     @property
     def outlier(self) -> float:
-        """What its outliers are."""
+        """The value of the outliers."""
         return _OUTLIERS.get(self.outliers, 0.0)
 
     def __str__(self) -> str:
@@ -141,7 +143,7 @@ class Recipe:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The recipe that reads so."""
+        """Return the recipe that is written so."""
         words = text.split(", ")
         distribution = Distribution(words.pop(0))
         structure, magnitude, outliers = Structure.DENSE, Magnitude.NONE, Outliers.NONE
@@ -163,7 +165,7 @@ _OUTLIERS: dict[str, float] = {
     Outliers.NAN: math.nan,
     Outliers.INFINITE: math.inf,
 }
-"""What they are."""
+"""The values of the outliers."""
 
 
 class Tolerance(StrEnum):
@@ -189,7 +191,7 @@ class Kind:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The kind that reads so. Raises ValueError where none does."""
+        """Return the kind that is written so. Raises ValueError if there is none."""
         if not text.startswith("A "):
             return cls(Recipe.parse(text), Recipe.parse(text))
         A, _, B = text.removeprefix("A ").partition("; B ")
@@ -216,7 +218,7 @@ _INDEPENDENT = (
 
 
 def _is_exact(A: Recipe, B: Recipe) -> bool:
-    """Whether each partial sum is an integer below 2^24, whatever the order."""
+    """Return whether each partial sum, in any order, is an integer below 2^24."""
     if Outliers.NONE is not A.outliers or Outliers.NONE is not B.outliers:
         return False
     if Structure.ZERO in (A.structure, B.structure):
@@ -226,8 +228,8 @@ def _is_exact(A: Recipe, B: Recipe) -> bool:
 
 
 def _integer_size(recipe: Recipe) -> str | None:
-    """How large the integers of a recipe are: the products of a large and a middle one, or two
-    large ones, may add up to more than 2^24."""
+    """Return how large the integers of a recipe are. Sums of products of a large and a middle one,
+    or of two large ones, may exceed 2^24."""
     if recipe.magnitude is not Magnitude.NONE or recipe.structure is Structure.RANK_ONE:
         return None
     if recipe.structure in (Structure.ONE_HOT, Structure.IDENTITY, Structure.PERMUTATION):
@@ -245,8 +247,8 @@ _INTEGERS = {
 
 
 def _few_products_decide(A: Recipe, B: Recipe) -> bool:
-    """Whether few products may decide an element of C, or few elements the error of a block: then
-    the error of a block is no average, and cuBLAS itself is off by more than 1e-5."""
+    """Return whether few products may dominate an element of C, or few elements the error of a
+    block. Then the error of a block is not an average, and that of cuBLAS itself exceeds 1e-5."""
     if A.magnitude in _UNEVEN and B.magnitude in _UNEVEN:
         return True
     if A.magnitude is Magnitude.INNER and B.magnitude is Magnitude.INNER:
@@ -258,7 +260,7 @@ def _few_products_decide(A: Recipe, B: Recipe) -> bool:
 
 
 _UNEVEN = (Magnitude.LINES, Magnitude.LONE_LINES, Magnitude.CHANGING, Magnitude.ELEMENTS)
-"""Magnitudes by which a single line or element may be far larger than those beside it."""
+"""Magnitudes with which a single line or element may be far larger than its neighbours."""
 
 _ALONG = (
     Magnitude.INNER,
@@ -269,14 +271,14 @@ _ALONG = (
 """Magnitudes that differ among the products of one element of C."""
 
 _EVEN_EXPONENTS = 20
-"""With more powers of two than these, a few of N products are most of their sum."""
+"""If exponents differ by more than this, a few of the N products dominate their sum."""
 
 
 # ------------------------------------------------------------------------------------- drawing
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _STREAM = 0xD1B54A32D192ED03
-"""Added to a seed for each stream of random words that is not the elements' own."""
+"""This is added to a seed for each further stream of random words."""
 
 _STEP = np.float32(2.0**-23)
 
@@ -290,10 +292,10 @@ MAGNITUDE_CODES = {magnitude: code for code, magnitude in enumerate(Magnitude)}
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """All that is needed to draw one matrix, again and anywhere.
+    """The data from which one matrix can be drawn on any device, any number of times.
 
-    shared_seed: of what A and B have in common, such as factors along N. by_column: its lines are
-        columns, as those of B.
+    shared_seed: the seed of properties that A and B share, such as factors along N. by_column: the
+        lines are columns, as in B.
     """
 
     recipe: Recipe
@@ -303,12 +305,12 @@ class Draw:
 
     @classmethod
     def plain(cls, seed: int) -> Self:
-        """A matrix of U(-1, 1)."""
+        """Return the data of a matrix of U(-1, 1)."""
         return cls(Recipe(), seed, 0, by_column=False)
 
     @property
     def codes(self) -> tuple[int, ...]:
-        """The recipe in numbers, in the order of `struct Recipe` in gpu.cu."""
+        """The recipe as numbers, in the order of `struct Recipe` in gpu.cu."""
         recipe = self.recipe
         return (
             DISTRIBUTION_CODES[recipe.distribution],
@@ -339,14 +341,13 @@ class Draw:
 
 
 def draws(kind: Kind, seed: int) -> tuple[Draw, Draw]:
-    """How A and B of this kind are drawn from a seed."""
+    """Return how A and B of this kind are drawn from a seed."""
     of_A, of_B, shared = (mixed(seed, number) for number in range(3))
     return Draw(kind.A, of_A, shared, False), Draw(kind.B, of_B, shared, True)
 
 
 def mixed(seed: int, number: int) -> int:
-    """The random word of this number, from 0 on, that follows from a seed: SplitMix64 (Steele, Lea
-    and Flood 2014)."""
+    """Return random word `number` (from 0) of a seed: SplitMix64 (Steele, Lea and Flood 2014)."""
     return int(_words(np.array([number], np.uint64), seed)[0])
 
 
@@ -360,7 +361,7 @@ def _words(numbers: Words, seed: int) -> Words:
 
 
 def _stream(seed: int, number: int) -> int:
-    """The seed of another stream of random words."""
+    """Return the seed of another stream of random words."""
     return (seed + number * _STREAM) % 2**64
 
 
@@ -386,11 +387,11 @@ _BY_PLACE = (
     Distribution.OPPOSITES,
     Distribution.SPIKES,
 )
-"""Distributions that depend on line and place along it."""
+"""Distributions that depend on the line and the position along it."""
 
 
 def _values(how: Draw, words: Words, line: Words, along: Words) -> Matrix:
-    """Elements of the distribution, from a random word each."""
+    """Return elements of the distribution, each from a random word."""
     signed: Matrix = (words >> np.uint64(40)).astype(np.float32) * _STEP - np.float32(1)
     match how.recipe.distribution:
         case Distribution.UNIFORM:
@@ -435,7 +436,7 @@ _NEAR = np.float32(2.0**-21)
 
 
 def _near_one(numbers: Words, seed: int) -> Matrix:
-    """Values from 1 to 1.008."""
+    """Return values from 1 to 1.008."""
     steps = _words(numbers, seed) >> np.uint64(50)
     return np.float32(1) + steps.astype(np.float32) * _NEAR
 
@@ -545,14 +546,15 @@ def _exponents(
 
 
 def _place(words: Words, length: int) -> Words:
-    """A place along a line that leaves an eighth of it on either side."""
+    """Return positions along a line that leave an eighth of it on either side."""
     least = (length + 7) // 8
     return np.uint64(least) + (words >> np.uint64(32)) % np.uint64(length - length // 8 + 1 - least)
 
 
 def _is_outlier(how: Draw, row: Words, column: Words, rows: int, columns: int) -> NDArray[np.bool_]:
-    """The large element of each quarter lies in an eighth of the rows and of the columns that is no
-    other's: a block of C that holds a large row forgives the rows beside it."""
+    """Return which elements are outliers. The outlier of each quarter is in an eighth of the rows
+    and an eighth of the columns that contain no other outlier: in a block of C with one large row,
+    the block rule tolerates errors in the other rows."""
     seed, found = _stream(how.seed, 5), np.zeros(row.shape, np.bool_)
     turns = mixed(seed, 0)
     for number in range(4):
@@ -566,6 +568,6 @@ def _is_outlier(how: Draw, row: Words, column: Words, rows: int, columns: int) -
 
 
 def _in_eighth(length: int, eighth: int, random: int) -> int | None:
-    """A random place in an eighth of a line of this length, if there is one."""
+    """Return a random position in an eighth of a line of this length, or None if it is empty."""
     start, end = eighth * length // 8, (eighth + 1) * length // 8
     return start + random % (end - start) if end > start else None

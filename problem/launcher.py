@@ -1,4 +1,4 @@
-"""solve(): the one launch that every submission gets."""
+"""The launch of every submission: `solve`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCK = (16, 16, 1)
 MAX_TILE = 65_536
 MAX_SHARED_MEMORY = 1 << 20
 MAX_CLUSTER = 8
-"""Blocks: what every GPU that has clusters can run."""
+"""The most blocks of a cluster that every GPU with clusters can run."""
 
 Launchable = Callable[..., None]
 """A compiled kernel, called as CuPy calls one: kernel(grid, block, arguments, shared_mem=bytes)."""
@@ -25,12 +25,12 @@ Launchable = Callable[..., None]
 
 @dataclass(frozen=True, slots=True)
 class LaunchLine:
-    """What a submission may say about its launch: `// solve: tile=ROWSxCOLS shared_memory=BYTES`.
+    """The launch line of a submission: `// solve: tile=ROWSxCOLS shared_memory=BYTES`.
 
     tile_rows, tile_columns: the part of C that one block computes.
     shared_memory: dynamic shared memory of a block, in bytes.
-    cluster: blocks of one cluster along x, y and z, as the kernel's own __cluster_dims__ has them;
-        no part of the line, and so none of what makes two lines equal.
+    cluster: blocks of one cluster along x, y and z, as the kernel's own __cluster_dims__ has them.
+        It is not part of the line, so comparisons of lines ignore it.
     """
 
     tile_rows: int = 16
@@ -54,7 +54,8 @@ class LaunchLine:
         return self == LaunchLine()
 
     def grid(self, rows: int, columns: int) -> tuple[int, int, int]:
-        """Blocks along x, y and z that cover the output, rounded up to whole clusters."""
+        """Return the blocks along x, y and z that cover the output, rounded up to whole
+        clusters."""
         tiles = (-(-columns // self.tile_columns), -(-rows // self.tile_rows), 1)
         x, y, z = (-(-n // c) * c for n, c in zip(tiles, self.cluster, strict=True))
         return x, y, z
@@ -62,7 +63,7 @@ class LaunchLine:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The clusters of a grid, counted x fastest, as blocks are."""
+    """The clusters of a grid, numbered like blocks, x fastest."""
 
     grid: tuple[int, int, int]
     cluster: tuple[int, int, int]
@@ -78,14 +79,14 @@ class Clusters:
         return prod(self.sizes)
 
     def of(self, block: int) -> int:
-        """The cluster of a block."""
+        """Return the cluster of a block."""
         return _number(
             [n // c for n, c in zip(_place(block, self.grid), self.cluster, strict=True)],
             self.sizes,
         )
 
     def blocks(self, cluster: int) -> list[int]:
-        """Return the blocks of one cluster, by their ranks."""
+        """Return the blocks of one cluster in the order of their ranks."""
         first = [n * c for n, c in zip(_place(cluster, self.sizes), self.cluster, strict=True)]
         return [
             _number(
@@ -119,7 +120,7 @@ def solve(
 def launch(
     kernel: Launchable, buffers: Sequence[Any], arguments: Arguments, line: LaunchLine
 ) -> None:
-    """The launch alone, to put a clock around."""
+    """Launch without waiting, so that a clock can measure the launch alone."""
     numbers = map(np.int32, arguments.numbers)
     grid = line.grid(arguments.output.rows, arguments.output.columns)
     kernel(grid, BLOCK, (*buffers, *numbers), shared_mem=line.shared_memory)

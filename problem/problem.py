@@ -1,7 +1,7 @@
-"""The problem as one object: what the judge asks of it.
+"""The problem as one object, which the judge receives as an argument.
 
-The judge receives it as an argument: tests/transposition.py is another one. All problems have the
-launch rule in `launcher.py` in common, and that inputs and output are float32 matrices.
+tests/transposition.py is another problem. All problems share the launch rule in `launcher.py`, and
+their inputs and outputs are float32 matrices.
 """
 
 from __future__ import annotations
@@ -22,31 +22,32 @@ Inputs = tuple[Matrix, ...]
 """The inputs of a launch, in the order of the kernel's parameters."""
 
 ARITHMETICS = ("fp32", "tf32", "fp16 inputs")
-"""The precisions in which the baseline's library can multiply; scores are of the first."""
+"""The precisions in which the baseline's library can multiply; the baseline uses the first."""
 
 _FEW = 256
 """Rows of A and columns of B in the first launches, which repeat them."""
 
 
 class Comparable(Protocol):
-    """What the output should be."""
+    """The expected output."""
 
     def compare(self, output: Matrix, /) -> Comparison: ...
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A way to judge a kernel; this one is matrix multiplication.
+    """All that the judge needs to know of a problem; this one is matrix multiplication.
 
-    signature: what the kernel is called, and its parameters.
-    on_gpu: the module that draws, checks and computes the baseline on a GPU, as problem/gpu.py.
-    baseline: the name of what a kernel is timed against. arithmetics: the precisions that it has.
-    version: results of two versions are not comparable.
+    signature: the name of the kernel and its parameters.
+    on_gpu: the module that draws, checks and computes the baseline on a GPU, such as
+    problem/gpu.py.
+    baseline: the name of the baseline. arithmetics: its precisions.
+    version: results of different versions are not comparable.
     ranked: the case that is scored.
     other_sizes: sizes that are scored for information.
     counted_shapes: sizes at which whole launches are counted, the smallest first.
     known, quick_known: cases that every full or quick grading verifies.
-    extent: how many unknown cases there are besides, and how large.
+    extent: the number and size of the unknown cases.
     scored_inputs, unscored_inputs: kinds of inputs of timed launches.
     accuracy_inputs, accuracy_shape: kinds of inputs, and the small size, of the accuracy grade.
     """
@@ -68,23 +69,23 @@ class Problem:
     accuracy_shape: Shape = accuracy.SMALL_SHAPE
 
     def arguments(self, shape: Shape) -> Arguments:
-        """What the kernel is launched with at this shape."""
+        """Return the arguments of a launch at this shape."""
         M, N, K = shape.M, shape.N, shape.K
         return Arguments(
             shape, (Buffer("A", M, N), Buffer("B", N, K)), Buffer("C", M, K), (M, N, K)
         )
 
     def draw(self, case: Case, seed: int) -> Inputs:
-        """The inputs, the same for the same case and seed."""
+        """Return the inputs. They are the same for the same case and seed."""
         return case.draw(seed)
 
     def part(self, inputs: Inputs, rows: slice, columns: slice) -> Inputs:
-        """The parts of the inputs from which these rows and columns of the output follow."""
+        """Return the parts of the inputs on which these rows and columns of the output depend."""
         A, B = inputs
         return A[rows], B[:, columns]
 
     def cases(self, seed: int, *, quick: bool, sampled: bool) -> tuple[Case, ...]:
-        """What a grading verifies before the ranked size; part of it is known to nobody before.
+        """Return the cases that a grading verifies before the ranked size; some are unknown before.
 
         sampled: the device is slow.
         """
@@ -97,39 +98,39 @@ class Problem:
         )
 
     def small_cases(self, seed: int, count: int, max_work: int) -> Sequence[Case]:
-        """Return the unknown cases that are little work, for slow tools."""
+        """Return the unknown cases with little work, for slow tools."""
         how = self.extent(False, True)
         drawn = cases.drawn_cases(seed, how.small, how.small_work)
         return [case for case in drawn if cases.work(case.shape) <= max_work][:count]
 
     def ranked_case(self, seed: int, shape: Shape | None = None) -> Case:
-        """How the ranked size, or another in its place, is verified."""
+        """Return the case that verifies the ranked size, or another size instead."""
         return cases.ranked_case(shape or self.ranked.shape, seed)
 
     def watched_cases(
         self, rows: int, columns: int, seed: int, *, quick: bool, max_work: int
     ) -> tuple[Case, ...]:
-        """The cases that a kernel with tiles of this size is sanitized on; max_work: of those that
-        are verified, too."""
+        """Return the cases on which a kernel with tiles of this size is sanitized. max_work: the
+        limit for those that are verified, too."""
         found = cases.edge_cases(rows, columns, seed, quick=quick)
         return found if quick else (*found, *self.small_cases(seed, 2, max_work))
 
     def mid_size_case(self, seed: int) -> Case:
-        """One more for the sanitizer of a GPU."""
+        """Return one more case for compute-sanitizer."""
         return cases.mid_size_case(seed)
 
     def counting_inputs(self, shape: Shape, seed: int) -> Inputs:
-        """Inputs with which memory accesses are counted."""
+        """Return the inputs with which memory accesses are counted."""
         return cases.counting_inputs(shape, seed)
 
     def smaller(self, flop: float) -> Shape:
-        """The ranked shape, made smaller until it is no more work than this."""
+        """Return the ranked shape, reduced until it is no more work than this."""
         ranked = self.ranked.shape
         scale = min(1.0, (flop / ranked.flop) ** (1 / 3))
         return Shape(*(max(1, int(size * scale)) for size in (ranked.M, ranked.N, ranked.K)))
 
     def near_cases(self, count: int, kinds: int) -> tuple[tuple[Shape, tuple[str, ...]], ...]:
-        """Shapes near the ranked one that nobody can know, and so many kinds for each of them."""
+        """Return cases of unknown shapes near the ranked one, with so many kinds for each shape."""
         every = [*self.scored_inputs, *self.unscored_inputs]
         secrets.SystemRandom().shuffle(every)
         shapes = cases.near_shapes(self.ranked.shape, count)
@@ -139,33 +140,33 @@ class Problem:
         )
 
     def accuracy_cases(self) -> tuple[Case, ...]:
-        """The cases from which accuracy is graded at a small size."""
+        """Return the cases from which accuracy is graded at a small size."""
         return tuple(Case(self.accuracy_shape, inputs) for inputs in self.accuracy_inputs)
 
     def reference(self, inputs: Inputs) -> Float64:
-        """The output in float64."""
+        """Return the output in float64."""
         return reference(*inputs)
 
     def expected(self, case: Case, inputs: Inputs) -> Comparable:
-        """What the output should be."""
+        """Return the expected output."""
         return Expected.of(*inputs, tolerance=case.tolerance)
 
     def compare(self, case: Case, inputs: Inputs, output: Matrix) -> Comparison:
-        """How far the output is from what it should be; both may be parts of those of the case."""
+        """Compare the output with the expected one; both may be parts of those of the case."""
         return self.expected(case, inputs).compare(output)
 
     def hint(self, inputs: Inputs, output: Matrix) -> str | None:
-        """A mistake of this problem that explains a wrong output, in one sentence."""
+        """Return a typical mistake that explains a wrong output, in one sentence."""
         A, B = inputs
         return hint(A, B, output)
 
     def first_inputs(self, seed: int) -> Inputs:
-        """A part of each input of the first launches at the ranked shape, which repeat it down and
-        across, so that their output can be compared quickly."""
+        """Return a part of each input of the first launches at the ranked shape. These launches
+        repeat it down and across, so that their output can be compared quickly."""
         return Case(Shape(_FEW, self.ranked.shape.N, _FEW)).draw(seed)
 
     def compare_first(self, parts: Inputs, output: Matrix) -> Comparison:
-        """How far the output is from that of the repeated parts."""
+        """Compare the output with that of the repeated parts."""
         rows, columns = parts
         return compare_repeated(rows, columns, output)
 

@@ -1,4 +1,4 @@
-"""The float64 product on the CPU, and how far a C may be from it."""
+"""The float64 product on the CPU, and the limits for the error of C."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from threadpoolctl import threadpool_limits
 from problem.inputs import Matrix, Tolerance
 from problem.threads import available_cores
 
-threadpool_limits(1, user_api="blas")  # BLAS's own threads wait for one another, spinning: where
-# others have their cores, a hundred small products take ten times as long. Threads of ours do not.
+# BLAS's own threads spin while they wait for one another. When other processes use their cores, a
+# hundred small products take ten times as long. Our own threads (`_by_panels`) do not spin.
+threadpool_limits(1, user_api="blas")
 
 BLOCK_SIZE = 16
 """The error is measured per 16×16 block of C; blocks at the edges are smaller."""
@@ -25,22 +26,22 @@ MAX_ERROR = 1e-5
 """The largest error of a block, and for exact inputs the largest |C - R| of an element."""
 
 MAX_STRUCTURED_ERROR = 1e-4
-"""The largest |C - R|_ij / (‖a_i‖₂ ‖b_j‖₂) where inputs are not independent, of sums that are not
-long (`long_sums`)."""
+"""The largest |C - R|_ij / (‖a_i‖₂ ‖b_j‖₂) on structured inputs; `long_sums` raises it for long
+sums."""
 
 
 def long_sums(N: int) -> float:
-    """Return how many times MAX_STRUCTURED_ERROR sums of N structured products may be off.
+    """Return the factor of MAX_STRUCTURED_ERROR for sums of N structured products.
 
-    A float32 sum of N products, in any order, is off by up to N·2^-24 ‖a_i‖₂ ‖b_j‖₂ (Higham,
-    Accuracy and Stability of Numerical Algorithms, section 3.1). Equal products come near that,
+    A float32 sum of N products, in any order, has an error of up to N·2^-24 ‖a_i‖₂ ‖b_j‖₂ (Higham,
+    Accuracy and Stability of Numerical Algorithms, section 3.1). Equal products come close to that,
     since all of their rounding errors have one sign.
     """
     return max(1.0, N * 2.0**-24 / MAX_STRUCTURED_ERROR)
 
 
 def norms_scale(tolerance: Tolerance, N: int) -> float:
-    """Return what ‖a_i‖₂ · ‖b_j‖₂ is multiplied by: errors are relative to the product."""
+    """Return the factor of ‖a_i‖₂ · ‖b_j‖₂ to which errors are relative."""
     return long_sums(N) if tolerance is Tolerance.STRUCTURED else 1 / math.sqrt(N)
 
 
@@ -54,25 +55,24 @@ _LARGEST = float(np.finfo(np.float32).max)
 _SMALLEST = float(np.finfo(np.float32).tiny)
 
 _PANEL_ROWS = 256
-"""Rows of C that one thread multiplies and looks at: a multiple of BLOCK_SIZE, enough for BLAS to
-be at its best, and some tens of megabytes of float64 at the ranked size."""
+"""Rows of C that one thread multiplies and compares: a multiple of BLOCK_SIZE, enough for BLAS to
+be fast, and some tens of megabytes of float64 at the ranked size."""
 
 Float64 = NDArray[np.float64]
 
 
 def reference(A: Matrix, B: Matrix) -> Float64:
-    """R = A · B in float64: (M×N) · (N×K) → (M×K)."""
+    """Return R = A · B in float64: (M×N) · (N×K) → (M×K)."""
     with np.errstate(invalid="ignore", over="ignore"):
         return A.astype(np.float64) @ B.astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How far C is from the reference.
+    """The errors of C.
 
-    block_errors: (⌈M/16⌉, ⌈K/16⌉) float64, the error of each block, as its rule measures it: by
-        the block rule, or the largest error of an element. Infinite where C is not finite and
-        should be.
+    block_errors: (⌈M/16⌉, ⌈K/16⌉) float64, the error of each block: by the block rule, or the
+        largest error of an element. It is infinite where C should be finite and is not.
     """
 
     block_errors: Float64
@@ -84,7 +84,7 @@ class Comparison:
 
     @property
     def worst_block(self) -> tuple[int, int]:
-        """Row and column of the worst block, counted in blocks."""
+        """The row and column of the worst block, counted in blocks."""
         row, column = np.unravel_index(int(self.block_errors.argmax()), self.block_errors.shape)
         return int(row), int(column)
 
@@ -105,19 +105,19 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What C (M×K) should be, from A (M×N) and B (N×K) alone.
+    """The expected C (M×K) for A (M×N) and B (N×K).
 
     random:      error(block) = ‖C - R‖_F / max(‖R‖_F, ‖S‖_F),  S_ij = ‖a_i‖₂ · ‖b_j‖₂ / √N
     structured:  error(block) = max |C - R|_ij / (‖a_i‖₂ · ‖b_j‖₂ · long_sums(N))
     exact:       error(block) = max |C - R|_ij
 
-    S_ij is the size that a sum of N terms of random sign has, so a block in which everything
-    cancels is not held to an error relative to nearly nothing. A block whose R and S are zero must
-    be zero. No element is held to less than 2^-126, the smallest normal number. Where R is not
-    finite in float32 (NaN, infinity or overflow), C must not be finite either.
+    S_ij is the typical size of a sum of N terms of random sign. With it, the error of a block in
+    which all terms cancel is not relative to nearly zero. A block whose R and S are zero must be
+    zero. Errors below 2^-126, the smallest normal number, are ignored. Where R is not finite in
+    float32 (NaN, infinity or overflow), C must not be finite either.
 
-    scale: what differences are divided by, for each block (random) or element (structured); None
-        where C must be exact. special: where C must not be finite; None where that is nowhere.
+    scale: the divisor of differences, for each block (random) or element (structured); None if C
+        must be exact. special: where C must not be finite; None if there is no such element.
     """
 
     R: Float64
@@ -150,7 +150,7 @@ class Expected:
         return cls(R, None if exact else scales, tolerance, special if special.any() else None)
 
     def compare(self, C: Matrix) -> Comparison:
-        """How far C is from it."""
+        """Compare C with the reference."""
 
         def errors(rows: slice) -> Float64:
             with np.errstate(invalid="ignore"):
@@ -178,7 +178,8 @@ def compare(
 
 
 def _by_panels(work: Callable[[slice], Float64], rows: int) -> list[Float64]:
-    """Some rows at a time. NumPy lets other threads work while it computes."""
+    """Call the function for some rows at a time, in threads: NumPy releases the interpreter's
+    lock."""
     panels = [slice(top, min(top + _PANEL_ROWS, rows)) for top in range(0, rows, _PANEL_ROWS)]
     if len(panels) == 1:
         return [work(panels[0])]
@@ -187,8 +188,8 @@ def _by_panels(work: Callable[[slice], Float64], rows: int) -> list[Float64]:
 
 
 def compare_repeated(rows: Matrix, columns: Matrix, C: Matrix) -> Comparison:
-    """Compare as `compare` does, where A repeats these few rows and B these few columns. Their
-    numbers are multiples of BLOCK_SIZE and divide those of C."""
+    """Compare as `compare` does, if A repeats these few rows and B these few columns. Their numbers
+    are multiples of BLOCK_SIZE and divide those of C."""
     R = reference(rows, columns)
     norms = np.linalg.norm(rows.astype(np.float64), axis=1), np.linalg.norm(columns, axis=0)
     scale = _block_scale(R, norms[0][:, None] * norms[1] / np.sqrt(rows.shape[1]))
@@ -205,7 +206,7 @@ def compare_repeated(rows: Matrix, columns: Matrix, C: Matrix) -> Comparison:
 
 
 def repeated(part: Matrix, rows: int, columns: int) -> Matrix:
-    """A matrix that is made of this part over and over, down and across."""
+    """Return a matrix that repeats this part down and across."""
     for axis, length in enumerate((rows, columns)):
         if part.shape[axis] != length:
             part = np.take(part, np.arange(length) % part.shape[axis], axis=axis)
@@ -217,18 +218,18 @@ def _block_scale(R: Float64, S: Float64) -> Float64:
 
 
 def _relative(difference: Float64, scale: Float64) -> Float64:
-    """‖difference‖_F / scale per block."""
+    """Return ‖difference‖_F / scale for each block."""
     return _quotient(np.sqrt(_per_block(np.square(difference), np.add)), scale)
 
 
 def _quotient(numerator: Float64, scale: Float64) -> Float64:
-    """0/0 is 0, anything else over 0 is infinite."""
+    """Divide. 0/0 is 0, any other number divided by 0 is infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(numerator == 0, 0.0, numerator / scale)
 
 
 def _per_block(values: Float64, reduce: Any) -> Float64:
-    """Reduce (M×K) to one value a block: (⌈M/16⌉, ⌈K/16⌉)."""
+    """Reduce (M×K) to one value per block: (⌈M/16⌉, ⌈K/16⌉)."""
     rows = reduce.reduceat(values, np.arange(0, values.shape[0], BLOCK_SIZE), axis=0)
     blocks: Float64 = reduce.reduceat(rows, np.arange(0, values.shape[1], BLOCK_SIZE), axis=1)
     return blocks

@@ -1,4 +1,4 @@
-"""What a kernel is launched with: input buffers, one output buffer, then numbers."""
+"""The parameters of a kernel: input buffers, one output buffer, then numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from problem.cases import Shape
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A kernel's name and parameters. Buffers are float32 and numbers int; the order is fixed."""
+    """A kernel's name and parameters. Buffers are float32, numbers are int, and the order is
+    fixed."""
 
     kernel: str
     inputs: tuple[str, ...]
@@ -18,7 +19,7 @@ class Signature:
 
     @property
     def text(self) -> str:
-        """The parameters as an author writes them."""
+        """The parameters as written in the kernel's declaration."""
         inputs = (f"const float* {name}" for name in self.inputs)
         numbers = (f"int {name}" for name in self.numbers)
         return ", ".join((*inputs, f"float* {self.output}", *numbers))
@@ -37,7 +38,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A row-major float32 matrix in the memory of a device."""
+    """A row-major float32 matrix in a device's memory."""
 
     name: str
     rows: int

@@ -1,8 +1,8 @@
 // Copy this file, make it faster, and grade it: nox -s grade -- my_kernel.cu
 //
 // C[M×K] = A[M×N] · B[N×K], row-major float32. Every block has 16×16 threads; threadIdx.x runs
-// along a row of C. By default one block computes 16×16 elements of C. If a block shall compute more,
-// say how many rows and columns in a line that begins with two slashes, a space and "solve:",
+// along a row of C. By default one block computes 16×16 elements of C. If a block shall compute
+// more, say how many rows and columns in a line that begins with two slashes, a space and "solve:",
 // followed for example by "tile=128x64"; add "shared_memory=32768" for that many bytes of dynamic
 // shared memory.
 

@@ -1,4 +1,4 @@
-"""The file from which one starts: naive, complete, and right."""
+"""The starter: a simple, complete and correct kernel."""
 
 from __future__ import annotations
 

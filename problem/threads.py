@@ -1,4 +1,4 @@
-"""How many threads are worth having for work that all cores can share."""
+"""The number of cores that this process may use."""
 
 from __future__ import annotations
 
@@ -6,5 +6,6 @@ import os
 
 
 def available_cores() -> int:
-    """Cores that this process may use: fewer than the machine has where others have their own."""
+    """Return the number of cores that this process may use. Others may be reserved for other
+    processes."""
     return len(os.sched_getaffinity(0))
