@@ -34,12 +34,12 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 ENVIRONMENT = Path(".nox", "environment")
 CUDA_FOLDERS = ("problem", "solutions", "tests/submissions")
 SIDE_BY_SIDE = ("--numprocesses=4", "--dist=worksteal")
-"""Four processes, even on two cores, since a test waits much of its time. More would need too much
-memory: a few of the submissions take all that a worker may have."""
+"""Four processes, even on two cores, since tests often wait. More would need too much memory: some
+submissions use all the memory that a worker may have."""
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-"""The setting of processes that share the cores: the threads of NumPy's products spin while they
-wait for each other, which took half of the time of such tests."""
+"""Each process uses one BLAS thread: the threads of NumPy's products spin while they wait for each
+other, which took half of the time of such tests."""
 
 PROGRAMS = ENVIRONMENT / "bin"
 
@@ -66,7 +66,7 @@ def device_group() -> str:
 
 
 def install(session: nox.Session, *groups: str) -> None:
-    """Install dependency groups into the environment, unless that was done before."""
+    """Install dependency groups into the environment, unless they are installed."""
     wanted = nox.project.dependency_groups(PROJECT, *groups)
     alone = nox.project.dependency_groups(PROJECT, "ptxas12" if "cuda12" in groups else "ptxas13")
     stamp = ENVIRONMENT / f"installed-{'-'.join(groups)}.txt"
@@ -79,7 +79,7 @@ def install(session: nox.Session, *groups: str) -> None:
     pip = ("-m", "pip", "install", "--disable-pip-version-check")
     run(session, *pip, *wanted)
     run(session, *pip, "--no-deps", *alone)
-    # Workers may not keep bytecode, and would compile what only they import in each grading.
+    # Workers may not write bytecode, so they would compile their modules again in each grading.
     run(session, "-m", "compileall", "-q", "harness", "problem", "lab")
     for earlier in ENVIRONMENT.glob("installed-*.txt"):
         known = earlier.read_text(encoding="utf-8").split("\n")
@@ -96,7 +96,7 @@ def _packages(requirements: Iterable[str]) -> dict[str, str]:
 
 
 def run(session: nox.Session, *arguments: str, **environment: str) -> None:
-    """Run the environment's Python, and let it keep bytecode, which workers may only read."""
+    """Run the environment's Python, and let it write bytecode, which workers may only read."""
     environment["PYTHONDONTWRITEBYTECODE"] = ""
     session.run(str(PROGRAMS / "python"), *arguments, external=True, env=environment)
 
@@ -109,7 +109,7 @@ def become(*arguments: str) -> NoReturn:
 
 
 def add_command(file: Path) -> None:
-    """Add a session that runs a command of the judge, and has its summary."""
+    """Add a session that runs a command of the judge and has its summary."""
 
     def command(session: nox.Session) -> None:
         install(session, "judge", device_group(), *(["arena"] if file.stem == "arena" else []))
@@ -138,7 +138,7 @@ def tests(session: nox.Session) -> None:
         run(session, "-m", "pytest", *session.posargs)
     elif device == "cpu":
         run(session, "-m", "pytest", *SIDE_BY_SIDE, **ONE_THREAD)
-    else:  # what is timed on a GPU has it for itself
+    else:  # no test may use the GPU while another one measures times on it
         run(
             session,
             "-m",
@@ -175,14 +175,14 @@ def lab(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Break correct kernels a little, and list what the judge does not notice."""
+    """Add small errors to correct kernels, and list those that the judge accepts."""
     install(session, "judge", device_group(), "arena")
     run(session, "-m", "lab", "fuzz", *session.posargs)
 
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """Change one thing at a time: does a test notice? nox -s mutants -- stages."""
+    """Make single changes, and list those that no test detects: nox -s mutants -- stages."""
     install(session, "judge", device_group(), "arena", "test")
     run(session, "-m", "lab.mutants", *session.posargs)
 
