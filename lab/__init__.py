@@ -1,4 +1,4 @@
-"""The lab: the automatic adversary, predictions, pictures, load and soak tools.
+"""Tools of the judge's developers: fuzzing, predictions, pictures, load and soak tests.
 
-Those who develop the judge run these; its users need none of them.
+Users of the judge do not need them.
 """

@@ -1,4 +1,4 @@
-"""`python -m lab`: the commands of the lab."""
+"""The command line of the lab: `python -m lab`."""
 
 import sys
 

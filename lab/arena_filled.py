@@ -1,4 +1,4 @@
-"""Fills an arena's database with entries, and prints people's keys. For `lab load`."""
+"""Fill an arena's database with entries for `lab load`, and print people's keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measure how quick a real arena is under load."""
+"""Measure how fast a real arena responds under load."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ PROBES = 5
 
 
 class Reader(FastHttpUser):  # type: ignore[misc]
-    """Asks for a page once a second on average, at random moments, as somebody who has signed in.
-    Readers who all asked at once would measure how long their own queue is."""
+    """A signed-in user that requests a page once a second on average, at random times. Readers that
+    all sent requests at once would measure the length of their own queue."""
 
     wait_time = locust.between(0, 2)
     keys: Sequence[str] = ()
@@ -71,7 +71,7 @@ class Reader(FastHttpUser):  # type: ignore[misc]
 
 @dataclass
 class Watchers:
-    """Pages that watch a submission or the board, and read it again when it has changed."""
+    """Pages that watch a submission or the board, and reload it when it has changed."""
 
     address: str
     refused: int = 0
@@ -102,9 +102,9 @@ class Watchers:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Do what the command load asks for."""
+    """Run the load test of the command `load`."""
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
-        # What fills the database imports much that gevent should not patch.
+        # The code that fills the database imports modules that gevent should not patch.
         filling = subprocess.run(
             [sys.executable, "-m", "lab.arena_filled", folder, str(options.entries)],
             cwd=ROOT,

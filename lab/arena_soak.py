@@ -49,7 +49,7 @@ PARTS = {
     "grader": "-m harness.judge.workers.entry_point cpu ",
     "database": "/postgres -D ",
 }
-"""What is killed, by what its command line contains."""
+"""The processes that are killed, by a part of their command lines."""
 
 RULES = """\
 title = "soak"
@@ -59,8 +59,8 @@ per_day = 100000
 device_seconds_per_day = 10000000
 per_address_per_minute = 1000000
 """
-"""Each person may have as many submissions waiting as usual. So they submit all the while, and are
-told to wait."""
+"""The limit of waiting submissions is the usual one, so people who submit all the time are told to
+wait."""
 
 AGAIN_SECONDS = 0.3
 START_SECONDS = 600.0
@@ -73,11 +73,12 @@ class Soak:
     kills: Counter[str] = field(default_factory=Counter)
     retries: Counter[str] = field(default_factory=Counter)
     answered: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Every id that came with a 202: the idempotency key, and the expected verdict."""
+    """The idempotency key and the expected verdict of every submission that was answered with 202,
+    by its id."""
 
 
 def main(options: argparse.Namespace) -> int:
-    """Do what the command soak asks for; return 0 if nothing was lost or doubled."""
+    """Run the test of the command `soak`; return 0 if nothing was lost or doubled."""
     with tempfile.TemporaryDirectory() as folder:
         return soak(Path(folder, "data"), options)
 
@@ -135,7 +136,7 @@ def run(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Nam
     finally:
         over.set()
         killer.join()
-    wait(engine, len(happened.answered))  # the last kill may have been the database's
+    wait(engine, len(happened.answered))  # the last kill may have hit the database
     result = judged(engine, happened, options) | {
         "seconds_to_hand_in": round(handed_in, 1),
         "seconds": round(time.monotonic() - began, 1),
@@ -162,7 +163,7 @@ def until_well(address: str) -> None:
 
 
 def hand_in_all(address: str, key: str, numbers: range, happened: Soak, deadline: float) -> None:
-    """One person's, one after another."""
+    """Submit kernels as one person, one after another."""
     headers = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=address, headers=headers, timeout=20) as client:
         for number in numbers:
@@ -171,7 +172,7 @@ def hand_in_all(address: str, key: str, numbers: range, happened: Soak, deadline
             file, verdict = list(KERNELS.items())[number % len(KERNELS)]
             idempotency_key = f"soak-{number}"
             id = hand_in(client, number, (ROOT / file).read_bytes(), idempotency_key, happened)
-            # Once more after the answer: it must be the same submission.
+            # A repeated request must return the same submission.
             again = hand_in(client, number, (ROOT / file).read_bytes(), idempotency_key, happened)
             assert again == id, f"the same key, another submission: {id}, {again}"
             happened.answered[id] = (idempotency_key, verdict)
@@ -213,7 +214,7 @@ def kill(
         part = generator.choice(list(PARTS))
         below = psutil.Process(arena.pid).children(recursive=True)
         chosen = [each for each in below if PARTS[part] in command_line(each)]
-        # Three dead attempts are a judge-error by design, which has a test of its own.
+        # Three dead attempts are a judge-error by design, which another test covers.
         if not chosen or on_its_last_attempt(engine):
             continue
         with suppress(psutil.Error):
@@ -229,7 +230,7 @@ def command_line(process: psutil.Process) -> str:
 
 
 def on_its_last_attempt(engine: Engine) -> bool:
-    """Whether one more death would be the third of a submission; true while nobody knows."""
+    """Return whether some submission has two dead attempts; true while the database is away."""
     query = """SELECT count(*) FROM gradings g WHERE state IN ('queued', 'grading') AND 2 <= (
         SELECT count(*) FROM attempts a WHERE a.grading = g.id AND fate = 'died')"""
     try:
@@ -251,7 +252,7 @@ def wait(engine: Engine, submissions: int) -> None:
 
 
 def done(engine: Engine) -> int | None:
-    """How many have a result; None while the database is away."""
+    """Return the number of finished gradings; None while the database is away."""
     try:
         with engine.connect() as connection:
             statement = text("SELECT count(*) FROM gradings WHERE state = 'done'")
@@ -261,7 +262,7 @@ def done(engine: Engine) -> int | None:
 
 
 def judged(engine: Engine, happened: Soak, options: argparse.Namespace) -> dict[str, Any]:
-    """Compare what people were told with what is kept."""
+    """Compare the answers that people got with the stored results."""
     with engine.connect() as connection:
         rows = connection.execute(
             text(

@@ -1,10 +1,10 @@
-"""An automatic adversary: it breaks correct kernels a little, and looks whether the judge notices.
+"""Mutation of correct kernels, to find wrong ones that the judge accepts.
 
-A mutant is a kernel with one change: a barrier, a fence, a bound or a term is dropped, a sum
+A mutant is a kernel with one change: a barrier, a fence, a bound or a term is removed, a sum
 loses bits, or an index becomes too narrow. A condition on the shape, on the block or on the number
-of launches may guard the change, so that it takes effect in a part of the launches only. The oracle
-knows the condition: it runs shapes for which it holds, where the judge has to find them. What the
-oracle finds wrong and the judge accepts is a miss.
+of launches may guard the change, so that it takes effect in some launches only. The oracle
+knows the condition and runs shapes for which it holds, while the judge draws its own shapes. A miss
+is a mutant that the oracle finds wrong and the judge accepts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SMALL_SHAPES = 60
 
 
 class Guard(NamedTuple):
-    """A condition in the kernel's variables, and shapes for which it holds in some block."""
+    """A condition on the kernel's variables, and shapes for which it holds in some block."""
 
     name: str
     condition: str
@@ -64,7 +64,7 @@ COUNT = "if (blockIdx.x == 0 && blockIdx.y == 0) atomicAdd(&launches, 1);"
 
 
 class Change(NamedTuple):
-    """What becomes of the bytes from start to end: `{guard}` is the condition."""
+    """The text that replaces the bytes from start to end. `{guard}` stands for the condition."""
 
     name: str
     line: int
@@ -80,16 +80,17 @@ class Mutant(NamedTuple):
 
 
 class Tried(Value):
-    """One mutant, and what was found of it."""
+    """A mutant, and the results of oracle and judge."""
 
     kernel: str
     change: str
     line: int
     guard: str
     wrong: str = ""
-    """What the oracle saw; empty where it saw nothing."""
+    """The error that the oracle found; empty if it found none."""
     verdict: str = ""
-    """The judge's; empty where the oracle saw nothing, and the judge was not asked."""
+    """The judge's verdict; empty if the oracle found no error, since the mutant was not graded
+    then."""
     seed: int = 0
     """The seed of the grading."""
 
@@ -99,7 +100,7 @@ class Tried(Value):
 
 
 class Record(Value):
-    """All that one run tried."""
+    """All mutants of one run."""
 
     seed: int
     seconds: float
@@ -110,7 +111,7 @@ class Record(Value):
 
 
 def changes(source: str) -> list[Change]:
-    """Every place at which the kernel's code can be changed."""
+    """Return all changes that can be made to the kernel's code."""
     found: list[Change] = []
     for node in walked(source.encode()).nodes:
         text, line = text_of(node), node.start_point[0] + 1
@@ -147,7 +148,7 @@ def changes(source: str) -> list[Change]:
 
 
 def _is_index(declarator: Node) -> bool:
-    """Whether it declares an int by the index of the block."""
+    """Return whether this declares an int that is computed from the index of the block."""
     declaration = declarator.parent
     kind = declaration.child_by_field_name("type") if declaration is not None else None
     by_index = re.search(r"\bblockIdx\b", text_of(declarator))
@@ -155,7 +156,7 @@ def _is_index(declarator: Node) -> bool:
 
 
 def mutant(source: str, change: Change, guard: Guard) -> Mutant:
-    """The source with the change under the guard."""
+    """Return the source with the change under the guard."""
     code = source.encode()
     text = change.text.format(guard=guard.condition or "true")
     changed = code[: change.start] + text.encode() + code[change.end :]
@@ -169,7 +170,7 @@ def mutant(source: str, change: Change, guard: Guard) -> Mutant:
 
 
 def oracle(session: Session, source: str, guard: Guard, generator: random.Random) -> str | None:
-    """What is wrong with a kernel, "" if nothing is seen; None if it is no kernel."""
+    """Return the error of a kernel, "" if none is found; None if it does not compile or load."""
     compiled = session.compiler.ask(Compile(source=source, arch=session.arch))
     if not isinstance(compiled, Compiled):
         return None
@@ -199,7 +200,7 @@ def oracle(session: Session, source: str, guard: Guard, generator: random.Random
 
 
 def fuzz(session: Session, kernels: Sequence[Submission], seed: int) -> Iterator[Tried]:
-    """Try mutants of these kernels, for as long as somebody asks for the next one."""
+    """Yield mutants of these kernels and their results, without end."""
     generator = random.Random(seed)
     places = {kernel.name: changes(kernel.source) for kernel in kernels}
     chosen = [kernel for kernel in kernels if places[kernel.name]]
@@ -235,14 +236,14 @@ def fuzz(session: Session, kernels: Sequence[Submission], seed: int) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class Yield:
-    """How many wrong mutants of a kind there were, and how many the judge accepted."""
+    """The number of wrong mutants of a kind, and of those that the judge accepted."""
 
     wrong: int
     missed: int
 
 
 def by_kind(tried: Sequence[Tried]) -> dict[tuple[str, str], Yield]:
-    """The yield of each change under each guard."""
+    """Return these numbers for each change and guard."""
     kinds = sorted({(each.change, each.guard) for each in tried if each.wrong})
     return {
         kind: Yield(len(of), sum(each.missed for each in of))
@@ -252,7 +253,7 @@ def by_kind(tried: Sequence[Tried]) -> dict[tuple[str, str], Yield]:
 
 
 def until(deadline: float, found: Iterator[Tried]) -> Iterator[Tried]:
-    """What is found before a time of the monotonic clock."""
+    """Yield the results found before a time of the monotonic clock."""
     for tried in found:
         yield tried
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Measured kernels: what the judge and NVIDIA's profiler found of each on a GPU."""
+"""Times and hardware counters of kernels, measured with the judge and NVIDIA's profiler."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from harness.protocol.report import Value
 from problem.cases import Shape
 
 PROFILED_SHAPE, PROFILE_SECONDS = Shape(2048, 1536, 1024), 60.0
-"""A 64th of the ranked size: `ncu` repeats a launch for each group of counters."""
+"""A 64th of the ranked size, since `ncu` repeats a launch for each group of counters."""
 
 
 class Measured(Value):
     """One kernel on a GPU.
 
-    ms: the judge's time at the ranked size. stall: the reason that warps waited for longest, as
-    `ncu` names it. busy: share of the time in which units worked. Both are empty without counters.
+    ms: the judge's time at the ranked size. stall: the largest stall reason of warps, as `ncu`
+    names it. busy: the utilisation of each unit. Both are empty without counters.
     """
 
     ms: PositiveFloat
@@ -51,14 +51,14 @@ AGREES: dict[str, tuple[Unit | None, frozenset[str]]] = {
     "large-loop": (None, frozenset({"no_instruction"})),
     "mma-sync": (None, frozenset({"wait", "math_pipe_throttle", "short_scoreboard"})),
 }
-"""By rule: the unit that should be the busiest of those that `ncu` counted, and the reasons for
-which warps may wait for longest, by the Nsight Compute documentation ("Warp Stall Reasons"):
-conversions and special functions queue for the MIO, as shared memory does."""
+"""For each rule: the unit that should be the busiest of those that `ncu` counted, and the stall
+reasons that may be the largest, by the Nsight Compute documentation ("Warp Stall Reasons").
+Conversions, special functions and shared memory use the MIO queue."""
 
 
 def agrees(rule: str, measured: Measured) -> bool | None:
-    """Return whether a first finding fits the busiest unit or the longest wait; None where these
-    were not counted."""
+    """Return whether a first finding agrees with the busiest unit or the largest stall reason; None
+    if these were not counted."""
     if not measured.busy:
         return None
     unit, stalls = AGREES.get(rule, (None, frozenset()))
@@ -68,7 +68,7 @@ def agrees(rule: str, measured: Measured) -> bool | None:
 
 
 class Measurements(Value):
-    """The kernels of a folder. day: of the last measurement."""
+    """The measured kernels of a folder. day: the day of the last measurement."""
 
     gpu: str
     day: date
@@ -76,15 +76,15 @@ class Measurements(Value):
 
 
 def read_measurements(path: Path) -> Measurements | None:
-    """Return what was measured before, if anything."""
+    """Return the earlier measurements in the file, if there are any."""
     return Measurements.model_validate_json(path.read_bytes()) if path.is_file() else None
 
 
 def measure(file: Path, session: Session, *, counters: bool) -> tuple[Measured, str]:
     """Grade a kernel quickly, and read its hardware counters if they are asked for.
 
-    Return what was measured, and why counters could not be read. Raises UsageError if the kernel
-    has no score.
+    Return the measurement, and the reason if counters could not be read. Raises UsageError if the
+    kernel has no score.
     """
     submission = read(file)
     report = grade(submission, session, GradingOptions(quick=True))
@@ -108,7 +108,7 @@ def measure(file: Path, session: Session, *, counters: bool) -> tuple[Measured, 
 
 
 _ISSUING = ("selected", "not_selected")
-"""A warp that issues, and one that could issue while another does."""
+"""These are not stalls: a warp that issues, and one that could issue while another one does."""
 
 
 def _profile(source: str, session: Session) -> Profile | NoProfile:
@@ -127,7 +127,7 @@ def _profile(source: str, session: Session) -> Profile | NoProfile:
 
 
 def add(path: Path, gpu: str, name: str, measured: Measured) -> None:
-    """Add a kernel to the file, in place of what was measured of it before on the same GPU."""
+    """Add a kernel to the file. This replaces its earlier measurement on the same GPU."""
     known = read_measurements(path)
     if known is not None and known.gpu != gpu:
         raise UsageError(f"{path} holds times of an {known.gpu}, and this is an {gpu}")

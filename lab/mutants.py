@@ -1,7 +1,7 @@
-"""Change one thing at a time with mutmut, and list what no test notices: `nox -s mutants -- AREA`.
+"""Make single changes with mutmut, and list those that no test detects: `nox -s mutants -- AREA`.
 
-Each area is tried in a copy of the repository, which is kept: what has not changed since the last
-time is not tried again.
+Each area is tested in a copy of the repository, which is kept: code that has not changed since the
+last time is not tested again.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ AREAS = {
     "board": "harness/board",
     "arena": "harness/arena",
 }
-"""What is changed; the tests of the same folder under tests/ are asked. What starts and ends
-processes is not changed: it would end those of others."""
+"""The code that is changed; the tests in the same folder under tests/ are run. Code that starts and
+ends processes is not changed, since a mutant could end processes of others."""
 
 
 def main() -> int:
@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def _try(source: str, copy: Path) -> int:
-    """Try the changes of one folder, and list those that survive."""
+    """Test the changes of one folder, and list those that survive."""
     tracked = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -1,4 +1,5 @@
-"""Predictions: the gain that the explanation of a solution promises for the next one."""
+"""Predictions of `explain` compared with measurements: the time of each file, and the gain of each
+step from one solution to the next."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from lab.measured import Measured, agrees
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step from one file to another. rule: the rule whose advice it follows, if any."""
+    """A step from one file to another. rule: the rule that recommends it, if there is one."""
 
     before: str
     after: str
@@ -57,8 +58,8 @@ STEPS = (
 
 
 class Prediction(Value):
-    """One step: the gain that the rule promises; without a rule, by how much the estimates of both
-    files differ."""
+    """The gain of a step: predicted by the rule or, without a rule, by the estimates of both
+    files."""
 
     before: str
     after: str
@@ -72,16 +73,16 @@ class Prediction(Value):
 
 
 class Estimate(Value):
-    """One file's time, as the model has it and as the judge measured it."""
+    """The time of a file: estimated by the model, and measured by the judge."""
 
     name: str
     estimated_ms: float | None
-    """None where the ranked size could not be counted."""
+    """None if accesses at the ranked size could not be counted."""
     measured_ms: float
     first: str = ""
     """The rule of the first finding."""
     agrees: bool | None = None
-    """Whether hardware counters agree with it; None where they were not read."""
+    """Whether hardware counters agree with it; None if they were not read."""
 
     @property
     def error(self) -> float | None:
@@ -93,16 +94,16 @@ class Predictions(Value):
     steps: tuple[Prediction, ...]
     estimates: tuple[Estimate, ...]
     kernels: tuple[Estimate, ...] = ()
-    """Of kernels that are each slow for another reason."""
+    """Estimates of kernels that are each slow for a different reason."""
 
     @property
     def typical_error(self) -> float:
-        """The median factor between what was predicted and what was measured, less 1."""
+        """The median factor between predicted and measured gains, less 1."""
         return _median_factor(step.predicted / step.measured for step in self.steps)
 
 
 def errors(estimates: Iterable[Estimate]) -> tuple[float, ...]:
-    """Of the files with an estimate, regardless of their signs, the smallest first."""
+    """Return the absolute errors of the files with an estimate, the smallest first."""
     return tuple(sorted(abs(each.error) for each in estimates if each.error is not None))
 
 
@@ -112,7 +113,7 @@ def predict(
     measured_ms: Mapping[str, float],
     explained: Mapping[str, Explanation],
 ) -> Predictions:
-    """Predict all steps and files of which evidence and time are known."""
+    """Predict all steps and files for which evidence and a measured time exist."""
 
     def predicted(step: Step) -> float | None:
         if step.rule is not None and step.before in evidence:
@@ -142,7 +143,7 @@ def predict(
 
 
 def of_kernel(explanation: Explanation, measured: Measured) -> Estimate:
-    """Return what was said of a kernel beside what was measured."""
+    """Return the estimate of a kernel and its measured time."""
     first = explanation.findings[0].rule if explanation.findings else ""
     return Estimate(
         name=explanation.name,
@@ -171,7 +172,7 @@ def _table(estimates: Iterable[Estimate]) -> Iterable[str]:
 
 
 def _gain(evidence: Evidence, rule: str) -> float:
-    """Return the gain that the rule promises, or 1 if it says nothing."""
+    """Return the gain that the rule predicts, or 1 if the rule reports nothing."""
     chosen = tuple(each for each in RULES if each.name == rule)
     return next((found.gain for found in advice(evidence, chosen)), 1.0)
 
@@ -181,20 +182,20 @@ def _median_factor(ratios: Iterable[float]) -> float:
 
 
 def markdown(predictions: Predictions) -> str:
-    """Both tables, every miss among them."""
+    """Return all tables in Markdown."""
     lines = [
-        "# Predictions, held to account",
+        "# Predictions compared with measurements",
         "",
-        f"What `explain` says of a file without a GPU, for an {predictions.gpu}, beside what the",
-        "judge measured there. `python3 -m lab predict --out` writes this page.",
+        f"`explain` predicts gains and times for an {predictions.gpu} without using a GPU. This",
+        "page compares them with measurements. `python3 -m lab predict --out` writes it.",
         "",
         "## The gain of each step",
         "",
-        "The file before the step is explained, and the gain that the step's rule promises stands",
-        "beside the one that was measured. Of a step that no rule recommends, it is what",
-        "`explain --against` says: by how much the estimates of both files differ.",
-        f"The typical error (the median factor) is {predictions.typical_error:.0%}. One published",
-        "advisor, GPA, reports 1.21 estimated where 1.19 was achieved: means, not each step.",
+        "The predicted gain is that of the step's rule when the file before the step is explained.",
+        "For a step that no rule recommends, it is the ratio of the estimates of both files, as",
+        f"`explain --against` shows it. The median factor is {predictions.typical_error:.0%}.",
+        "For comparison, the published advisor GPA reports a mean estimate of 1.21 and a mean",
+        "measured gain of 1.19.",
         "",
         "| step | rule | predicted | measured | error |",
         "|---|---|---:|---:|---:|",
@@ -209,7 +210,8 @@ def markdown(predictions: Predictions) -> str:
         "## The time of each file",
         "",
         _typical(predictions.estimates),
-        "Of 19, which decides by the sizes and cannot be counted, the machine code alone is known.",
+        "The estimate of 19 uses its machine code only, since its branches depend on the sizes and",
+        "its accesses cannot be counted.",
         "",
         *_table(predictions.estimates),
     ]
@@ -217,11 +219,11 @@ def markdown(predictions: Predictions) -> str:
         known = [each.agrees for each in predictions.kernels if each.agrees is not None]
         lines += [
             "",
-            "## Kernels that are each slow for another reason",
+            "## Kernels that are each slow for a different reason",
             "",
-            f"Those of `tests/judge/explain/kernels`. {_typical(predictions.kernels)}",
-            "The first finding agrees with the busiest unit or the longest wait that `ncu` counted",
-            f"in {sum(known)} of {len(known)}.",
+            f"They are in `tests/judge/explain/kernels`. {_typical(predictions.kernels)}",
+            "The first finding agrees with the busiest unit or the largest stall reason that `ncu`",
+            f"measured, in {sum(known)} of {len(known)} kernels.",
             "",
             *_table(predictions.kernels),
         ]

@@ -1,7 +1,7 @@
-"""The committed reports: whether they match their kernels, and their tables in two READMEs.
+"""Checks of the committed reports, and their tables in two READMEs.
 
-reports/<gpu>/<solution>.json belongs to solutions/<solution>.cu: a kernel whose code has changed
-cannot keep an old score. Comments may change.
+reports/<gpu>/<solution>.json belongs to solutions/<solution>.cu. If the code of a kernel changes,
+its report is invalid; comments may change.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from harness.protocol.report import Badge, Report, Score, Unscored
 from problem.cases import RANKED, Shape
 
 BOARD, CHOICE = "board", "choice"
-"""The tables: they stand between <!-- NAME --> and <!-- /NAME -->."""
+"""The names of the tables, which are between <!-- NAME --> and <!-- /NAME -->."""
 EMPTY = "No report is committed yet."
 _TOKEN = re.compile(r'// solve:[^\n]*|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\w+|\S', re.DOTALL)
 
 COLUMNS = ("kernel", "score", "95 % interval", "rank", "ms", "of FP32 peak", "cores", "accuracy")
-"""The columns; accuracy only where a report has it. The score links to the report with the rest."""
+"""The columns. Accuracy is shown only if a report has it. The score links to the report."""
 
 
 def markdown(reports: Sequence[Committed], solutions: Path, readme: Path) -> str:
@@ -80,12 +80,12 @@ def _board(
 
 
 def markers(name: str) -> tuple[str, str]:
-    """Return the lines between which a table stands."""
+    """Return the lines before and after a table."""
     return f"<!-- {name} -->", f"<!-- /{name} -->"
 
 
 def section(readme: str, name: str) -> str | None:
-    """Return the text between a table's markers, or None where there are no markers."""
+    """Return the text between a table's markers, or None if there are no markers."""
     begin, end = markers(name)
     if readme.count(begin) != 1 or readme.count(end) != 1:
         return None
@@ -113,12 +113,13 @@ CHOICES: tuple[tuple[str, frozenset[str], frozenset[Badge]], ...] = (
     ("accuracy A", frozenset("A"), _ANY_CORES),
     ("accuracy A or B", frozenset("AB"), _ANY_CORES),
 )
-"""What may be asked of a kernel: a heading, the grades of its accuracy, and its cores."""
+"""The columns of the second table: a heading, the permitted accuracy grades, the permitted
+cores."""
 
 
 def fastest(reports: Sequence[Committed], solutions: Path, readme: Path) -> str:
-    """Return a table in Markdown of the kernel to use: the fastest of each size and accuracy, among
-    those whose report has a score at that size."""
+    """Return a table in Markdown of the fastest kernel for each size and accuracy, among those
+    whose report has a score at that size."""
     scores: dict[Shape, dict[str, float]] = {}
     entries = {committed.entry.name: committed.entry for committed in reports}
     for committed in reports:
@@ -148,12 +149,12 @@ def fastest(reports: Sequence[Committed], solutions: Path, readme: Path) -> str:
 
 
 def _in_order(board: Board) -> list[Row]:
-    """Return the rows by name, which is the order in which one reads the solutions."""
+    """Return the rows in the order of their names, in which solutions should be read."""
     return sorted((*board.rows, *board.unranked), key=lambda row: row.entry.name)
 
 
 def _provenance(rows: Sequence[Row], reports: Sequence[Report]) -> str:
-    """Say what the rows have in common, or between which values they lie."""
+    """Return a sentence on the values that the rows share, and on the ranges of the others."""
     entries = [row.entry for row in rows]
     watts = [
         median(round.power_w for round in report.measurement.rounds)
@@ -170,8 +171,8 @@ def _provenance(rows: Sequence[Row], reports: Sequence[Report]) -> str:
     return (
         _cell(
             f"SM clock {span(entry.clock_mhz for entry in entries)} MHz, "
-            f"{min(watts):.0f} to {max(watts):.0f} W as NVML read it (medians of the rounds; a "
-            "short kernel is over before the reading has caught up), "
+            f"{min(watts):.0f} to {max(watts):.0f} W as read by NVML (medians of the rounds; NVML "
+            "updates too slowly for short kernels), "
             f"driver {span(entry.driver for entry in entries)}, "
             f"CUDA {span(entry.cuda for entry in entries)}, "
             f"cuBLAS {span(entry.cublas for entry in entries)}, "
@@ -179,7 +180,7 @@ def _provenance(rows: Sequence[Row], reports: Sequence[Report]) -> str:
             f"cases {span(entry.cases for entry in entries)}, "
             f"graded {span(entry.created[:10] for entry in entries)}. "
         )
-        + "A score leads to its report, which has registers, occupancy and all else."
+        + "Each score links to its report, which has registers, occupancy and all other data."
     )
 
 
@@ -214,7 +215,7 @@ def _other_sizes(reports: Iterable[Report]) -> list[str]:
 
 
 def _chart(board: Board) -> list[str]:
-    """Return a Mermaid chart, which is readable also where it is not drawn."""
+    """Return a Mermaid chart, whose source is readable where it is not drawn."""
     rows = [row for row in _in_order(board) if row.rank is not None]
     if not rows:
         return []
@@ -234,7 +235,7 @@ def _chart(board: Board) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    """Return the text with every character escaped that means something in a Markdown table."""
+    """Return the text with every character escaped that has a meaning in a Markdown table."""
     return "".join(
         f"\\{character}" if character in "\\`*[]<>|" else character
         for character in escaping.one_line(text)
@@ -246,7 +247,7 @@ def _label(text: str) -> str:
 
 
 def mismatches(reports: Iterable[Committed], solutions: Path) -> list[str]:
-    """Return a sentence for each report that does not match its kernel or its folder."""
+    """Return a message for each report that does not match its kernel or its folder."""
     return [
         f"{committed.path}: {problem}"
         for committed in reports
@@ -272,7 +273,7 @@ def _problems(committed: Committed, solutions: Path) -> Iterator[str]:
 
 
 def _tokens(source: str) -> list[str]:
-    """Return the words of a source of this repository, without comments but the launch line."""
+    """Return the tokens of a source of this repository, without comments except the launch line."""
     return [
         token
         for token in _TOKEN.findall(source)

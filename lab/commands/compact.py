@@ -1,8 +1,8 @@
 """Write reports small enough to be committed: without spaces, defaults and needless digits.
 
-Scores keep all digits, and times of launches as many as a GPU's clock has. What no reader of a
-committed report uses is left out: its signature, times of launches by the host and in cycles, and
-loops other than the one that `explain` follows. Rounds keep whether the clocks disagreed.
+Scores keep all digits, and times of launches as many as a GPU's clock has. Data that no reader of a
+committed report uses is removed: the signature, times of launches by the host and in cycles, and
+loops other than the one that `explain` examines. Rounds keep whether the clocks disagreed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ example:
 
 DIGITS = 3
 LAUNCH_DIGITS = 8
-"""The GPU's events tell times in single precision."""
+"""The GPU's events have times in single precision."""
 LAUNCHES = ("kernel_ms", "baseline_ms")
 ROUND_EXTRAS = {"kernel_host_ms", "baseline_host_ms", "kernel_cycles", "baseline_cycles"}
 
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 def compact(report: Report) -> str:
-    """Return the report as JSON on one line, without what a reader of it fills in."""
+    """Return the report as JSON on one line, without values that a reader sets by default."""
     data = report.model_dump(
         mode="json",
         exclude_defaults=True,
@@ -57,14 +57,14 @@ def compact(report: Report) -> str:
             "measurement": {"rounds": {"__all__": ROUND_EXTRAS}},
         },
     )
-    data["outcome"]["verdict"] = report.verdict.value  # tells which kind of outcome it is
+    data["outcome"]["verdict"] = report.verdict.value  # identifies the type of the outcome
     text = json.dumps(_rounded(data), separators=(",", ":"), ensure_ascii=False)
     Report.model_validate_json(text)
     return text
 
 
 def _unread_loops(report: Report) -> set[int]:
-    """Return the indices of the loops that `explain` does not look at."""
+    """Return the indices of the loops that `explain` does not examine."""
     kernel = report.kernel
     if not isinstance(kernel, DisassembledKernel):
         return set()

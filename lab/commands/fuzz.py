@@ -1,7 +1,7 @@
-"""Break correct kernels a little, and report what the judge does not notice.
+"""Add small errors to correct kernels, and report those that the judge accepts.
 
-Each mutant is tried by an oracle that knows where it is wrong, and graded if it is. Misses are
-listed with the seed that repeats the grading.
+An oracle, which knows where each mutant may be wrong, checks it; if it is wrong, it is graded.
+Accepted ones are listed with the seed that repeats the grading.
 """
 
 from __future__ import annotations

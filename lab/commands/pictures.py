@@ -18,7 +18,7 @@ from harness.protocol.report import Report
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_SECONDS = 300.0
 WIDTH = 100
-"""Characters across a terminal."""
+"""The width of the terminal in characters."""
 
 _WEB_FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
@@ -87,12 +87,12 @@ def _terminal(report: Report) -> str:
     )
     console.print(screen(report))
     command = f"nox -s grade -- {report.submission.name}.cu"
-    # Nothing is loaded from elsewhere: the reader's own font does.
+    # The picture loads no font: the reader's own is good enough.
     return _WEB_FONTS.sub("", console.export_svg(title=command))
 
 
 def _shoot(browser: str, page: Path, picture: Path, height: int) -> None:
-    """A page as the browser draws it. Raises UsageError where it does not."""
+    """Save a page as the browser draws it. Raises UsageError if it fails."""
     with tempfile.TemporaryDirectory() as profile:
         command = [
             browser,

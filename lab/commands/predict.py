@@ -1,7 +1,8 @@
-"""Predict what each step of the ladder is worth, beside what the judge measured.
+"""Compare predictions of `explain` with the times that the judge measured.
 
-Every file of solutions/ is explained on the CPU device; the times are those of the reports. So are
-the kernels of tests/judge/explain/kernels, whose times and counters `lab measure` has written.
+Every file of solutions/ is explained on the CPU device; the measured times are those of the
+reports. The kernels of tests/judge/explain/kernels are explained, too; `lab measure` wrote their
+times and counters.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from harness.protocol.report import Report
 REPORTS = SOLUTIONS.parent / "reports" / "h200"
 
 LONG_SECONDS = 600.0
-"""The limit of counting one kernel: a busy machine must not leave one out."""
+"""The time limit for counting one kernel, long enough for a busy machine."""
 
 HELP = """\
 It takes some minutes: large kernels take long to compile and to translate.

@@ -1,7 +1,7 @@
 """Kill parts of a real arena at random while many people submit.
 
-It ends with exit code 0 if every submission that was answered with 202 has one result, and the
-right one. A thousand gradings take the CPU device half an hour.
+The exit code is 0 if every submission that was answered with 202 has exactly one result, and the
+correct one. A thousand gradings take the CPU device half an hour.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Measure how long gradings take on this machine's GPU, from start to end.
 
-First quick ones with an empty cache, then quick ones with a filled cache, then full ones.
+The first gradings are quick ones with an empty cache, then quick ones with a filled cache, then
+full ones.
 """
 
 from __future__ import annotations
@@ -29,10 +30,9 @@ SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
 PAGE = """\
 # How long a grading takes on a GPU
 
-Written by `python3 -m lab times` on {date}, on an {gpu} with {cores} cores: the command
-`grade {file}` from its start to its end, as often as there are rows, and what its stages took. The
-cache is that of the CPU device, which a full grading needs; what begins the processes comes before
-the first stage.
+`python3 -m lab times` wrote this page on {date}, on an {gpu} with {cores} cores. Each row is
+the time of one run of `grade {file}`, and of its stages. The cache is that of the CPU device,
+which a full grading needs. The start of the processes comes before the first stage.
 
 | grading | seconds | {stages} |
 |---|{dashes}
