@@ -55,7 +55,7 @@ from problem.cases import UNIFORM, Case
 from problem.problem import Problem
 from problem.reference import MAX_ERROR
 
-SUSTAIN_SECONDS = 2.0
+SUSTAIN_SECONDS = 1.5
 """How long kernel and baseline are each launched back to back: power is regulated within tenths of
 a second, and the GPU counts its energy in steps of some hundredths."""
 
