@@ -573,23 +573,6 @@ def test_a_failed_start_belongs_to_the_first_stage() -> None:
     assert "no space left" in outcome.message
 
 
-def test_accesses_are_counted_at_the_size_asked_for() -> None:
-    counts: list[Count] = []
-
-    class Counting(FakeDevice):
-        def ask(self, request: Any) -> Any:
-            counts.extend([request] if isinstance(request, Count) else [])
-            return super().ask(request)
-
-    examine(SUBMISSION, session(Counting()), problem=PROBLEM)
-    asked = GradingOptions(quick=True, examined=Shape(48, 32, 64), counting_seconds=7.0)
-    examine(SUBMISSION, session(Counting()), asked, problem=PROBLEM)
-    usual, other = counts
-    assert (usual.inputs.shape, usual.seconds) == (PROBLEM.ranked.shape, 30.0)
-    assert (other.inputs.shape, other.seconds) == (Shape(48, 32, 64), 7.0)
-    assert other.inputs.matrices[0].shape == (48, 32)
-
-
 RANKED_SHAPE = PROBLEM.ranked.shape
 WHOLE = PROBLEM.counted_shapes
 ALL, NOTHING = 1 << 20, 0

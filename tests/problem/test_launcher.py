@@ -8,10 +8,25 @@ import numpy as np
 import pytest
 
 from problem.cases import Shape
-from problem.launcher import Clusters, LaunchLine, launch, solve
+from problem.launcher import Clusters, LaunchLine, solve
 from problem.problem import MATRIX_MULTIPLICATION
 
 ARGUMENTS = MATRIX_MULTIPLICATION.arguments(Shape(100, 7, 33))
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        *(({"cluster": each}, "a cluster has 1 to 8 blocks") for each in ((0, 1, 1), (2, 5, 1))),
+        *(({"tile_rows": each}, "a tile has 1 to 65536 rows") for each in (0, -1, 65_537)),
+        *(({"tile_columns": each}, "a tile has 1 to 65536 columns") for each in (0, 65_537)),
+        *(({"shared_memory": each}, "is 0 to 1048576 bytes") for each in (-1, (1 << 20) + 1)),
+    ],
+)
+def test_an_impossible_launch_line_is_refused(how: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"{message}, not"):
+        LaunchLine(**how)
+    LaunchLine(1, 65_536, 1 << 20, cluster=(1, 8, 1))  # the limits themselves are allowed
 
 
 def test_solve_launches_once_and_waits() -> None:
@@ -20,9 +35,10 @@ def test_solve_launches_once_and_waits() -> None:
     def kernel(grid: Any, block: Any, arguments: Any, shared_mem: int) -> None:
         events.append((grid, block, arguments, shared_mem))
 
-    solve(kernel, "ABC", ARGUMENTS, LaunchLine(), lambda: events.append("waited"))
+    line = LaunchLine(shared_memory=12_345)
+    solve(kernel, "ABC", ARGUMENTS, line, lambda: events.append("waited"))
     grid, block, arguments, shared = events[0]
-    assert (grid, block, shared) == ((3, 7, 1), (16, 16, 1), 0)
+    assert (grid, block, shared) == ((3, 7, 1), (16, 16, 1), 12_345)
     assert arguments == ("A", "B", "C", 100, 7, 33)
     assert all(isinstance(size, np.int32) for size in arguments[3:])
     assert events[1:] == ["waited"]
@@ -62,13 +78,6 @@ def test_the_grid_has_whole_clusters(
     assert covering == grid and are_counts(covering)
 
 
-@pytest.mark.parametrize("cluster", [(0, 1, 1), (1, -1, 1), (1, 1, 0), (9, 1, 1), (2, 5, 1)])
-def test_impossible_clusters_are_refused(cluster: tuple[int, int, int]) -> None:
-    with pytest.raises(ValueError, match=r"^a cluster has 1 to 8 blocks, not \(\S+ \S+ \S+\)$"):
-        LaunchLine(cluster=cluster)
-    assert LaunchLine(cluster=(1, 8, 1)).cluster == (1, 8, 1)
-
-
 @pytest.mark.parametrize(
     ("grid", "cluster"),
     [
@@ -94,34 +103,3 @@ def test_clusters_are_numbered_like_blocks(
         assert clusters.blocks(number) == members and are_counts(clusters.blocks(number))
         assert {clusters.of(block) for block in members} == {number}
         assert are_counts(map(clusters.of, members))
-
-
-@pytest.mark.parametrize("size", [0, -1, 65_537])
-def test_impossible_tiles_are_refused(size: int) -> None:
-    with pytest.raises(ValueError, match=f"a tile has 1 to 65536 rows, not {size}$"):
-        LaunchLine(size, 16)
-    with pytest.raises(ValueError, match=f"a tile has 1 to 65536 columns, not {size}$"):
-        LaunchLine(16, size)
-
-
-@pytest.mark.parametrize("size", [-1, (1 << 20) + 1])
-def test_impossible_shared_memory_is_refused(size: int) -> None:
-    with pytest.raises(ValueError, match=f"shared_memory is 0 to 1048576 bytes, not {size}$"):
-        LaunchLine(16, 16, size)
-
-
-def test_the_limits_themselves_are_allowed() -> None:
-    assert LaunchLine(1, 65_536, 0) != LaunchLine(65_536, 1, 1 << 20)
-    assert LaunchLine(1, 1).grid(7, 9) == (9, 7, 1)
-
-
-def test_dynamic_shared_memory_is_passed_on() -> None:
-    given: list[dict[str, Any]] = []
-    line = LaunchLine(32, 64, 12_345)
-    launch(lambda *_, **how: given.append(how), "ABC", ARGUMENTS, line)
-    assert given == [{"shared_mem": 12_345}]
-
-
-def test_another_tile_or_shared_memory_is_not_the_default() -> None:
-    assert LaunchLine(16, 16, 0).is_default
-    assert not any(line.is_default for line in (LaunchLine(32), LaunchLine(shared_memory=4)))

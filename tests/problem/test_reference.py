@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,12 +13,8 @@ from problem.inputs import Tolerance
 from problem.reference import (
     MAX_ERROR,
     MAX_STRUCTURED_ERROR,
-    Comparison,
-    Expected,
-    Float64,
     compare,
     compare_repeated,
-    reference,
     repeated,
 )
 
@@ -48,34 +45,46 @@ def test_sequential_float32_passes_everywhere(case: Case) -> None:
     assert compare(A, B, sequential(A, B), tolerance=case.tolerance).passed
 
 
-@pytest.mark.parametrize("N", LENGTHS)
-def test_one_dropped_product_is_caught(N: int) -> None:
-    A, B, C = drawn(N)
+def without_a_product(A: Matrix, B: Matrix, C: Matrix) -> None:
     products = A[20] * B[:, 30]
-    C[20, 30] -= products[np.abs(products).argsort()[N // 2]]  # of middling size
-    assert error(A, B, C) > MAX_ERROR
+    C[20, 30] -= products[np.abs(products).argsort()[len(products) // 2]]  # of middling size
 
 
-@pytest.mark.parametrize("N", LENGTHS)
-def test_one_element_wrong_by_one_percent_is_caught(N: int) -> None:
-    A, B, C = drawn(N)
+def off_by_one_percent(A: Matrix, B: Matrix, C: Matrix) -> None:
     row, column = np.unravel_index(np.abs(C).argmax(), C.shape)
     C[row, column] *= 1.01
-    assert error(A, B, C) > MAX_ERROR
+
+
+def with_zero(A: Matrix, B: Matrix, C: Matrix) -> None:
+    C[49, 34] = 0
+
+
+def with_nan(A: Matrix, B: Matrix, C: Matrix) -> None:
+    C[49, 34] = np.nan
+
+
+def transposed(A: Matrix, B: Matrix, C: Matrix) -> None:
+    C[:35, :35] = C[:35, :35].T.copy()
+
+
+Damage = Callable[[Matrix, Matrix, Matrix], None]
+DAMAGES: tuple[Damage, ...] = (
+    without_a_product,
+    off_by_one_percent,
+    with_zero,
+    with_nan,
+    transposed,
+)
 
 
 @pytest.mark.parametrize("N", LENGTHS)
-@pytest.mark.parametrize("left", [0.0, np.nan])
-def test_one_unwritten_element_is_caught(N: int, left: float) -> None:
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_output_is_wrong(
+    damage: Callable[[Matrix, Matrix, Matrix], None], N: int
+) -> None:
     A, B, C = drawn(N)
-    C[49, 34] = left
+    damage(A, B, C)
     assert error(A, B, C) > MAX_ERROR
-
-
-@pytest.mark.parametrize("N", LENGTHS)
-def test_a_transposed_C_is_caught(N: int) -> None:
-    A, B = Case(Shape(48, N, 48)).draw(5)
-    assert error(A, B, np.ascontiguousarray(sequential(A, B).T)) > MAX_ERROR
 
 
 @pytest.mark.parametrize("N", LENGTHS)
@@ -116,37 +125,6 @@ def test_cancellation_is_judged_by_the_size_of_the_terms() -> None:
     B = np.array([[1.0], [-1.0]], np.float32)
     assert error(A, B, np.array([[1e-7]], np.float32)) < MAX_ERROR
     assert error(A, B, np.array([[1e-4]], np.float32)) > MAX_ERROR
-
-
-def test_blocks_at_the_edges_are_their_own() -> None:
-    A, B, C = drawn(17)
-    assert compare(A, B, C).block_errors.shape == (4, 3)
-
-
-def test_panels_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    A, B, C = drawn(17)
-    whole = compare(A, B, C).block_errors
-    monkeypatch.setattr("problem.reference._PANEL_ROWS", 16)
-    assert np.allclose(compare(A, B, C).block_errors, whole, rtol=1e-9)
-
-
-def test_every_row_is_multiplied_once_in_batches(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    A, B, _ = drawn(17)
-    multiplied: list[Float64] = []
-    multiply = np.matmul
-
-    def noted(rows: Float64, columns: Float64, out: Float64) -> None:
-        multiplied.append(rows)
-        multiply(rows, columns, out=out)
-
-    monkeypatch.setattr("problem.reference._PANEL_ROWS", 16)
-    monkeypatch.setattr(np, "matmul", noted)
-    found = Expected.of(A, B, tolerance=Tolerance.EXACT)
-    assert sorted(rows.shape for rows in multiplied) == [(2, 17), (16, 17), (16, 17), (16, 17)]
-    assert {tuple(row) for rows in multiplied for row in rows} == {tuple(row) for row in A}
-    assert np.allclose(found.R, reference(A, B), rtol=1e-12)
 
 
 def test_a_product_has_no_threads_of_its_own() -> None:
@@ -253,13 +231,6 @@ def test_tf32_and_a_missing_term_show_on_structured_inputs() -> None:
     A, B = np.full((20, 640), 1.1, np.float32), np.full((640, 20), 1.3, np.float32)
     for wrong in (truncated(A, 13) @ truncated(B, 13), A[:, 1:] @ B[1:]):
         assert not compare(A, B, wrong, tolerance=Tolerance.STRUCTURED).passed
-
-
-def test_the_limit_itself_is_allowed() -> None:
-    errors = np.array([[MAX_ERROR, np.nextafter(MAX_ERROR, 1)]])
-    comparison = Comparison(errors)
-    assert comparison.wrong.tolist() == [[False, True]] and comparison.worst_block == (0, 1)
-    assert Comparison(errors[:, :1]).passed and MAX_ERROR == 1e-5
 
 
 def test_comparing_repeated_rows_gives_the_comparison_of_the_whole() -> None:

@@ -26,24 +26,6 @@ def test_without_a_wish_the_cache_lies_in_the_users_home(
     assert cache_directory().is_dir()
 
 
-def test_a_file_is_written_aside_before_it_replaces_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On the same file system, so that it can take its place; and hidden until then."""
-    written: list[Path] = []
-
-    def no_room(self: Path, target: Path) -> None:
-        written.append(self)
-        raise OSError("no space left")
-
-    monkeypatch.setattr(Path, "replace", no_room)
-    with pytest.raises(OSError, match="no space left"):
-        write_whole(tmp_path / "report.json", "new")
-    (beside,) = written
-    assert beside.parent == tmp_path and beside.name.startswith(".report.json.")
-    assert [*tmp_path.iterdir()] == []
-
-
 def test_a_file_is_replaced_at_once_and_leaves_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     write_whole(path, "old")

@@ -14,7 +14,6 @@ from harness.protocol.report import (
     Counterexample,
     Element,
     Environment,
-    Occupancy,
     Report,
     Score,
     Stage,
@@ -54,23 +53,14 @@ def counterexample(found: float) -> Counterexample:
     )
 
 
-@pytest.mark.parametrize("found", [float("inf"), float("-inf"), 0.1, -0.0, 1e-45])
+@pytest.mark.parametrize("found", [float("nan"), float("inf"), float("-inf"), 0.1, -0.0, 1e-45])
 def test_json_and_back(found: float) -> None:
     wrong = WrongAnswer(stage=Stage.VERIFY, message="m", counterexample=counterexample(found))
     before = report(outcome=wrong)
     text = before.model_dump_json()
-    assert Report.model_validate_json(text) == before
+    assert Report.model_validate_json(text).model_dump_json() == text  # NaN equals nothing
+    assert str(found).lower() in text.lower()
     json.loads(text, parse_constant=pytest.fail)  # strict JSON: no bare NaN or Infinity
-
-
-def test_nan_survives() -> None:
-    wrong = WrongAnswer(
-        stage=Stage.VERIFY, message="m", counterexample=counterexample(float("nan"))
-    )
-    after = Report.model_validate_json(report(outcome=wrong).model_dump_json())
-    assert isinstance(after.outcome, WrongAnswer)
-    assert after.outcome.counterexample.elements[0].found != 0.0
-    assert str(after.outcome.counterexample.elements[0].found) == "nan"
 
 
 SCORE = Score(ratio=1, low=0.99, high=1.01, kernel_ms=1, baseline_ms=1, tflops=1, peak_share=None)
@@ -93,14 +83,6 @@ def test_a_score_without_its_rounds_is_no_report() -> None:
     assert Report.model_validate(scored).score is not None
     with pytest.raises(ValidationError, match="measurement"):
         Report.model_validate(scored | {"measurement": None})
-
-
-def test_shared_memory_and_occupancy_are_those_of_the_gpu() -> None:
-    taken = kernel().facts.resources.model_copy(
-        update={"static_shared_bytes": 1024, "dynamic_shared_bytes": 512}
-    )
-    assert taken.shared_bytes == 1536
-    assert Occupancy(blocks=6, warps=48, max_warps=64, limited_by="registers").fraction == 0.75
 
 
 def test_an_accepted_kernel_has_been_disassembled() -> None:
@@ -128,8 +110,3 @@ def test_a_report_edited_by_hand_is_refused(change: dict[str, Any]) -> None:
     edited = json.loads(report().model_dump_json()) | change
     with pytest.raises(ValidationError):
         Report.model_validate_json(json.dumps(edited))
-
-
-def test_a_report_is_frozen() -> None:
-    with pytest.raises(ValidationError):
-        report().seed = 2  # type: ignore[misc]

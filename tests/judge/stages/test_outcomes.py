@@ -18,6 +18,7 @@ from harness.protocol.report import (
     Hazard,
     JudgeError,
     MemoryFault,
+    Outcome,
     Place,
     Race,
     RuntimeFault,
@@ -118,31 +119,36 @@ class Answering:
         return self.answer
 
 
+LATE = TimeLimit(stage=Stage.COMPILE, message="the compiler did not end within 7 s", seconds=7)
+
+
 @pytest.mark.parametrize(
-    "answer", [fault("time-limit"), fault("judge", signal="SIGXCPU")], ids=["limit", "signal"]
+    ("answer", "expected"),
+    [
+        (fault("time-limit"), LATE),
+        (fault("judge", signal="SIGXCPU"), LATE),
+        *(
+            (
+                fault("judge", signal=signal),
+                CompileError(
+                    stage=Stage.COMPILE,
+                    message="the compiler ran out of memory or crashed on this source "
+                    "(it went wrong)",
+                ),
+            )
+            for signal in ("SIGSEGV", "SIGABRT", "SIGBUS")
+        ),
+        *(
+            (each, judge_error(each, Stage.COMPILE))
+            for each in (fault("judge", details="why"), fault("judge", signal="SIGKILL"))
+        ),
+    ],
 )
-def test_a_compiler_without_end_is_a_time_limit(answer: Fault) -> None:
-    assert compile_kernel(Answering(answer), "", "sm_80", 7) == TimeLimit(
-        stage=Stage.COMPILE, message="the compiler did not end within 7 s", seconds=7
-    )
-
-
-@pytest.mark.parametrize("signal", ["SIGSEGV", "SIGABRT", "SIGBUS"])
-def test_a_source_that_breaks_the_compiler_is_told_so(signal: str) -> None:
-    found = compile_kernel(Answering(fault("judge", signal=signal)), "", "sm_80")
-    message = "the compiler ran out of memory or crashed on this source (it went wrong)"
-    assert found == CompileError(stage=Stage.COMPILE, message=message)
-
-
-def test_a_compiler_out_of_memory_is_a_compile_error() -> None:
+def test_a_fault_of_the_compiler_is_a_verdict(answer: Fault, expected: Outcome) -> None:
+    """What a source can bring about is its own fault."""
+    assert compile_kernel(Answering(answer), "", "sm_80", 7) == expected
     exhausted = Fault(cause="judge", message="MemoryError: no more")
     assert isinstance(compile_kernel(Answering(exhausted), "", "sm_80"), CompileError)
-
-
-@pytest.mark.parametrize("signal", [None, "SIGKILL"])
-def test_a_compiler_that_is_not_there_is_the_judges_fault(signal: str | None) -> None:
-    broken = fault("judge", signal=signal, details="why")
-    assert compile_kernel(Answering(broken), "", "sm_80") == judge_error(broken, Stage.COMPILE)
 
 
 def test_machine_code_that_nobody_reads_in_time_is_a_verdict() -> None:

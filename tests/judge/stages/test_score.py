@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from harness.judge.stages.score import MAX_DROPPED, is_steady, median_interval, score
+from harness.judge.stages.score import is_steady, median_interval, score
 from harness.protocol.report import DeviceInfo, DeviceKind, Round, Score, Unscored
-from problem.cases import RANKED, SCALED_GROUPS, Shape
+from problem.cases import RANKED, SCALED_GROUPS
 from tests.judge.stages.fakes import timed_round
 
 INFO = DeviceInfo(kind=DeviceKind.CUDA, name="test", arch="sm_90a", fp32_peak_tflops=60.0)
@@ -22,10 +22,6 @@ def timed(kernel_ms: float, baseline_ms: float = 8.0, dropped: bool = False) -> 
 def test_the_interval_of_the_median_has_the_published_ranks(n: int, ranks: tuple[int, int]) -> None:
     """The usual table of order statistics for a 95 % interval."""
     assert median_interval(range(1, n + 1)) == ranks
-
-
-def test_too_few_for_an_interval_have_all_of_their_width() -> None:
-    assert median_interval(range(1, 6)) == (1, 5)
 
 
 def test_the_interval_covers_the_median_95_times_in_100() -> None:
@@ -63,16 +59,6 @@ def test_nothing_is_gained_where_the_baseline_has_a_lower_clock(
     found = score([timed(kernel_ms).model_copy(update=cycles)] * 12, INFO, RANKED.shape)
     assert isinstance(found, Score) and found.ratio == pytest.approx(expected)
     assert found.ratio_by_cycles == pytest.approx(16_000_000 / kernel_cycles)
-
-
-def test_dropped_rounds_do_not_count_and_many_void_the_score() -> None:
-    few = [timed(8.0)] * 18 + [timed(80.0, dropped=True)] * 2
-    found = score(few, INFO, RANKED.shape)
-    assert isinstance(found, Score) and found.low == found.high == 1.0
-    many = [timed(8.0)] * 7 + [timed(80.0, dropped=True)] * 3
-    assert MAX_DROPPED < 0.3
-    void = score(many, INFO, RANKED.shape)
-    assert isinstance(void, Unscored) and "hardware slowdown" in void.message
 
 
 def test_steady_is_a_narrow_interval_not_a_lucky_start() -> None:
@@ -137,14 +123,6 @@ def test_all_reasons_are_named_once() -> None:
     assert isinstance(void, Unscored) and "3 of 4 rounds (hardware slowdown, power brake)" in (
         void.message
     )
-
-
-def test_a_gpu_of_unknown_peak_has_no_share_of_it() -> None:
-    found = score(
-        [timed(8.0)] * 6, INFO.model_copy(update={"fp32_peak_tflops": None}), Shape(2, 3, 4)
-    )
-    assert isinstance(found, Score) and found.peak_share is None
-    assert found.tflops == pytest.approx(48 / 8 / 1e9)
 
 
 def test_kinds_whose_intervals_meet_count_together() -> None:

@@ -17,9 +17,7 @@ from harness.judge.stages.verify import (
 )
 from harness.protocol.device import Run
 from harness.protocol.report import (
-    MemoryFault,
     Outcome,
-    RuleViolation,
     Stage,
     TimeLimit,
     Verification,
@@ -227,36 +225,6 @@ def test_dependent_blocks_are_run_whole_at_a_smaller_size() -> None:
         f"{last.shape} was run whole"
     )
     assert all(request.inputs.blocks is None for request in device.ran)
-
-
-def test_what_is_printed_is_kept_from_launch_to_launch() -> None:
-    printed: list[str] = ["before"]
-    run(FakeDevice(run=lambda request: {"printed": str(request.inputs.shape.M)}), printed=printed)
-    assert printed == ["before", *(str(case.shape.M) for case in FEW), "320"]
-
-
-@pytest.mark.parametrize(
-    ("told", "message"),
-    [
-        (
-            {"changed_inputs": ("A", "B")},
-            "the kernel changed A and B at 16×16×16 A ones; B twos; "
-            "inputs are not to be written to",
-        ),
-        (
-            {"wrote_outside": ("behind C",)},
-            "the kernel wrote behind C at 16×16×16 A ones; B twos: outside the matrix",
-        ),
-    ],
-)
-def test_a_launch_that_touches_anything_but_c_is_told_where(
-    told: dict[str, Any], message: str
-) -> None:
-    found = outcome(FakeDevice(run=lambda _: told))
-    assert isinstance(found, RuleViolation | MemoryFault)
-    assert (found.message, found.stage) == (message, Stage.VERIFY)
-    if isinstance(found, MemoryFault):
-        assert found.findings[0].shape == Shape(16, 16, 16)
 
 
 def test_a_missing_tile_is_shown_if_another_was_written_twice(

@@ -29,11 +29,9 @@ from harness.protocol.report import (
     Submission,
     TimeLimit,
     Unscored,
-    Verdict,
     WrongAnswer,
 )
 from harness.protocol.request import Fault
-from harness.protocol.timing import Checked
 from problem.cases import Case, Matrix, Shape
 from problem.launcher import LaunchLine
 from problem.problem import Problem
@@ -178,20 +176,6 @@ def test_a_sample_is_drawn_by_the_seed() -> None:
     assert len({str(drawn(seed)) for seed in range(8)}) == 2
 
 
-@pytest.mark.parametrize("sampled", [True, False])
-def test_a_device_without_a_clock_runs_samples(
-    sampled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(
-        Problem,
-        "cases",
-        lambda _, seed, *, quick, sampled: asked.append((seed, quick, sampled)) or [CASE],
-    )
-    tuned(Machine() if sampled else Machine(ms={1: 8.0, 2: 8.0, 3: 8.0}), limit=1)
-    assert asked == [(5, True, sampled)]
-
-
 def test_each_variant_is_compiled_and_verified_with_the_seed() -> None:
     machine = Machine()
     found = tuned(machine, seconds=7.0)
@@ -259,19 +243,6 @@ def test_a_wrong_variant_is_not_timed() -> None:
     assert all(each.kernel is not None and each.score is None for each in others)
 
 
-def test_a_variant_that_is_wrong_when_timed_has_no_score() -> None:
-    machine = Machine(ms={1: 8.0, 2: 8.0, 3: 8.0})
-    machine.table.check = lambda player, launch: Checked(
-        error=3.0 if machine.rows == 2 and player is machine.table.players[0] else 0.1
-    )
-    found = outcomes(machine)
-    assert [each.verdict for each in found] == [
-        Verdict.ACCEPTED,
-        Verdict.RULE_VIOLATION,
-        Verdict.ACCEPTED,
-    ]
-
-
 def test_an_impossibly_fast_variant_is_not_the_best() -> None:
     found = tuned(Machine(ms={1: 8.0, 2: 0.1, 3: 9.0}))
     impossible = found.variants[1].outcome
@@ -337,14 +308,6 @@ def test_a_suspicious_failure_is_tried_again_in_a_new_worker(fault: Fault) -> No
     machine = Machine(compiled=worn_out)
     assert {type(each) for each in outcomes(machine)} == {Accepted}
     assert tries == [1, 2, 2, 3] and machine.renewed == 1
-
-
-def test_the_first_variant_is_in_new_workers_already() -> None:
-    fault = Fault(cause="time-limit", message="no end")
-    machine = Machine(compiled=lambda rows: fault if rows == 1 else None)
-    found = outcomes(machine)
-    assert machine.renewed == 0
-    assert isinstance(found[0], TimeLimit) and found[0].stage is Stage.COMPILE
 
 
 def test_what_a_kernel_does_is_tried_once() -> None:

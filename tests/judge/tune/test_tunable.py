@@ -180,32 +180,6 @@ def test_constants_that_square_each_other_end_at_once() -> None:
         )
 
 
-@pytest.mark.parametrize(("deep", "fits"), [(32, True), (33, False)])
-def test_constants_follow_from_others_so_deep(deep: int, fits: bool) -> None:
-    chain = "".join(f"constexpr int C{i} = C{i - 1};\n" for i in range(1, deep))
-    text = (
-        f"{CONSTANT}constexpr int C0 = BM;\n{chain}"
-        f"// solve: tile=16x16\n// tune: solve tile={{C{deep - 1}}}x16\n"
-    )
-    if fits:
-        assert "tile=32x16" in find_tunables(text).source({"BM": 32})
-    else:
-        with pytest.raises(UsageError, match="too many other constants"):
-            find_tunables(text)
-
-
-def test_a_comment_ends_with_its_line_whatever_stands_in_it() -> None:
-    sentence = "line 1: `//` is no value for BK; list whole numbers, separated by spaces"
-    with pytest.raises(UsageError, match=sentence):
-        find_tunables("#define BK 16  // tune: 8 16 // the best\n")
-
-
-def test_a_launch_line_changes_only_with_its_values() -> None:
-    text = TILE.replace("// solve: tile=128x64 ", "// solve:   tile=128x64   ")
-    assert find_tunables(text).source(variant()) == text
-    assert "// solve: tile=256x64 " in find_tunables(text).source(variant(BM=256))
-
-
 def test_a_constant_that_is_defined_twice_has_no_value() -> None:
     text = TILE.replace("constexpr int STAGE", "constexpr int STAGE = 8;\nconstexpr int STAGE")
     with pytest.raises(UsageError, match="`STAGE` is no constant that the file defines once"):
