@@ -1,4 +1,4 @@
-"""One arena, from its folder: its database made ready, its parts started and kept up."""
+"""Starting an arena from its folder: prepare its database, and list its processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.protocol.errors import UsageError
 
 @contextmanager
 def alone_in(data_dir: DataDir) -> Iterator[None]:
-    """One arena a folder. Raises UsageError where another runs there."""
+    """Lock the folder of an arena. Raises UsageError where another arena runs there."""
     with open(data_dir.running, "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -40,7 +40,7 @@ def is_running(data_dir: DataDir) -> bool:
 
 @contextmanager
 def database(data_dir: DataDir, url: URL | None = None) -> Iterator[tuple[URL, Server | None]]:
-    """The database, made ready, and its address: somebody else's, or one of our own."""
+    """Prepare the database, an external one or our own; yield its address and its server."""
     secrets = data_dir.secrets()
     if url is not None:
         data_dir.close_to_others()
@@ -59,7 +59,7 @@ def database(data_dir: DataDir, url: URL | None = None) -> Iterator[tuple[URL, S
 
 @contextmanager
 def reached(data_dir: DataDir, url: URL | None) -> Iterator[URL]:
-    """The database of an arena: one that runs, or else started for the while."""
+    """Yield the address of an arena's database, which is started if it does not run."""
     if url is not None:
         yield url
     elif is_running(data_dir):

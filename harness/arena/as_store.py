@@ -54,7 +54,7 @@ class BoardDatabase:
             yield connection
 
     def check(self) -> None:
-        """The server does."""
+        """Do nothing: the server checks its own files."""
 
     def damaged(self, reason: str) -> str:
         return f"{self.name} is damaged ({reason}). Restore a backup of it."
@@ -128,5 +128,5 @@ def of_url(text: str, name: str, mode: Mode) -> Iterator[BoardDatabase]:
 
 
 def _tables(connection: Connection) -> list[str]:
-    """Whosever."""
+    """Return the names of all tables, whichever program made them."""
     return inspect(connection).get_table_names()

@@ -24,7 +24,7 @@ from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
 PATIENCE_SECONDS = 60.0
-"""An arena that is started again is back long before."""
+"""How long to try again: an arena that is restarted is back long before."""
 
 AGAIN_SECONDS = 1.0
 MAX_SILENCE_SECONDS = 60.0
@@ -72,7 +72,7 @@ class Client:
         return str(json.loads(self._ask(path, content, headers))["id"])
 
     def watch(self, id: str, progress: Watcher) -> dict[str, Any]:
-        """Until its state is final: the last status."""
+        """Follow a submission until its state is final; return the last status."""
         told = 0, 0
         waiting: str | None = None
         while True:

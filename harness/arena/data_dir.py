@@ -16,7 +16,7 @@ DEFAULT = Path("arena-data")
 
 
 class Secrets(Value):
-    """Random strings that only this arena knows. They are made once."""
+    """The random strings that only this arena knows, made once."""
 
     owner: str
     """The password of the database's owner, as whom the arena connects."""

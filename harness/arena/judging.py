@@ -26,7 +26,7 @@ class Judge:
 
     def __init__(self, sessions: Sequence[Session], quick: bool) -> None:
         self.lanes = len(sessions)
-        """How many submissions it can be handed at a time."""
+        """The number of submissions that it can take at a time."""
         self._info = sessions[0].info
         self._scores = sessions[0].timing is not None
         self._free: queue.SimpleQueue[Session] = queue.SimpleQueue()

@@ -23,14 +23,14 @@ log = logging.getLogger(__name__)
 
 OWNER, DATABASE = "postgres", "arena"
 MAX_SOCKET_PATH = 90
-"""Characters of a folder in which a socket can be: Linux takes 107 for the whole name."""
+"""The longest path of a folder for a socket: Linux takes 107 characters for the whole name."""
 
 MOST_CONNECTIONS = 60
 """The web process has twenty or so, the board renderer one, and commands one each."""
 
 RECOVERY = ("-c", "recovery_init_sync_method=syncfs") if sys.platform == "linux" else ()
-"""After a kill PostgreSQL first makes its whole folder durable: with one call, where the system has
-that, instead of one for each of a thousand files, which takes seconds on a busy disk."""
+"""After a kill PostgreSQL first makes its whole folder durable. One call for all of it, where the
+system has that, is faster than one for each of a thousand files."""
 
 _HBA = "# Written by the arena: nobody without a password, and nothing but the socket.\n"
 _HBA += "local all all scram-sha-256\n"

@@ -15,7 +15,7 @@ DATABASE_VARIABLE = "MATMUL_ARENA_DATABASE"
 """Holds the database's address. The web process and the board renderer have it, and no other."""
 
 ADDRESS_VARIABLE = "MATMUL_ARENA_ADDRESS"
-"""Where a worker reaches its arena."""
+"""Holds the address at which a worker reaches its arena."""
 
 SUPERVISOR_VARIABLE = "MATMUL_ARENA_SUPERVISOR"
 """Names the supervisor that started a worker: a fresh UUID."""
@@ -23,10 +23,10 @@ SUPERVISOR_VARIABLE = "MATMUL_ARENA_SUPERVISOR"
 COOKIE_VARIABLE = "MATMUL_ARENA_COOKIES"
 
 EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-"""Where this machine reaches a server that listens on all addresses."""
+"""The address at which this machine reaches a server that listens on all addresses."""
 
 NICENESS = 5
-"""Of what grades and what ranks: on a machine that is short of processors, pages come first."""
+"""Grading and rendering boards is so nice to the web process, so that pages are answered first."""
 
 
 class Settings(Value):

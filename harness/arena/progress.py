@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, NonNegativeInt, ValidationError
 from harness.protocol.report import Stage, Value
 
 MAX_FOUND = 12
-"""Sentences that are kept of one stage: the report has all."""
+"""The most sentences that are kept of one stage; the report has all."""
 
 MAX_SENTENCE = 300
 MAX_STAGES = 20
@@ -24,11 +24,11 @@ class StageProgress(Value):
     stage: Stage
     began: AwareDatetime
     total: NonNegativeInt | None = None
-    """Steps, where their number is known."""
+    """The number of steps, where it is known."""
     steps: NonNegativeInt = 0
-    """That have begun."""
+    """The number of steps that have begun."""
     found: tuple[str, ...] = ()
-    """So far, a sentence each."""
+    """The findings so far, a sentence each."""
 
 
 class GradingProgress(Value):

@@ -62,9 +62,9 @@ class Late(Value):
     """The rule for submissions after the deadline."""
 
     days: NonNegativeFloat = 0
-    """So long it is still taken."""
+    """For so many days submissions are still taken."""
     factor: float = Field(default=1, ge=0, le=1)
-    """Its points are multiplied by this."""
+    """The points of a late submission are multiplied by this."""
 
 
 class Threshold(Value):
@@ -81,7 +81,7 @@ class Rules(Value):
     begins: AwareDatetime | None = None
     ends: AwareDatetime | None = None
     deadlines: dict[str, AwareDatetime] = Field(default_factory=dict)
-    """Where a section of the course ends at another time."""
+    """The deadlines of sections of the course that end at another time."""
     late: Late = Late()
     frozen_from: AwareDatetime | None = None
     """From then on the board shows contestants only what was submitted before."""

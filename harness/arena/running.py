@@ -93,7 +93,7 @@ def _write_private(path: Path, key: str) -> None:
 
 @contextmanager
 def _transaction(data_dir: DataDir, url: URL | None) -> Iterator[Connection]:
-    """In the database of an arena, whether it runs or not. Raises UsageError."""
+    """Open a transaction in an arena's database, whether it runs or not. Raises UsageError."""
     if url is None and not data_dir.holds_an_arena:
         raise UsageError(f"there is no arena in {data_dir.folder}; name its folder with --data")
     with reached(data_dir, url) as owner, _engine(owner) as engine, engine.begin() as connection:
@@ -150,7 +150,7 @@ def first_key(owner: URL, output: Output) -> bool:
 
 
 def _greet(output: Output, settings: Settings, first: bool) -> None:
-    """Once it answers."""
+    """Show the arena's address once the arena answers."""
     deadline = time.monotonic() + START_SECONDS
     while not _answers(f"{settings.address}/healthz"):
         if time.monotonic() > deadline:

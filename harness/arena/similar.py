@@ -17,13 +17,13 @@ from pathlib import Path
 from harness.board.compare import MAX_LINES
 
 RUN = 16
-"""Tokens of a run."""
+"""The number of tokens in a run."""
 
 SHORTEST = 150
 """A text with fewer runs is not compared: short kernels are alike by themselves."""
 
 ALIKE = 0.6
-"""So large a share of all runs of both."""
+"""The share of common runs from which two texts are alike."""
 
 MAX_PAIRS = 100
 

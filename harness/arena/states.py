@@ -28,7 +28,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.DONE: frozenset(),
     State.CANCELLED: frozenset(),
 }
-"""The database holds every change to this table, too: its trigger `arena_hold_transitions`."""
+"""The trigger `arena_hold_transitions` of the database refuses every other change, too."""
 
 MAX_ATTEMPTS = 3
-"""So many attempts may die under a grading; then it ends as a fault of the judge."""
+"""After so many attempts that died, a grading ends as a fault of the judge."""

@@ -41,9 +41,9 @@ class Part:
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     wait: float = field(default=0.0)
-    """Before the next start: longer each time that it falls at once."""
+    """The wait before the next start in seconds, longer each time that the part fails at once."""
     end: End | None = None
-    """Why it is not started again."""
+    """The reason why it is not started again."""
 
     def start(self) -> None:
         self.started = time.monotonic()

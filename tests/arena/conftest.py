@@ -25,8 +25,10 @@ from harness.arena.store.tables import metadata, worker_keys
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.board import tables as board
+from harness.board.document import Document
 from harness.board.keys import SigningKey
-from tests.arena.submitting import FakeWorker, joined
+from harness.protocol.report import Report
+from tests.arena.submitting import FakeWorker, graded, joined, take
 from tests.arena.visiting import Visitor
 from tests.board import browser
 from tests.waiting import eventually
@@ -87,6 +89,18 @@ def attempts(worker_url: URL) -> Iterator[FakeWorker]:
     made = joined(worker_url)
     yield made
     made.close()
+
+
+@pytest.fixture
+def grade(attempts: FakeWorker) -> Callable[..., None]:
+    """Plays a worker that grades the submission whose turn it is."""
+
+    def next_one(score: float | None = None, report: Report | None = None) -> None:
+        task = take(attempts)
+        document = graded(task, score) if report is None else Document.of(report)
+        assert attempts.finish(task.attempt, document)
+
+    return next_one
 
 
 @pytest.fixture

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL
 
-from harness.arena.store import gradings
-from harness.arena.store.people import Person, Role
+from harness.arena.store.people import Person
 from harness.board.document import Document
-from tests.arena.submitting import graded, joined, submit, take
+from tests.arena.submitting import joined
 from tests.board import factory
 
 Add = Callable[..., Person]
@@ -27,16 +26,6 @@ def ada(person: Add, key: Key) -> dict[str, str]:
     return key(person("ada"))
 
 
-@pytest.fixture
-def bob(person: Add, key: Key) -> dict[str, str]:
-    return key(person("bob"))
-
-
-@pytest.fixture
-def organiser(person: Add, key: Key) -> dict[str, str]:
-    return key(person("olga", Role.ORGANISER))
-
-
 def problem(answer: object, status: int) -> str:
     """The sentence of an error."""
     assert answer.status_code == status, answer.text  # type: ignore[attr-defined]
@@ -46,14 +35,6 @@ def problem(answer: object, status: int) -> str:
         body["status"] == status and not body["detail"][0].islower() and body["detail"][-1] == "."
     )
     return str(body["detail"])
-
-
-def done(connection: Connection, worker_url: URL, score: float | None = None) -> None:
-    """Play a worker, once."""
-    attempts = joined(worker_url)
-    attempt = take(attempts)
-    assert attempts.finish(attempt.attempt, graded(attempt, score))
-    attempts.close()
 
 
 @pytest.mark.parametrize("form", [False, True])
@@ -156,10 +137,10 @@ def test_a_request_over_a_limit_gets_429_and_a_time(
 
 
 def test_events_tell_every_change_until_the_end(
-    client: TestClient, ada: dict[str, str], connection: Connection, worker_url: URL
+    client: TestClient, ada: dict[str, str], grade: Callable[..., None]
 ) -> None:
     id = client.post(SUBMISSIONS, content=SOURCE, headers=ada).json()["id"]
-    done(connection, worker_url)
+    grade()
     with client.stream("GET", f"{SUBMISSIONS}/{id}/events", headers=ada) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         lines = [line for line in stream.iter_lines() if line.startswith("data: ")]
@@ -168,11 +149,11 @@ def test_events_tell_every_change_until_the_end(
 
 
 def test_a_report_is_there_when_it_is_done(
-    client: TestClient, ada: dict[str, str], connection: Connection, worker_url: URL
+    client: TestClient, ada: dict[str, str], grade: Callable[..., None]
 ) -> None:
     id = client.post(SUBMISSIONS, content=SOURCE, headers=ada).json()["id"]
     assert "no report yet" in problem(client.get(f"{SUBMISSIONS}/{id}/report", headers=ada), 409)
-    done(connection, worker_url, 1.5)
+    grade(1.5)
     document = Document.parse(
         client.get(f"{SUBMISSIONS}/{id}/report", headers=ada).text, "the arena"
     )
@@ -230,10 +211,3 @@ def test_health_says_what_is_missing(client: TestClient, worker_url: URL) -> Non
     assert "No worker" in problem(client.get("/healthz"), 503)
     joined(worker_url).close()
     assert client.get("/healthz").text == "ok\n"
-
-
-def test_metrics_count(client: TestClient, connection: Connection, person: Add) -> None:
-    submit(connection, person("ada"))
-    text = client.get("/metrics").text
-    assert 'arena_gradings{state="queued"} 1.0' in text
-    assert gradings.oldest_waiting(connection) >= 0

@@ -23,7 +23,7 @@ from harness.cli import main as cli
 from harness.cli.commands._stores import Address, open_store
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import StoreError
-from tests.arena.submitting import graded, joined, submit, take
+from tests.arena.submitting import submit
 from tests.board import factory
 
 Add = Callable[..., Person]
@@ -32,26 +32,19 @@ Call = Callable[..., str]
 
 @pytest.fixture
 def arena(
-    connection: Connection, worker_url: URL, data_dir: DataDir, person: Add
+    connection: Connection, grade: Callable[..., None], data_dir: DataDir, person: Add
 ) -> Iterator[dict[str, str]]:
     """One that runs, with a submission of every fate; each one's id by its name."""
     ada, olga = person("ada"), person("olga", Role.ORGANISER)
-    attempts = joined(worker_url)
     ids: dict[str, str] = {}
-
-    def judge(score: float) -> None:
-        attempt = take(attempts)
-        attempts.finish(attempt.attempt, graded(attempt, score))
-
     for name, score in (("counts", 1.5), ("withdrawn", 1.6), ("copied", 1.7), ("again", 1.1)):
         ids[name] = submit(connection, ada, name)
-        judge(score)
+        grade(score)
     contest.withdraw(connection, ada, ids["withdrawn"])
     contest.disqualify(connection, olga, ids["copied"], "copied")
     contest.rejudge(connection, olga, [ids["again"]], "to be looked at")
-    judge(1.3)
+    grade(1.3)
     ids["waits"] = submit(connection, ada, "waits")
-    attempts.close()
     SigningKey.at(data_dir.signing_key)
     with alone_in(data_dir):
         yield ids

@@ -102,7 +102,7 @@ def test_no_request_of_the_schema_causes_a_server_error(
 
     for operation in schema.get_all_operations():
 
-        @settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
+        @settings(max_examples=10, suppress_health_check=list(HealthCheck), deadline=None)
         @schemathesis_given(operation.ok())
         def holds(case: Case) -> None:
             case.call_and_validate(

@@ -76,6 +76,7 @@ def key(connection: Connection, person: Callable[..., Person]) -> str:
 
 
 def test_a_person_signs_in_submits_and_watches(visitor: httpx.Client, key: str) -> None:
+    """Each address behind the proxy has its own limit of requests."""
     page = visitor.get("/account")
     assert f'href="{ROOT}/assets/site.css"' in page.text
     assert visitor.get("/assets/site.css").status_code == 200
@@ -84,7 +85,8 @@ def test_a_person_signs_in_submits_and_watches(visitor: httpx.Client, key: str) 
     cookie_text = answer.headers["set-cookie"]
     cookie = cookie_text.lower()
     assert "strict-transport-security" in answer.headers
-    assert "secure" in cookie and "httponly" in cookie and f"path={ROOT}/" in cookie
+    for attribute in ("secure", "httponly", "samesite=lax", f"path={ROOT}/"):
+        assert attribute in cookie
     session = re.search(r"arena_session=([^;]+)", cookie_text)
     assert session is not None
     assert visitor.get("/submit", cookies={"arena_session": session[1]}).status_code == 200
@@ -99,8 +101,6 @@ def test_a_person_signs_in_submits_and_watches(visitor: httpx.Client, key: str) 
         first = next(events.iter_lines())
     assert first == "event: status"
 
-
-def test_each_address_behind_the_proxy_has_its_own_limit(visitor: httpx.Client) -> None:
     def asks(address: str) -> int:
         return visitor.get("/rules", headers={"X-Forwarded-For": address}).status_code
 

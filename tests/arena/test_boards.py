@@ -6,8 +6,7 @@ import asyncio
 import gzip
 import os
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,12 @@ from sqlalchemy import URL, Connection
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.store.people import Person
 from harness.arena.web.app import application
-from harness.arena.web.board_files import DATA, Form, Made, Wanted, make
+from harness.arena.web.board_files import Form, Made, Wanted, make
 from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site, Visitor
 from harness.arena.web.problems import Problem, database_away
 from harness.arena.web.renderer import Renderer, RendererProcess, end_renderers
-from harness.board.document import Document
-from tests.arena.submitting import graded, joined, submit, take
+from tests.arena.submitting import submit
 from tests.board import factory
 
 NOBODY = Visitor(None)
@@ -46,17 +44,14 @@ class Counted(Renderer):
 
 @pytest.fixture
 def result(
-    connection: Connection, worker_url: URL, person: Callable[..., Person]
+    connection: Connection, grade: Callable[..., None], person: Callable[..., Person]
 ) -> Callable[[float], None]:
     """Another result, of a kernel of its own."""
     ada = person("ada")
 
     def add(score: float) -> None:
         submit(connection, ada, f"kernel {score}")
-        attempts = joined(worker_url)
-        attempt = take(attempts)
-        assert attempts.finish(attempt.attempt, graded(attempt, score))
-        attempts.close()
+        grade(score)
 
     return add
 
@@ -87,9 +82,9 @@ def test_a_page_says_what_version_of_the_board_it_shows(
     site: Site, result: Callable[[float], None]
 ) -> None:
     """By which it knows that the board changed before the page began to watch."""
-    empty = make(site, Wanted(Form.PAGES, site.rules, None))
+    empty = make(site, Wanted(Form.PAGES, site.rules_file.stamp, None))
     result(1.0)
-    ranked = make(site, Wanted(Form.PAGES, site.rules, None))
+    ranked = make(site, Wanted(Form.PAGES, site.rules_file.stamp, None))
     assert empty.version != ranked.version
     for made in (empty, ranked):
         for file in made.files.values():
@@ -153,19 +148,19 @@ def test_an_unchanged_board_is_answered_as_not_modified(
 
 
 def test_without_a_gpu_the_board_may_show_estimates(
-    site: Site, rules: Path, connection: Connection, worker_url: URL, person: Callable[..., Person]
+    site: Site,
+    rules: Path,
+    connection: Connection,
+    grade: Callable[..., None],
+    person: Callable[..., Person],
 ) -> None:
     ada = person("ada")
-    worker = joined(worker_url)
-    for name, count in (("slow", 9000), ("unknown", 0), ("fast", 3000), ("as fast", 3000)):
+    counts = {"slow": 9000, "unknown": 0, "fast": 3000, "as fast": 3000}
+    for day, (name, count) in enumerate(counts.items()):
         submit(connection, ada, name)
-        task = take(worker)
-        counted = {"warp_instructions": count}
-        report = graded(task).report
-        counters = factory.COUNTERS.model_copy(update=counted)
-        report = report.model_copy(update={"counters": counters})
-        assert worker.finish(task.attempt, Document.of(report))
-    worker.close()
+        counters = factory.COUNTERS.model_copy(update={"warp_instructions": count})
+        report = factory.report(name, "ada", None, day=day)
+        grade(report=report.model_copy(update={"counters": counters}))
     with TestClient(application(site)) as client:
         assert "Without a GPU a kernel gets a verdict and no score" in client.get("/").text
         rules.write_text("estimates = true\n")
@@ -176,45 +171,22 @@ def test_without_a_gpu_the_board_may_show_estimates(
         assert client.get("/api/v1/board").json() == [], "an estimate is no score"
 
 
-@asynccontextmanager
-async def beside(site: Site, rules: Path, web_url: URL) -> AsyncIterator[RendererProcess]:
-    key = rules.with_name("key.pem")
-    settings = Settings(rules=rules, signing_key=key)
-    secrets = {
-        DATABASE_VARIABLE: web_url.render_as_string(hide_password=False),
-        COOKIE_VARIABLE: "test",
-    }
-    maker = RendererProcess(settings, {**os.environ, **secrets})
+def test_another_process_makes_the_same_and_may_be_killed(
+    site: Site, rules: Path, web_url: URL, result: Callable[[float], None]
+) -> None:
+    result(1.0)
+    settings = Settings(rules=rules, signing_key=rules.with_name("key.pem"))
+    database = web_url.render_as_string(hide_password=False)
+    secrets = {DATABASE_VARIABLE: database, COOKIE_VARIABLE: "test"}
+
+    async def scenario() -> None:
+        renderer = RendererProcess(settings, {**os.environ, **secrets})
+        for form in (Form.PAGES, Form.DATA):
+            wanted = Wanted(form, site.rules_file.stamp, None)
+            assert await renderer.boards(wanted) == make(site, wanted)
+            end_renderers()
+
     try:
-        yield maker
+        asyncio.run(scenario())
     finally:
         end_renderers()
-
-
-def test_another_process_makes_the_same(
-    site: Site, rules: Path, web_url: URL, result: Callable[[float], None]
-) -> None:
-    result(1.0)
-
-    async def scenario() -> None:
-        async with beside(site, rules, web_url) as maker:
-            for form in Form:
-                wanted = Wanted(form, site.rules, None)
-                assert await maker.boards(wanted) == make(site, wanted)
-
-    asyncio.run(scenario())
-
-
-def test_that_process_may_be_killed_at_any_time(
-    site: Site, rules: Path, web_url: URL, result: Callable[[float], None]
-) -> None:
-    result(1.0)
-
-    async def scenario() -> None:
-        async with beside(site, rules, web_url) as maker:
-            wanted = Wanted(Form.DATA, site.rules, None)
-            for _ in range(3):
-                assert DATA in (await maker.boards(wanted)).files
-                end_renderers()
-
-    asyncio.run(scenario())

@@ -15,6 +15,7 @@ from sqlalchemy import URL, Connection
 
 from harness.arena.store import gradings, people
 from harness.arena.store.people import Person
+from harness.arena.workers.api import Task
 from harness.board.document import Document
 from harness.cli.main import main
 from tests.arena.submitting import graded, joined, take
@@ -60,7 +61,9 @@ def working(
         thread.join()
 
 
-def test_an_accepted_file_ends_with_0(
+@pytest.mark.parametrize("accepted", [True, False])
+def test_the_exit_code_says_whether_it_is_accepted(
+    accepted: bool,
     address: str,
     key: None,
     kernel: Path,
@@ -68,46 +71,17 @@ def test_an_accepted_file_ends_with_0(
     worker_url: URL,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with working(connection, worker_url):
-        assert main(["submit", str(kernel), "--arena", address]) == 0
+    def report(task: Task) -> Document:
+        return graded(task) if accepted else Document.of(factory.wrong())
+
+    with working(connection, worker_url, report):
+        code = main(["submit", str(kernel), "--arena", address])
     shown = capsys.readouterr()
-    assert "accepted" in shown.out and "my tile.cu is submission" in shown.err
+    assert code == (0 if accepted else 1) and "my tile.cu is submission" in shown.err
+    assert ("accepted" if accepted else "wrong-answer") in shown.out
 
 
-def test_a_rejected_file_ends_with_1(
-    address: str, key: None, kernel: Path, connection: Connection, worker_url: URL
-) -> None:
-    def wrong(attempt: object) -> Document:
-        return Document.of(factory.wrong())
-
-    with working(connection, worker_url, wrong):
-        assert main(["submit", str(kernel), "--arena", address]) == 1
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b"", "the arena: The file is empty"),
-        (b"int x;\n\xff\n", "the arena: Line 2 is not UTF-8"),
-        (b"x" * (2 << 20), "larger than 1 MiB"),
-    ],
-    ids=["empty", "not UTF-8", "2 MiB"],
-)
 def test_what_the_arena_refuses_is_a_sentence_and_2(
-    content: bytes,
-    sentence: str,
-    address: str,
-    key: None,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    wrong = tmp_path / "wrong.cu"
-    wrong.write_bytes(content)
-    assert main(["submit", str(wrong), "--arena", address]) == 2
-    assert sentence in capsys.readouterr().err
-
-
-def test_an_ended_contest_or_expired_key_is_a_sentence(
     address: str,
     key: None,
     kernel: Path,
@@ -117,6 +91,10 @@ def test_an_ended_contest_or_expired_key_is_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    wrong = kernel.with_name("large.cu")
+    wrong.write_bytes(b"x" * (2 << 20))
+    assert main(["submit", str(wrong), "--arena", address]) == 2
+    assert "larger than 1 MiB" in capsys.readouterr().err
     rules.write_text("ends = 2026-01-01T00:00:00Z\n")
     assert main(["submit", str(kernel), "--arena", address]) == 2
     assert "the arena: The contest ended at 2026-01-01 00:00 UTC." in capsys.readouterr().err

@@ -23,9 +23,8 @@ from harness.arena import similar
 from harness.arena.rules import Rules, RulesError, read
 from harness.arena.store import course, gradings, people
 from harness.arena.store.people import NotPossible, Person, Role
-from harness.board.document import Document
 from harness.protocol.report import Accuracy
-from tests.arena.submitting import PLENTY, graded, joined, submission, submit, take
+from tests.arena.submitting import PLENTY, graded, joined, submission, submit
 from tests.board import factory
 from tests.judge.explain.ladder import recorded
 
@@ -89,7 +88,10 @@ def test_namesakes_of_a_roster_all_join(
 
 
 def test_a_program_does_with_a_key_what_the_forms_do(
-    client: TestClient, organiser: dict[str, str], connection: Connection, worker_url: URL
+    client: TestClient,
+    organiser: dict[str, str],
+    connection: Connection,
+    grade: Callable[..., None],
 ) -> None:
     """It finds each number that a form needs, and is answered in JSON."""
 
@@ -111,9 +113,7 @@ def test_a_program_does_with_a_key_what_the_forms_do(
     assert post("/invitations/end", id=invitation["id"]).status_code == 303
     assert get("/people")["invitations"] == []
     submit(connection, Person(ada, "ada", Role.CONTESTANT), "fast")
-    worker = joined(worker_url)
-    task = take(worker)
-    assert worker.finish(task.attempt, graded(task, 1.0))
+    grade(1.0)
     (status,) = get("/submissions")
     assert (status["author"], status["verdict"]) == ("ada", "accepted")
     post("/rejudge", which="chosen", ids=status["id"], reason="again")
@@ -198,20 +198,18 @@ def test_the_gradebook_has_the_best_result_of_everybody(
     client: TestClient,
     organiser: dict[str, str],
     connection: Connection,
-    worker_url: URL,
+    grade: Callable[..., None],
     person: Add,
     rules: Path,
 ) -> None:
     rules.write_text("points = [{score = 1.0, points = 20}]\n")
     ada = person("ada")
-    person("=nobody()".strip("=()"))
+    person("nobody")
     for score in (0.9, 1.5, 1.2):
         submit(connection, ada, f"kernel {score}")
-        worker = joined(worker_url)
-        task = take(worker)
         accurate = Accuracy(grade="B" if score == 1.5 else "C", sizes=())
-        report = graded(task, score).report.model_copy(update={"accuracy": accurate})
-        assert worker.finish(task.attempt, Document.of(report))
+        report = factory.report(f"kernel {score}", "ada", score)
+        grade(report=report.model_copy(update={"accuracy": accurate}))
     first, second = lines(client.get("/organiser/gradebook.csv", headers=organiser).text)
     assert (first["name"], first["score"], first["points"]) == ("ada", "1.5", "20.0")
     assert (first["submissions"], first["kernel"], first["late"]) == ("3", "kernel 1.5", "False")
@@ -223,18 +221,15 @@ def test_a_history_shows_what_changed_since_the_attempt_before(
     client: TestClient,
     organiser: dict[str, str],
     connection: Connection,
-    worker_url: URL,
+    grade: Callable[..., None],
     person: Add,
     key: Key,
 ) -> None:
     ada = person("ada")
     ids = []
-    worker = joined(worker_url)
     for name, score in (("one", 1.0), ("two", 1.5), ("two", 1.4), ("broken", None)):
         ids.append(submit(connection, ada, name))
-        task = take(worker)
-        report = graded(task, score) if score else Document.of(factory.wrong("broken", "ada"))
-        assert worker.finish(task.attempt, report)
+        grade(score, None if score else factory.wrong("broken", "ada"))
     for path, reader in (("/mine", key(ada)), (f"/organiser/people/{ada.id}", organiser)):
         page = client.get(path, headers=reader).text
         assert "4 submissions, 3 accepted. The best score is 1.500." in page
@@ -250,7 +245,7 @@ def test_nearly_equal_kernels_of_two_people_are_shown(
     client: TestClient,
     organiser: dict[str, str],
     connection: Connection,
-    worker_url: URL,
+    grade: Callable[..., None],
     person: Add,
 ) -> None:
     tiled = (similar.SOLUTIONS / "09_vector_loads.cu").read_text()
@@ -260,12 +255,10 @@ def test_nearly_equal_kernels_of_two_people_are_shown(
         "bob": renamed,
         "eve": factory.SOURCE,
     }
-    worker = joined(worker_url)
     for name, source in texts.items():
         sent = submission("kernel", name, source)
         gradings.submit(connection, person(name).id, sent, PLENTY, None)
-        task = take(worker)
-        assert worker.finish(task.attempt, graded(task, 1.0))
+        grade(1.0)
     page = client.get("/organiser/similar", headers=organiser).text
     rows = re.findall(r"(\d+) %.*?by <bdi>(.*?)</bdi>.*?by <bdi>(.*?)</bdi>", page, re.DOTALL)
     assert {row[1:] for row in rows} == {
@@ -333,17 +326,14 @@ def test_a_student_submits_with_one_file_of_the_standard_library(
 
 
 def test_two_counted_kernels_are_compared_unit_by_unit(
-    client: TestClient, connection: Connection, worker_url: URL, person: Add, key: Key
+    client: TestClient, connection: Connection, grade: Callable[..., None], person: Add, key: Key
 ) -> None:
     ada = person("ada")
-    worker = joined(worker_url)
     ids = []
     for name in ("10_no_bank_conflicts", "11_double_buffering"):
         ids.append(submit(connection, ada, name))
-        task = take(worker)
         evidence = recorded(name)
         counted = {"kernel": evidence.facts, "counters": evidence.counters}
-        report = graded(task, 1.0).report.model_copy(update=counted)
-        assert worker.finish(task.attempt, Document.of(report))
+        grade(report=factory.report(name, "ada", 1.0).model_copy(update=counted))
     page = client.get(f"/compare?of={ids[0]}&of={ids[1]}", headers=key(ada)).text
     assert "should be 1.0" in page and "Units of the GPU" in page and "latency" in page

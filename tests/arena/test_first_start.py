@@ -58,14 +58,10 @@ def test_a_first_start_that_is_killed_is_done_again(
     server.stop()
     data_dir.close_to_others(server.user)
     assert data_dir.folder.stat().st_mode & 0o007 == 0, "nobody else looks into it"
-
-
-def test_a_folder_of_an_interrupted_earlier_version_is_said(folder: Path) -> None:
-    server = Server(folder / "database", "secret")
-    (folder / "database" / "pg_hba.conf").write_text("local all all trust\n")
-    server.stop()
+    # What an interrupted first start of an earlier version has left.
+    (data_dir.database / "pg_hba.conf").write_text("local all all trust\n")
     with pytest.raises(ServerFailed, match=r"delete .*database and start again"):
-        Server(folder / "database", "secret")
+        Server(data_dir.database, "secret")
 
 
 def test_the_first_key_is_shown_before_it_is_kept(owner: Engine, empty: None) -> None:

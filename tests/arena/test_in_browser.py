@@ -40,11 +40,6 @@ def drop(visitor: Visitor, *files: tuple[str, str]) -> None:
     visitor.chrome.execute_script(DROP, form, files)
 
 
-def done(connection: Connection, attempts: FakeWorker, score: float | None) -> None:
-    attempt = take(attempts)
-    assert attempts.finish(attempt.attempt, graded(attempt, score))
-
-
 def test_submit_watch_and_read(
     visitor: Visitor, connection: Connection, person: Add, attempts: FakeWorker, tmp_path: Path
 ) -> None:
@@ -84,7 +79,7 @@ def test_a_page_recovers_when_its_stream_was_refused(
     visitor: Visitor,
     connection: Connection,
     person: Add,
-    attempts: FakeWorker,
+    grade: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ada = person("ada")
@@ -93,7 +88,7 @@ def test_a_page_recovers_when_its_stream_was_refused(
     monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 0)
     visitor.go(f"submissions/{id}")
     visitor.sees("queued, place 1", "[data-state]")
-    done(connection, attempts, 1.25)
+    grade(1.25)
     monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 12)
     visitor.sees("1.250 × cuBLAS", ".verdict")
 
@@ -127,21 +122,21 @@ def test_what_was_dropped_and_what_was_pasted_are_submissions(
 
 
 def test_a_board_shows_what_is_new_by_itself(
-    visitor: Visitor, connection: Connection, person: Add, attempts: FakeWorker
+    visitor: Visitor, connection: Connection, person: Add, grade: Callable[..., None]
 ) -> None:
     ada = person("ada")
     visitor.go("")
     visitor.sees("Nothing is ranked yet", "h1")
     submit(connection, ada, "first")
-    done(connection, attempts, 1.0)
+    grade(1.0)
     visitor.sees("first", "#ranking")
     submit(connection, ada, "second")
-    done(connection, attempts, 2.0)
+    grade(2.0)
     visitor.sees("second", "#ranking tbody tr")
     # Whoever searches is told, and not disturbed.
     visitor.fill("find", "first")
     submit(connection, ada, "third")
-    done(connection, attempts, 3.0)
+    grade(3.0)
     visitor.sees("has changed", "[data-changed]")
     assert "third" not in visitor.text("#ranking")
 
@@ -170,16 +165,22 @@ def test_a_deadline_is_given_and_shown_in_the_organisers_zone(
 
 
 @pytest.fixture
-def busy(connection: Connection, person: Add, attempts: FakeWorker, rules: Path) -> str:
+def busy(
+    connection: Connection,
+    person: Add,
+    attempts: FakeWorker,
+    grade: Callable[..., None],
+    rules: Path,
+) -> str:
     """An arena in which a lot has happened; a submission's id."""
     rules.write_text("pseudonyms = true\n")
     olga, ada = person("olga", Role.ORGANISER), person(LONG)
     for score in (1.0, 0.5, 2.0):
         submit(connection, ada, f"{LONG}{score}")
-        done(connection, attempts, score)
+        grade(score)
     copied = submission("copied", LONG, (SOLUTIONS / "09_vector_loads.cu").read_text())
     gradings.submit(connection, ada.id, copied, PLENTY, None)
-    done(connection, attempts, 1.5)
+    grade(1.5)
     first = gradings.recent(connection, person=ada.id)[-1].id
     contest.rejudge(connection, olga, [first], "to look at it")
     contest.announce(connection, olga, "The contest ends on Friday. " + LONG)
@@ -216,7 +217,6 @@ def test_pages_pass_axe_and_fit_a_phone(
         ("organiser-audit", "organiser/audit"),
         ("similar", "organiser/similar"),
         ("similar-pair", f"organiser/similar?of=09_vector_loads&of={copied}"),
-        ("history", f"organiser/people/{entry.person}"),
         ("submission", f"submissions/{busy}"),
         ("submission-done", f"submissions/{entry.id}"),
         ("rejudging", f"organiser/rejudgings/{number}"),
@@ -232,11 +232,11 @@ def test_pages_pass_axe_and_fit_a_phone(
 
 
 def test_no_barrier_on_a_board_of_estimates(
-    visitor: Visitor, connection: Connection, person: Add, attempts: FakeWorker, rules: Path
+    visitor: Visitor, connection: Connection, person: Add, grade: Callable[..., None], rules: Path
 ) -> None:
     rules.write_text("estimates = true\n")
     submit(connection, person(LONG), LONG)
-    done(connection, attempts, None)
+    grade(None)
     look(visitor, "estimates", "")
     visitor.sees("By estimate", "h1")
 

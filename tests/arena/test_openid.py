@@ -16,14 +16,19 @@ from harness.arena.store import course, people
 from harness.arena.store.people import Person, Role
 
 
-@pytest.fixture
-def provider(rules: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[str]:
     with oidc_provider_mock.run_server_in_thread() as server:
-        issuer = f"http://localhost:{server.server_port}"
-        rules.write_text(
-            f'[openid]\nissuer = "{issuer}"\nclient_id = "arena"\nclient_secret = "secret"\n'
-        )
-        yield issuer
+        yield f"http://localhost:{server.server_port}"
+
+
+@pytest.fixture
+def provider(rules: Path, issuer: str) -> str:
+    """A provider that the rules name."""
+    rules.write_text(
+        f'[openid]\nissuer = "{issuer}"\nclient_id = "arena"\nclient_secret = "secret"\n'
+    )
+    return issuer
 
 
 def vouch(provider: str, subject: str, **claims: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from harness.arena.progress import GradingProgress
 from harness.arena.store import contest, gradings, people
 from harness.arena.store.people import Person, Role
 from harness.arena.web.app import application
-from harness.arena.web.context import COOKIE, Site
+from harness.arena.web.context import Site
 from harness.protocol.report import Stage
 from problem import starter
 from tests.arena.submitting import FakeWorker, graded, joined, submit, take
@@ -73,21 +73,8 @@ def olga(person: Add, signed_in: Callable[[Person], Browser]) -> Browser:
     return signed_in(person("olga", Role.ORGANISER))
 
 
-@pytest.fixture
-def worker(connection: Connection, worker_url: URL) -> Iterator[Callable[..., None]]:
-    """Grades what is next."""
-    attempts = joined(worker_url)
-
-    def work(score: float | None = None) -> None:
-        attempt = take(attempts)
-        assert attempts.finish(attempt.attempt, graded(attempt, score))
-
-    yield work
-    attempts.close()
-
-
 def test_from_an_invitation_to_the_board(
-    olga: Browser, browser: Callable[[], Browser], worker: Callable[..., None]
+    olga: Browser, browser: Callable[[], Browser], grade: Callable[..., None]
 ) -> None:
     olga.get("/organiser/people")
     invited = olga.post("/organiser/invite", role="contestant", uses=1, note="ada")
@@ -100,7 +87,7 @@ def test_from_an_invitation_to_the_board(
     ada.get("/submit")
     done = ada.post("/submit", files={"file": ("fast one.cu", SOURCE)})
     assert "queued, place 1" in done and "fast one" in done
-    worker(1.25)
+    grade(1.25)
     page = ada.get("/mine")
     assert "accepted" in page and "1.250" in page
     ada.get(re.findall(r"/submissions/\w+", page)[0])
@@ -150,7 +137,7 @@ def test_the_same_form_sent_twice_is_one_submission(
 
 
 def test_cancelling_and_withdrawing(
-    person: Add, signed_in: Callable[[Person], Browser], worker: Callable[..., None]
+    person: Add, signed_in: Callable[[Person], Browser], grade: Callable[..., None]
 ) -> None:
     ada = signed_in(person("ada"))
     ada.get("/submit")
@@ -163,22 +150,11 @@ def test_cancelling_and_withdrawing(
     assert "data-live" not in cancelled
     ada.get("/submit")
     ada.post("/submit", pasted=factory.SOURCE, name="second")
-    worker(1.0)
+    grade(1.0)
     assert "second" in ada.get("/index.html")
     id = re.findall(r"/submissions/(\w+)", ada.get("/mine"))[0]
     ada.get(f"/submissions/{id}")
     assert "Withdrawn" in ada.post(f"/submissions/{id}/withdraw")
-
-
-def test_the_cookie_is_kept_from_scripts_and_other_sites(
-    person: Add, site: Site, connection: Connection
-) -> None:
-    client = TestClient(application(replace(site, secure=True)), follow_redirects=False)
-    key = people.new_key(connection, person("ada").id, "test")
-    cookie = client.post("/signin", data={"key": key}).headers["set-cookie"]
-    assert cookie.startswith(f"{COOKIE}=")
-    for attribute in ("HttpOnly", "Secure", "SameSite=lax"):
-        assert attribute in cookie
 
 
 def test_the_rules_say_on_which_model_everything_is_graded(
@@ -221,12 +197,12 @@ def test_disqualifying_says_why_and_is_written_down(
     person: Add,
     signed_in: Callable[[Person], Browser],
     olga: Browser,
-    worker: Callable[..., None],
+    grade: Callable[..., None],
     connection: Connection,
 ) -> None:
     bob = person("bob")
     id = submit(connection, bob, "cheat")
-    worker(9.0)
+    grade(9.0)
     assert "cheat" in olga.get("/index.html")
     olga.get("/organiser")
     assert "needs a reason" in olga.post("/organiser/disqualify", 422, id=id, reason=" ")
@@ -241,10 +217,10 @@ def test_disqualifying_says_why_and_is_written_down(
 
 
 def test_a_rejudging_is_looked_at_before_it_counts(
-    person: Add, olga: Browser, worker: Callable[..., None], connection: Connection
+    person: Add, olga: Browser, grade: Callable[..., None], connection: Connection
 ) -> None:
     id = submit(connection, person("bob"), "again")
-    worker(1.0)
+    grade(1.0)
     olga.get("/organiser")
     nothing = olga.post("/organiser/rejudge", 422, which="chosen", reason="a fault was mended")
     assert "Choose the submissions" in nothing
@@ -254,7 +230,7 @@ def test_a_rejudging_is_looked_at_before_it_counts(
     address = f"/organiser/rejudgings/{number}"
     olga.get(address)
     assert "not ended yet" in olga.post(f"{address}/apply", 422)
-    worker(2.0)
+    grade(2.0)
     assert gradings.status(connection, [id])[id].score == 1.0, "not yet"
     page = olga.get(address)
     assert "1.000" in page and "2.000" in page
@@ -265,10 +241,10 @@ def test_a_rejudging_is_looked_at_before_it_counts(
 
 
 def test_dropping_a_rejudging_ends_it(
-    person: Add, olga: Browser, worker: Callable[..., None], connection: Connection
+    person: Add, olga: Browser, grade: Callable[..., None], connection: Connection
 ) -> None:
     id = submit(connection, person("bob"))
-    worker(1.0)
+    grade(1.0)
     olga.get("/organiser")
     olga.post("/organiser/rejudge", which="chosen", ids=id, reason="why not")
     number = re.findall(r"/organiser/rejudgings/(\d+)", olga.page)[0]
@@ -290,7 +266,7 @@ def test_an_organiser_finds_submissions(olga: Browser, person: Add, connection: 
     assert "tile 100%" in olga.get("/organiser/submissions?find=100%25")
     assert "tile_50" not in olga.page
     assert "tile_50" in olga.get("/organiser/submissions?find=TILE5")
-    assert "Nothing is like that" in olga.get("/organiser/submissions?find=%25%25")
+    assert "No submission matches" in olga.get("/organiser/submissions?find=%25%25")
 
 
 def test_everybody_reads_the_rules(browser: Callable[[], Browser], rules: Path) -> None:
@@ -300,7 +276,7 @@ def test_everybody_reads_the_rules(browser: Callable[[], Browser], rules: Path) 
         '[leagues]\ncores = ["a rule of an earlier version"]\n[limits]\nin_flight = 3\n'
     )
     page = browser().get("/rules")
-    for said in ("2999-12-19 18:00 UTC", "after the end by everybody", "3 submis"):
+    for said in ("2999-12-19 18:00 UTC", "after the end everybody does", "3 submis"):
         assert said in page
 
 
@@ -343,11 +319,11 @@ def test_an_announcement_is_on_the_pages(olga: Browser, browser: Callable[[], Br
 
 
 def test_no_field_of_a_stranger_is_markup(
-    person: Add, olga: Browser, worker: Callable[..., None], connection: Connection
+    person: Add, olga: Browser, grade: Callable[..., None], connection: Connection
 ) -> None:
     bob = person("bob")
     id = submit(connection, bob, f"kernel {HOSTILE}")
-    worker(1.0)
+    grade(1.0)
     contest.disqualify(connection, bob, id, HOSTILE)
     contest.reinstate(connection, bob, id)
     people.new_key(connection, bob.id, HOSTILE)
@@ -412,22 +388,16 @@ def test_a_link_for_one_lets_one_in(
     assert people.named(connection, "other") is None
 
 
-@pytest.mark.parametrize("stripped", [False, True])
-def test_behind_a_proxy_under_a_path(
-    stripped: bool, site: Site, connection: Connection, person: Add
+def test_behind_a_proxy_that_leaves_the_path(
+    site: Site, connection: Connection, person: Add
 ) -> None:
     key = people.new_key(connection, person("ada").id, "test")
     client = TestClient(application(replace(site, root="/arena")), follow_redirects=False)
-    before = "" if stripped else "/arena"
-    answer = client.post(f"{before}/signin", data={"key": key})
+    answer = client.post("/arena/signin", data={"key": key})
     assert answer.status_code == 303 and answer.headers["location"] == "/arena/submit"
-    assert "Path=/arena/" in answer.headers["set-cookie"]
-    page = client.get(f"{before}/index.html").text
+    page = client.get("/arena/index.html").text
     assert 'href="/arena/assets/site.css"' in page and 'href="/arena/submit"' in page
-    assert client.get(f"{before}/assets/site.css").status_code == 200
-    header = {"Authorization": f"Bearer {key}"}
-    sent = client.post(f"{before}/api/v1/submissions", content=SOURCE, headers=header)
-    assert sent.headers["location"].startswith("/arena/api/v1/submissions/")
+    assert client.get("/arena/assets/site.css").status_code == 200
 
 
 def test_a_long_board_leads_from_the_best_to_others(
@@ -435,14 +405,14 @@ def test_a_long_board_leads_from_the_best_to_others(
     browser: Callable[[], Browser],
     connection: Connection,
     person: Add,
-    worker: Callable[..., None],
+    grade: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("harness.arena.web.board_files.MAX_ROWS", 2)
     ada = person("ada")
     for score in (1.0, 2.0, 3.0):
         submit(connection, ada, f"kernel {score}")
-        worker(score)
+        grade(score)
     reader = browser()
     best = reader.get("/")
     assert "The best 2 of 3 kernels." in best, re.findall(r"<bdi>[^<]*", best)

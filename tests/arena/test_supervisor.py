@@ -105,18 +105,3 @@ def test_workers_end_before_the_web_service() -> None:
     supervisor = Supervisor(None, [Noted(name, "none", [], {}) for name in names])
     supervisor.run()
     assert ended == ["cpu-0", "cpu-1", "web"]
-
-
-def test_a_part_that_fails_at_once_restarts_ever_less_often() -> None:
-    part = Part("falls", "no_such_module", [], {})
-    waits = []
-    for _ in range(4):
-        part.wait, wait = 0.0, part.wait
-        part.look()
-        part.wait = wait
-        process = part.process
-        assert process is not None
-        process.wait()
-        part.look()
-        waits.append(part.wait)
-    assert waits == sorted(waits) and waits[0] < waits[-1]

@@ -188,21 +188,6 @@ def test_a_restarted_worker_ends_what_it_graded_before(
     assert gradings.counts_by_fate(connection) == {"died": 1}
 
 
-def test_what_a_worker_forgets_again_and_again_is_given_up(
-    worker_url: URL, connection: Connection, owner: Engine, person: Add
-) -> None:
-    id = submit(connection, person("ada"))
-    worker = joined(worker_url)
-    for _ in range(MAX_ATTEMPTS):
-        task = take(worker)
-        assert worker.go_on(task.attempt, GradingProgress())
-        with owner.begin() as link:
-            old = "now() - interval '11 seconds'"
-            link.execute(text(f"UPDATE attempts SET started = {old} WHERE ended IS NULL"))
-        worker.beat()
-    assert status(connection, id).verdict == Verdict.JUDGE_ERROR
-
-
 # -------------------------------------------------------------------------- a judge that failed
 
 

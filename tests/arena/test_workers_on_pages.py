@@ -21,15 +21,18 @@ def gpu(url: URL, id: str) -> FakeWorker:
     return FakeWorker(url, id, model="NVIDIA H200").join()
 
 
-def test_metrics_name_each_worker(
+def test_metrics_count_gradings_and_name_each_worker(
     client: TestClient, connection: Connection, worker_url: URL, person: Add
 ) -> None:
     gpu(worker_url, "GPU-1")
     worker = joined(worker_url)
     ada = person("ada")
-    submit(connection, ada, "held")
+    for name in ("held", "waits"):
+        submit(connection, ada, name)
     take(worker)
     metrics = client.get("/metrics").text
+    for state in ("queued", "grading"):
+        assert f'arena_gradings{{state="{state}"}} 1.0' in metrics
     assert re.search(r'arena_worker_busy\{[^}]*worker="test"\} 1\.0', metrics)
     assert re.search(r'arena_worker_busy\{[^}]*worker="GPU-1"\} 0\.0', metrics)
 

@@ -51,24 +51,14 @@ def rejection(day: float = 1, **facts: Any) -> Entry:
         ([(1.0, 1.2), (0.9, 0.99), (0.7, 0.8)], [1, 2, 3]),
         ([(1.0, 1.2), (0.9, 1.0)], [1, 1]),  # they touch
         ([(1.0, 1.1), (0.95, 1.05), (0.9, 0.97)], [1, 1, 2]),  # the last overlaps the second only
-        (
-            [(1.0, 1.1), (0.9, 0.91), (0.5, 1.5), (0.1, 0.2)],
-            [1, 2, 2, 4],
-        ),  # a wide one gains nothing
+        # A wide one gains nothing.
+        ([(1.0, 1.1), (0.9, 0.91), (0.5, 1.5), (0.1, 0.2)], [1, 2, 2, 4]),
     ],
 )
 def test_overlapping_intervals_share_a_rank(
     intervals: list[tuple[float, float]], expected: list[int]
 ) -> None:
     assert ranks(intervals) == expected
-
-
-def test_a_row_shows_its_own_interval() -> None:
-    made = board(entry("a", score=1.0), entry("b", score=0.997), entry("c", score=0.9))
-    assert places(made) == [(1, "a"), (1, "b"), (3, "c")]
-    assert [(row.low, row.high) for row in made.rows] == [
-        (row.entry.low, row.entry.high) for row in made.rows
-    ]
 
 
 def test_a_program_is_shown_by_its_median_run() -> None:
@@ -282,10 +272,6 @@ def test_two_scores_differ_where_their_intervals_do_not_meet() -> None:
 
 
 def test_entries_of_one_moment_have_a_fixed_order() -> None:
-    same = [replace_id(tile(author=author), id) for author, id in (("ada", "b"), ("bob", "a"))]
+    same = [tile(author=name)._replace(id=id) for name, id in (("ada", "b"), ("bob", "a"))]
     assert [row.entry.author for row in board(*same).rows] == ["bob", "ada"]
     assert board(*same) == board(*same[::-1])
-
-
-def replace_id(made: Entry, id: str) -> Entry:
-    return made._replace(id=id)

@@ -194,15 +194,6 @@ def before_and(grade: Callable[[Submission], Report], path: Path, *entries: str)
         return [*regrade(store, chosen, grade, path.with_suffix(".kept"))]
 
 
-def test_a_change_has_both_entries(old: Path) -> None:
-    (tile, wide) = before_and(graded, old, "tile", "wide")
-    assert (tile.before.score, tile.applies, tile.why) == (0.9, True, "larger than the noise")
-    assert tile.after is not None and tile.after.score == 0.8
-    assert wide.after is not None and wide.after.score == 1.2
-    kept = old.with_suffix(".kept").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["submission"]["name"] for line in kept] == ["tile", "wide"]
-
-
 def test_a_board_of_another_gpu_is_tried_once(old: Path) -> None:
     asked: list[str] = []
 

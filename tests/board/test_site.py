@@ -290,15 +290,6 @@ def test_a_page_that_cannot_be_written_costs_that_page(tmp_path: Path) -> None:
         list(Site(tmp_path / "other", site.entries).write_entries(full))
 
 
-def test_a_measured_report_without_a_device_has_its_page(tmp_path: Path) -> None:
-    report = factory.wrong().model_copy(
-        update={"device": None, "measurement": factory.report().measurement}
-    )
-    document = Document.of(report)
-    site = Site(tmp_path / "site", [Entry.of(document.report, document.id)])
-    assert list(site.write_entries(lambda _: document)) == [None]
-
-
 ACCURACY = Accuracy(
     grade="B",
     sizes=(
@@ -337,18 +328,18 @@ def test_boards_have_files_named_after_their_gpus() -> None:
     assert list(file_names(gpus).values()) == names
 
 
-def test_a_report_shows_its_scores_over_sizes(write: Write) -> None:
-    report = factory.report("tile")
-    assert report.measurement is not None and report.score is not None
-    sizes = tuple(
-        SizeScore(shape=Shape(size, size, size), score=report.score) for size in (1024, 2048)
-    )
-    measurement = report.measurement.model_copy(update={"sizes": sizes})
-    (page,) = (write(report.model_copy(update={"measurement": measurement})) / "entries").glob(
-        "*.html"
-    )
-    text = Elements(page).text
-    assert all(str(size.shape) in text for size in sizes)
+@pytest.mark.parametrize("without_device", [False, True])
+def test_a_report_shows_its_scores_over_sizes(without_device: bool, write: Write) -> None:
+    report = factory.wrong() if without_device else factory.report("tile")
+    measured = factory.report()
+    assert measured.measurement is not None and measured.score is not None
+    size = SizeScore(shape=Shape(1024, 1024, 1024), score=measured.score)
+    changed: dict[str, object] = {
+        "measurement": measured.measurement.model_copy(update={"sizes": (size,)})
+    }
+    changed |= {"device": None} if without_device else {}
+    (page,) = (write(report.model_copy(update=changed)) / "entries").glob("*.html")
+    assert str(size.shape) in Elements(page).text
 
 
 def explained(name: str) -> Report:

@@ -9,21 +9,15 @@ import pytest
 from harness.protocol.files import cache_directory, write_whole
 
 
-def test_the_cache_lies_where_the_user_wants_it(
+def test_the_cache_lies_where_the_user_wants_it_or_at_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_directory() == tmp_path / "matmul-arena"
-    assert cache_directory().stat().st_mode & 0o077 == 0
-
-
-def test_without_a_wish_the_cache_lies_in_the_users_home(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "wanted"))
+    assert cache_directory() == tmp_path / "wanted" / "matmul-arena"
+    monkeypatch.delenv("XDG_CACHE_HOME")
     assert cache_directory() == tmp_path / ".cache" / "matmul-arena"
-    assert cache_directory().is_dir()
+    assert cache_directory().stat().st_mode & 0o077 == 0
 
 
 def test_a_file_is_replaced_at_once_and_leaves_nothing_else(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def note(
     subject: str,
     **details: object,
 ) -> None:
-    """A line of the audit log, in the transaction of what it tells of."""
+    """Write a line of the audit log, in the transaction of the action itself."""
     connection.execute(
         insert(audit).values(
             actor=actor.id if actor else None, action=action, subject=subject, details=details
@@ -48,7 +48,7 @@ class AuditLine:
 
 
 def audit_log(connection: Connection, limit: int = 100, offset: int = 0) -> list[AuditLine]:
-    """Newest first."""
+    """Return lines of the audit log, newest first."""
     rows = connection.execute(
         select(audit.c.at, people.c.name, audit.c.action, audit.c.subject, audit.c.details)
         .outerjoin(people, people.c.id == audit.c.actor)
@@ -63,7 +63,7 @@ def audit_log(connection: Connection, limit: int = 100, offset: int = 0) -> list
 
 
 def withdraw(connection: Connection, actor: Person, submission: str) -> None:
-    """Its author takes it off the board; it stays in the archive."""
+    """Take a submission off the board, as its author wishes; it stays in the archive."""
     cancel(connection, submission)
     connection.execute(
         update(submissions).where(submissions.c.id == submission).values(withdrawn=func.now())
@@ -109,7 +109,7 @@ def announce(connection: Connection, actor: Person, words: str) -> None:
 
 
 def remove_announcement(connection: Connection, actor: Person, id: int) -> None:
-    """Raises NotPossible."""
+    """Take an announcement off all pages. Raises NotPossible."""
     shown = announcements.c.id == id, announcements.c.removed.is_(None)
     statement = update(announcements).where(*shown).values(removed=func.now())
     change(connection, statement, "there is no such announcement, or it was removed before")
@@ -118,7 +118,7 @@ def remove_announcement(connection: Connection, actor: Person, id: int) -> None:
 
 
 def announced(connection: Connection) -> list[Announcement]:
-    """Newest first."""
+    """Return the announcements that are shown, newest first."""
     rows = connection.execute(
         select(announcements.c.id, announcements.c.text, announcements.c.created)
         .where(announcements.c.removed.is_(None))
@@ -129,7 +129,7 @@ def announced(connection: Connection) -> list[Announcement]:
 
 
 def _board_changed(connection: Connection) -> None:
-    """Announcements stand on it."""
+    """Tell watchers that the board has changed, which shows announcements."""
     connection.execute(text("SELECT nextval('board_version'), pg_notify('arena', 'board')"))
 
 
@@ -173,7 +173,7 @@ class Change:
 
 
 def rejudge(connection: Connection, actor: Person, chosen: Collection[str], reason: str) -> int:
-    """Queue them all once more. Raises NotPossible where there is nothing to grade again."""
+    """Queue the chosen submissions once more; return the rejudging's number. Raises NotPossible."""
     reason = reason.strip()[:500]
     if not reason:
         raise NotPossible("a rejudging needs a reason")
@@ -208,7 +208,7 @@ def counting_submissions(connection: Connection) -> list[str]:
 
 
 def rejudgings(connection: Connection, id: int | None = None) -> list[Rejudge]:
-    """Newest first; or the one."""
+    """Return the latest rejudgings, newest first, or the one with this number."""
     ended = func.count().filter(gradings.c.state.in_((State.DONE, State.CANCELLED)))
     query: Select[Any] = (
         select(
@@ -233,7 +233,7 @@ def rejudgings(connection: Connection, id: int | None = None) -> list[Rejudge]:
 
 
 def changes(connection: Connection, rejudge: int) -> list[Change]:
-    """Before and after, side by side, those that differ first."""
+    """Return the results before and after a rejudging, those that differ first."""
     old, new = gradings.alias("old"), gradings.alias("new")
     old_entry, new_entry = entries.alias("old_entry"), entries.alias("new_entry")
     rows = connection.execute(

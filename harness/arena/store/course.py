@@ -96,7 +96,7 @@ def import_roster(
 MAX_KERNELS = 400
 MAX_OF_A_PERSON = 3
 MAX_CHARACTERS = 100_000
-"""How much is compared."""
+"""The most kernels, of all and of one person, and the longest, that are compared."""
 
 
 def kernels(connection: Connection, ids: Collection[str] | None = None) -> list[Kernel]:

@@ -16,7 +16,7 @@ IDLE_SECONDS = 1.0
 
 
 def open_engine(url: URL, connections: int = 10) -> Engine:
-    """Connections that are looked at after a rest, so that a restart costs a retry."""
+    """Open an engine that checks idle connections before use: a restart costs a retry."""
     engine = create_engine(
         url,
         pool_size=connections,

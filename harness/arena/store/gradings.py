@@ -39,15 +39,15 @@ from harness.board.tables import entries, reports
 from harness.protocol.report import Submission
 
 QUEUE, TASK = "gradings", "grade"
-"""This queue is served by every worker."""
+"""The queue that every worker serves, and the name of its jobs."""
 
 DAY = timedelta(days=1)
 GUESSED_SECONDS = 30.0
-"""What a grading takes, before there has been one."""
+"""The estimate of a grading's time before there has been one."""
 
 PAST_GRADINGS = 50
 MAX_RETURNS = 10
-"""So often may an attempt end before a heartbeat names it; after that each counts as dead."""
+"""The most attempts of a grading that may end unnamed by a heartbeat; later ones count as dead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def queue_grading(
     rejudge: int | None = None,
     model: str | None = None,
 ) -> int:
-    """A grading and its job, in the caller's transaction.
+    """Make a grading and its job, in the caller's transaction.
 
     Turns are those of start-time fair queueing (P. Goyal, H. Vin, H. Cheng, SIGCOMM 1996), each
     grading costing one: a person's next grading comes one turn after their last, but never before
@@ -224,9 +224,9 @@ class Status:
     disqualified: str | None
     now: datetime
     place: int | None = None
-    """In the queue, from 1."""
+    """The place in the queue, from 1."""
     seconds_left: float | None = None
-    """By what past gradings took; None where no worker is there."""
+    """An estimate from past gradings; None where no worker is there."""
 
     @property
     def under_pseudonym(self) -> Status:
@@ -272,7 +272,10 @@ def recent(
     limit: int = 50,
     offset: int = 0,
 ) -> list[Status]:
-    """Newest first. find: a part of the kernel's or author's name or of the verdict."""
+    """Return submissions, newest first.
+
+    find: a part of the kernel's or author's name or of the verdict.
+    """
     query = _STATUS.order_by(submissions.c.received.desc(), submissions.c.id)
     if person is not None:
         query = query.where(submissions.c.person == person)
@@ -379,7 +382,7 @@ def _median(values: Sequence[float], otherwise: float) -> float:
 
 
 def alive_workers(connection: Connection, alive_seconds: float = 30) -> int:
-    """How many have shown signs of life."""
+    """Return how many workers have shown signs of life."""
     return int(
         connection.scalar(
             text("SELECT count(*) FROM workers WHERE seen > now() - make_interval(secs => :alive)"),
@@ -395,13 +398,13 @@ def counts_by_state(connection: Connection) -> dict[State, int]:
 
 
 def counts_by_fate(connection: Connection) -> dict[str, int]:
-    """How attempts have ended."""
+    """Return how many attempts have ended in each way."""
     fate = func.coalesce(attempts.c.fate, "open")
     return {row[0]: row[1] for row in connection.execute(select(fate, func.count()).group_by(fate))}
 
 
 def oldest_waiting(connection: Connection) -> float:
-    """Seconds that the grading has waited which has waited longest."""
+    """Return the longest time that a grading has waited, in seconds."""
     waited = func.extract("epoch", func.now() - func.min(gradings.c.queued))
     return float(connection.scalar(select(waited).where(gradings.c.state == State.QUEUED)) or 0)
 

@@ -18,7 +18,7 @@ from harness.arena.store.tables import invitations, keys, people, sessions
 from harness.board import names
 
 KEY_PREFIX = "arena_"
-"""So that a key is known as one wherever it turns up."""
+"""The beginning of every key, so that it is recognised as one wherever it turns up."""
 
 SESSION_DAYS = 14
 INVITATION_DAYS = 30
@@ -343,7 +343,7 @@ class Invitation:
     created: datetime
     expires: datetime
     name: str | None
-    """Of the one person whom the roster names."""
+    """The name of the one person whom the roster names."""
     login: str | None
     section: str | None
 

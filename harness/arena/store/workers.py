@@ -349,7 +349,7 @@ class WorkerState:
     set_aside: bool
     clock_ahead: float
     submission: str | None
-    """That it grades."""
+    """The submission that it grades."""
     progress: GradingProgress
     since: datetime | None
     graded: int

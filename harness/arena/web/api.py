@@ -139,7 +139,7 @@ async def submit(
 def take_submission(
     site: Site, person: Person, name: str, content: bytes, idempotency_key: str | None = None
 ) -> Status:
-    """Keep and queue. Raises Problem."""
+    """Keep and queue a submission. Raises Problem."""
     with site.transaction() as connection:
         own = people.listed(connection, person.id)
     closed = site.rules.closed(now(), own.section, own.extended)
@@ -163,7 +163,7 @@ def take_submission(
 
 
 async def uploaded(request: Request) -> tuple[str, bytes]:
-    """A file's name and content, from a form's field `file` or as the whole body."""
+    """Return a file's name and content, from a form's field `file` or as the whole body."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         return "kernel.cu", await request.body()
     try:
@@ -177,7 +177,7 @@ async def uploaded(request: Request) -> tuple[str, bytes]:
 
 
 def stem(name: str) -> str:
-    """A file's name as a kernel's. Raises Problem."""
+    """Return the name of a kernel from that of its file. Raises Problem."""
     last = PurePosixPath(name.replace("\\", "/")).name.removesuffix(".cu").strip()
     if not last or len(last) > MAX_NAME or not _NAME.fullmatch(last) or not last.isprintable():
         raise Problem(422, f"A kernel's name has 1 to {MAX_NAME} characters that can be printed.")
@@ -194,7 +194,7 @@ def mine(
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> list[SubmissionStatus]:
-    """One's own, newest first."""
+    """Return one's own submissions, newest first."""
     person = visitor.signed_in
     with site.transaction() as connection:
         found = gradings.recent(connection, person=person.id, limit=limit, offset=offset)
@@ -211,7 +211,7 @@ def show(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> SubmissionSt
 async def events(
     request: Request, site: ThisSite, visitor: ThisVisitor, id: SubmissionId
 ) -> StreamingResponse:
-    """The status, as server-sent events, whenever it changes, until it is final.
+    """Send the status as server-sent events whenever it changes, until it is final.
 
     This only watches: closing it ends nothing.
     """
@@ -227,7 +227,7 @@ async def events(
 
 @router.get("/submissions/{id}/report", responses=_ERRORS)
 def report(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> Response:
-    """All that its grading found, as `harness/protocol/report.py` describes it."""
+    """Return all that its grading found, as `harness/protocol/report.py` describes it."""
     found = document(site, readable(site, visitor, id))
     return Response(found.json, headers=PRIVATE, media_type="application/json")
 
@@ -251,7 +251,7 @@ def give_up(site: Site, visitor: Visitor, id: str) -> Status:
     """Cancel what is the visitor's. Raises Problem."""
     status = readable(site, visitor, id)
     if not visitor.owns(status):
-        raise Problem(403, "Only whoever handed it in may cancel it.")
+        raise Problem(403, "Only its author may cancel it.")
     with site.transaction() as connection:
         if not gradings.cancel(connection, id):
             raise Problem(409, f"It is {status.state} already.")
@@ -260,7 +260,7 @@ def give_up(site: Site, visitor: Visitor, id: str) -> Status:
 
 @router.get("/board", responses=_ERRORS)
 async def show_board(request: Request, visitor: ThisVisitor) -> Response:
-    """Every ranking, as `leaderboard --json` writes it."""
+    """Return every ranking, as `leaderboard --json` writes it."""
     boards: Boards = request.app.state.boards
     made = await boards.made(visitor, Form.DATA)
     return made.files[DATA].answer(request, "application/json")

@@ -29,7 +29,7 @@ from harness.arena.web.context import Site
 from harness.arena.web.guard import Guard
 from harness.arena.web.jobs import Jobs
 from harness.arena.web.live import Watch
-from harness.arena.web.problems import Problem, sentence
+from harness.arena.web.problems import Problem, nothing_here, sentence
 from harness.arena.web.renderer import Renderer, end_renderers
 from harness.arena.web.rendering import page
 from harness.arena.workers.api import LEASE_SECONDS
@@ -73,7 +73,7 @@ def application(
     app = FastAPI(
         title="matmul-arena",
         version=__version__,
-        description="Hand in a kernel for FP32 matrix multiplication, and watch it judged.",
+        description="Submit a kernel for FP32 matrix multiplication, and watch its grading.",
         root_path=site.root,
         openapi_url="/api/v1/openapi.json",
         docs_url=None,  # its page loads scripts from elsewhere
@@ -111,7 +111,7 @@ def application(
 
 
 def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Response:
-    """For programs as JSON, for people as a page. A program comes with a key."""
+    """Answer a problem: to programs, which come with a key, as JSON, to people as a page."""
     path = request.url.path.removeprefix(site.root)
     by_program = "authorization" in request.headers
     if by_program or path.startswith(("/api/", "/healthz", "/metrics", "/live/")):
@@ -136,13 +136,13 @@ async def _invalid(request: Request, error: Exception) -> Response:
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"][1:])
     if "path" in first["loc"]:
-        return await _answer(request, Problem(404, "There is nothing at this address."))
+        return await _answer(request, nothing_here())
     return await _answer(request, Problem(422, f"In the request, {place}: {first['msg']}."))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    sentences = {404: "There is nothing at this address.", 405: "This address takes other methods."}
+    sentences = {404: nothing_here().detail, 405: "This address takes other methods."}
     problem = Problem(error.status_code, sentences.get(error.status_code, str(error.detail)))
     response = await _answer(request, problem)
     response.headers.update(error.headers or {})

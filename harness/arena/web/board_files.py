@@ -24,7 +24,7 @@ from harness.protocol.report import Report
 from problem.cases import RANKED
 
 MAX_ROWS = 200
-"""On a page, unless all are asked for."""
+"""The most rows on a page, unless all are asked for."""
 
 DATA = "board.json"
 
@@ -33,10 +33,10 @@ class Form(StrEnum):
     """The forms in which boards are rendered."""
 
     PAGES = "pages"
-    """For people, the first rows of each."""
+    """Pages for people, with the first rows of each board."""
     WHOLE_PAGES = "whole pages"
     DATA = "data"
-    """For programs: the board of each GPU model."""
+    """The board of each GPU model, for programs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ FRESH_SECONDS = 0.5
 """A board may be so old: a burst of results is ranked together."""
 
 QUICK_SECONDS = 0.2
-"""Whoever comes when a board has changed waits for one that is made so quickly, and of a larger
-one gets that before, while the next is made."""
+"""A visitor waits for a board that is made so quickly. While a larger one is made again, visitors
+get the previous one."""
 
 REST = 2
 """A large board is left as it is for so many times as long as making it took."""
@@ -35,9 +35,9 @@ class _Kept:
     wanted: Wanted
     made: Made
     seconds: float
-    """That it took to make."""
+    """The time that it took to make."""
     looked: float
-    """When it was found to be the newest."""
+    """The time at which it was found to be the newest."""
 
     @property
     def quick(self) -> bool:
@@ -81,7 +81,7 @@ class Boards:
         return await renewed if kept.quick else kept.made
 
     async def prepare(self) -> None:
-        """Before the first visitor comes."""
+        """Make the board before the first visitor comes."""
         with suppress(Problem):
             await self.made(Visitor(None), Form.PAGES)
 

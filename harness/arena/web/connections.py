@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MAX_HEADERS = 64 << 10
-"""Bytes after which headers that are not complete are not read on."""
+"""The most bytes of a request's headers."""
 
 HEADER_SECONDS = 15.0
-"""From the connection, or the last answer, to the next request's complete headers."""
+"""The longest time from the connection, or the last answer, to the next complete headers."""
 
 MAX_PER_ADDRESS = 2000
-"""Connections of one address; of a proxy there may be as many as there are at all."""
+"""The most connections of one address that is not a trusted proxy's."""
 
 
 class LimitedProtocol(HttpToolsProtocol):

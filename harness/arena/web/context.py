@@ -27,7 +27,7 @@ from harness.arena.store.database import open_engine
 from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
 from harness.arena.web.guard import COOKIE
-from harness.arena.web.problems import Problem, database_away
+from harness.arena.web.problems import INVALID_KEY, Problem, database_away
 from harness.board import keys
 from harness.board.document import Document
 from harness.board.keys import SigningKey
@@ -54,7 +54,7 @@ class Site:
     """Signs the reports that are handed out: they come from the arena's own workers."""
     signing_key_file: Path
     build: Build
-    """How all of its workers judge."""
+    """The version of the judge that all of its workers have."""
 
     @classmethod
     def opened(cls, settings: Settings, connections: int) -> Self:
@@ -92,13 +92,13 @@ class Site:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Committed at its end. A database that is away is a Problem that says so."""
+        """Open a transaction. Raises Problem where the database does not answer."""
         with self._errors(), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """For queries that need no transaction: without one they take half of the round trips."""
+        """Open a connection without transactions: queries take half of the round trips."""
         with self._errors(), self.engine.connect() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
@@ -201,7 +201,7 @@ def _known(request: Request, site: Site) -> Visitor:
         with site.reading() as connection:
             person = people.by_key(connection, key.strip())
         if person is None:
-            raise Problem(401, "This key is not valid: it was revoked, has expired or never was.")
+            raise Problem(401, INVALID_KEY)
         return Visitor(person)
     session = request.cookies.get(COOKIE)
     if not session:

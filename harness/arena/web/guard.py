@@ -24,7 +24,7 @@ from harness.judge.submission import MAX_BYTES
 log = logging.getLogger(__name__)
 
 MAX_BODY = MAX_BYTES + (1 << 16)
-"""A kernel file and what a form wraps around it."""
+"""The size of a kernel file and of what a form adds to it."""
 
 MAX_HEARD_OUT = 16 << 20
 """A larger body is dropped on the way. A client that is cut off while it sends does not read
@@ -32,7 +32,7 @@ why; up to this size it does."""
 
 BODY_SECONDS = 30.0
 REMEMBERED = 10_000
-"""Addresses, and people, whose requests are counted."""
+"""The most addresses, and people, whose requests are counted."""
 
 STREAMS_PER_PERSON = 12
 STREAMS_PER_ADDRESS = 1500

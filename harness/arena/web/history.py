@@ -16,7 +16,7 @@ from harness.arena.web.rendering import PER_PAGE, page
 from harness.judge import figures
 
 WIDTH, HEIGHT, MARGIN = 640, 120, 6
-"""Of the plot."""
+"""The size of the plot and its margin, in units of the picture."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from harness.arena.web.live import listen
 log = logging.getLogger(__name__)
 
 CHANNEL = "procrastinate_any_queue_v1"
-"""On which PostgreSQL says that there is a new job."""
+"""The channel on which PostgreSQL says that there is a new job."""
 
 LATE_SECONDS = 2.0
 """A sweep that comes so late was held up, and workers' heartbeats may have been, too."""
@@ -41,7 +41,7 @@ class Jobs:
         return self._new
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Listen and sweep until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(listen(self._site, CHANNEL, self._wake))
             group.create_task(self._sweep())

@@ -30,7 +30,7 @@ ALIVE_SECONDS = 15.0
 """A watcher hears from us so often, lest a proxy think the connection dead."""
 
 Writer = Callable[[Status], str]
-"""Says a status as server-sent events."""
+"""A function that writes a status as server-sent events."""
 
 
 async def listen(site: Site, channel: str, heard: Callable[[], None]) -> None:
@@ -63,7 +63,7 @@ class Watch:
         return sum(map(len, self._watchers.values()))
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Listen and look until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(listen(self._site, "arena", self._changed.set))
             group.create_task(self._look())

@@ -25,7 +25,7 @@ from harness.arena.web.problems import Problem
 router = APIRouter(prefix="/openid", include_in_schema=False)
 
 NAMES = ("preferred_username", "name", "nickname", "email")
-"""What a provider says of somebody, the best first."""
+"""The claims that may give a person's name, the best first."""
 
 
 @router.get("/begin")
@@ -102,7 +102,7 @@ def _place_in_course(provider: OpenId, claims: Mapping[str, Any]) -> tuple[str |
 def _add(
     connection: Connection, provider: OpenId, subject: str, claims: Mapping[str, Any]
 ) -> Person:
-    """Under the name that the provider gives, or with a number behind it."""
+    """Add a person under the name that the provider gives, or with a number behind it."""
     said = [str(claims[name]).partition("@")[0] for name in NAMES if claims.get(name)]
     for name in [*said, "contestant"]:
         with suppress(NotPossible):

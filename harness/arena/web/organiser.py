@@ -32,7 +32,7 @@ from harness.arena.web.context import (
     now,
 )
 from harness.arena.web.history import history_page
-from harness.arena.web.pages import sign_in_first
+from harness.arena.web.pages import sign_in_page
 from harness.arena.web.problems import Problem, unknown_submission
 from harness.arena.web.renderer import Renderer
 from harness.arena.web.rendering import PER_PAGE, page
@@ -61,7 +61,7 @@ def shown(
 @router.get("")
 def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
     if visitor.person is None:
-        return sign_in_first(site, visitor)
+        return sign_in_page(site, visitor)
     visitor.check_organiser()
     rules = site.rules
     with site.transaction() as connection:

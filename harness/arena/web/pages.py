@@ -25,7 +25,7 @@ from harness.arena.web.boards import Boards
 from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visitor, now
 from harness.arena.web.guard import MAX_BODY, policy
 from harness.arena.web.history import history_page
-from harness.arena.web.problems import Problem, unknown_submission
+from harness.arena.web.problems import Problem, nothing_here, unknown_submission
 from harness.arena.web.renderer import Renderer
 from harness.arena.web.rendering import PER_PAGE, assets, page
 from harness.board.compare import Comparison, compare
@@ -72,7 +72,7 @@ async def shown_board(
     made = await boards.made(visitor, Form.WHOLE_PAGES if whole else Form.PAGES)
     file = made.files.get(f"{name}.html")
     if file is None:
-        raise Problem(404, "There is nothing at this address.")
+        raise nothing_here()
     shown = file.answer(request, "text/html")
     shown.headers.update(CHARTS)
     return shown
@@ -83,7 +83,7 @@ def asset(request: Request, name: str) -> Response:
     """A script or a style sheet, compressed, and kept by the browser."""
     file = assets().get(name)
     if file is None:
-        raise Problem(404, "There is nothing at this address.")
+        raise nothing_here()
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     return file.answer(request, kind, "public, max-age=3600, stale-while-revalidate=86400")
 
@@ -95,7 +95,7 @@ def asset(request: Request, name: str) -> Response:
 def shown_entry(site: ThisSite, visitor: ThisVisitor, short: str, kind: str) -> Response:
     """A result's page, report or source, where the visitor may read it."""
     if kind not in ("html", "json", "cu"):
-        raise Problem(404, "There is nothing at this address.")
+        raise nothing_here()
     document = _document(site, visitor, short)
     if kind == "json":
         return Response(document.json, headers=PRIVATE, media_type="application/json")
@@ -212,7 +212,7 @@ def _submit_page(
     pasted: str = "",
 ) -> HTMLResponse:
     if visitor.person is None:
-        return sign_in_first(site, visitor)
+        return sign_in_page(site, visitor)
     with site.transaction() as connection:
         own = people.listed(connection, visitor.person.id)
     return page(
@@ -293,7 +293,7 @@ def mine(
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> Response:
     if visitor.person is None:
-        return sign_in_first(site, visitor)
+        return sign_in_page(site, visitor)
     return history_page(site, visitor, visitor.person, offset, here="mine")
 
 
@@ -342,15 +342,17 @@ def change(
     return _to(site, f"submissions/{id}")
 
 
-def sign_in_first(site: Site, visitor: Visitor) -> HTMLResponse:
+def sign_in_page(
+    site: Site, visitor: Visitor, problem: str | None = None, status: int = 401
+) -> HTMLResponse:
     return page(
         site,
         "signin.html",
         here="account",
         visitor=visitor,
-        problem=None,
+        problem=problem,
         openid=site.rules.openid,
-        status=401,
+        status=status,
     )
 
 

@@ -12,8 +12,8 @@ from harness.arena.store import contest, people
 from harness.arena.store.people import NotPossible, Person, Role
 from harness.arena.web.context import Change, OwnChange, Site, ThisSite, ThisVisitor, Visitor
 from harness.arena.web.guard import COOKIE
-from harness.arena.web.pages import shown_as, sign_in_first
-from harness.arena.web.problems import Problem, sentence
+from harness.arena.web.pages import shown_as, sign_in_page
+from harness.arena.web.problems import INVALID_KEY, Problem, sentence
 from harness.arena.web.rendering import page
 
 router = APIRouter(include_in_schema=False)
@@ -36,7 +36,7 @@ def with_session(site: Site, answer: Response, token: str) -> Response:
 
 
 def same_site(request: Request) -> None:
-    """For forms of people without a session: browsers say where a form was. Raises Problem."""
+    """Check by what browsers say that a form without a session is ours. Raises Problem."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Problem(403, "This form came from another site.")
 
@@ -44,9 +44,7 @@ def same_site(request: Request) -> None:
 @router.get("/account")
 def account(site: ThisSite, visitor: ThisVisitor) -> Response:
     if visitor.person is None:
-        answer = sign_in_first(site, visitor)
-        answer.status_code = 200
-        return answer
+        return sign_in_page(site, visitor, status=200)
     with site.transaction() as connection:
         return _account(site, visitor, visitor.person, connection)
 
@@ -79,16 +77,7 @@ def sign_in(request: Request, site: ThisSite, visitor: ThisVisitor, key: Text = 
         action = "sign in" if person else "sign-in refused"
         contest.note(connection, person, action, person.name if person else _address(request))
     if person is None:
-        problem = "This key is not valid: it was revoked, has expired or never was."
-        return page(
-            site,
-            "signin.html",
-            here="account",
-            visitor=visitor,
-            problem=problem,
-            openid=site.rules.openid,
-            status=401,
-        )
+        return sign_in_page(site, visitor, INVALID_KEY)
     return with_session(site, RedirectResponse(f"{site.root}/submit", 303), token)
 
 

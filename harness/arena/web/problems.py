@@ -39,6 +39,14 @@ def sentence(text: object) -> str:
     return said[:1].upper() + said[1:] + ("" if said.endswith(".") else ".")
 
 
+INVALID_KEY = "This key is not valid: it was revoked, has expired or never was."
+
+
+def nothing_here() -> Problem:
+    """Return the problem for an address that leads to nothing."""
+    return Problem(404, "There is nothing at this address.")
+
+
 def unknown_submission() -> Problem:
     """Return the problem for an unknown or private submission: its existence stays secret."""
     return Problem(404, "There is no such submission, or it is not yours to see.")

@@ -36,7 +36,7 @@ class Renderer:
         self._site = site
 
     async def boards(self, wanted: Wanted) -> Made:
-        """Raises Problem."""
+        """Render boards. Raises Problem."""
         return await run_in_threadpool(make, self._site, wanted)
 
     async def call(self, compare: Callable[[], Result]) -> Result:
@@ -48,7 +48,7 @@ class RendererProcess(Renderer):
     """Does so in another process, which is started when first needed, and again if it ended."""
 
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
-        """Both as the web process was started with."""
+        """Take the settings and the environment with which the web process was started."""
         self._start = (settings, environment)
         self._pool: ProcessPoolExecutor | None = None
         self._busy = asyncio.Lock()

@@ -71,7 +71,7 @@ def page(
 
 
 def _announced(site: Site) -> list[Announcement]:
-    """None while the database is away: an error page says so."""
+    """Return the announcements; none while the database is away, which an error page says."""
     try:
         with site.reading() as connection:
             return announced(connection)
@@ -80,7 +80,7 @@ def _announced(site: Site) -> list[Announcement]:
 
 
 def framed(template: str, root: str, **values: object) -> str:
-    """A page in the frame that all have. root: the way to the site's."""
+    """Return a page in the frame that all pages have. root: the path to the site's root."""
     frame: dict[str, object] = {
         "served": True,
         "announcements": (),
@@ -97,7 +97,7 @@ def framed(template: str, root: str, **values: object) -> str:
 
 
 def fragment(template: str, **values: object) -> str:
-    """A part of a page."""
+    """Return a part of a page."""
     return templates().get_template(template).render(values).strip()
 
 
@@ -131,7 +131,7 @@ def _seconds_until(stage: StageProgress, after: StageProgress) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """In the largest unit of which there are two."""
+    """Write a duration in the largest unit of which it has at least two."""
     for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

@@ -174,7 +174,7 @@ def _gone() -> Problem:
 
 
 async def _do(site: Site, what: Callable[[Connection], Answer]) -> Answer:
-    """In one transaction."""
+    """Do this in one transaction."""
 
     def run() -> Answer:
         with site.transaction() as connection:

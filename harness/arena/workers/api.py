@@ -28,10 +28,10 @@ POLL_SECONDS = 20.0
 """The arena keeps a request for a task open for so long when there is none."""
 
 MAX_RESULT = 16 << 20
-"""Bytes of a report."""
+"""The most bytes of a report."""
 
 MAX_MESSAGE = 1 << 20
-"""Bytes of anything else that a worker sends."""
+"""The most bytes of anything else that a worker sends."""
 
 
 class Duty(StrEnum):
@@ -90,7 +90,7 @@ class Task(Value):
     author: str
     source: str
     began: datetime
-    """By the arena's clock, which is the only one that counts."""
+    """The beginning by the arena's clock, which is the only one that counts."""
 
 
 class Outcome(StrEnum):

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 0.3
 SLOWEST_AGAIN = 2.0
-"""Far below a lease: when the arena is back, its workers show a sign of life in time."""
+"""It is far below a lease, so that workers show a sign of life in time when the arena is back."""
 TIMEOUT_SECONDS = 30.0
 
 REFUSED = (400, 401, 403, 404, 413, 422)
