@@ -42,6 +42,7 @@ _LOADS = frozenset({"long_scoreboard", "lg_throttle", *_SHARED})
 AGREES: dict[str, tuple[Unit | None, frozenset[str]]] = {
     **dict.fromkeys(("few-products-per-load", "bank-conflicts", "fences"), (Unit.L1, _SHARED)),
     **dict.fromkeys(("uncoalesced", "read-again", "spills"), (Unit.L1, _LOADS)),
+    "stores": (Unit.L1, frozenset({"lg_throttle", "mio_throttle"})),
     **dict.fromkeys(("fp64", "special-functions"), (None, _SHARED)),
     **dict.fromkeys(("waits",), (None, frozenset({"long_scoreboard", "barrier"}))),
     **dict.fromkeys(("latency",), (None, frozenset({"barrier", "wait", *_LOADS}))),

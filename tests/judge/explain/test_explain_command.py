@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,19 @@ def test_what_changed_since_another_kernel(capsys: Captured, tmp_path: Path) -> 
     against = json.loads(out.read_text())["against"]
     assert against["name"] == "double_accumulator" and "fp64" in against["solved"]
     assert against["before_ms"] > against["after_ms"] and against["why"] in told
+
+
+def test_the_machine_code_of_a_line_is_shown_on_demand(capsys: Captured) -> None:
+    file = Path(__file__).parent / "kernels" / "naive.cu"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    (product,) = (number for number, text in enumerate(lines, 1) if "sum +=" in text)
+    assert main(["explain", *ON_CPU, "--sass", str(product), str(file)]) == 0
+    shown = capsys.readouterr().out.partition(f"The machine code of line {product}\n")[2]
+    code = shown.splitlines()
+    assert len(code) == 17 and re.fullmatch(r"  and \d+ more", code[-1])
+    assert any(each.split()[0] == "LDG.E" for each in code)
+    assert main(["explain", *ON_CPU, "--sass", "1000", str(file)]) == 0
+    assert capsys.readouterr().out.endswith("The machine code of line 1000\n  none\n")
 
 
 def test_an_unknown_gpu_is_refused(capsys: Captured) -> None:
