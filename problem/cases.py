@@ -432,6 +432,7 @@ COUNTED_SHAPES = (
     Shape(512, 1024, 1024),
     Shape(1152, 1024, 1280),
     Shape(512, 6144, 512),
+    Shape(512, 2048, 512),
 )
 """Sizes at which all blocks of a kernel are counted, if a sample of its blocks is not enough."""
 

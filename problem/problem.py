@@ -45,7 +45,8 @@ class Problem:
     version: results of different versions are not comparable.
     ranked: the case that is scored.
     other_sizes: sizes that are scored for information.
-    counted_shapes: sizes at which whole launches are counted, the smallest first.
+    counted_shapes: sizes at which whole launches are counted, in the order in which they are
+        tried; the last is tried first where tensor cores multiply.
     known, quick_known: cases that every full or quick grading verifies.
     extent: the number and size of the unknown cases.
     scored_inputs, unscored_inputs: kinds of inputs of timed launches.
