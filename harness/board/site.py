@@ -31,7 +31,7 @@ from harness.judge.explain.explanation import Explanation, Roof
 from harness.judge.explain.gpu import gpu_of
 from harness.protocol.errors import StoreError
 from harness.protocol.files import write_whole
-from harness.protocol.report import Badge, DisassembledKernel, Report
+from harness.protocol.report import Badge, CodeLine, DisassembledKernel, Report
 from problem.cases import RANKED
 
 MARKER = ".matmul-arena-site"
@@ -203,13 +203,11 @@ def entry_page(entry: Entry, report: Report) -> dict[str, Any]:
     }
 
 
-def _machine_code(report: Report) -> dict[int, dict[str, int]]:
-    """Return what each line of the source became, the most frequent instructions first."""
+def _machine_code(report: Report) -> dict[int, CodeLine]:
+    """Return what each line of the source became."""
     kernel = report.kernel
     lines = kernel.lines if isinstance(kernel, DisassembledKernel) else ()
-    return {
-        line.line: dict(sorted(line.opcodes.items(), key=lambda item: -item[1])) for line in lines
-    }
+    return {line.line: line for line in lines}
 
 
 def _roof(report: Report, explanation: Explanation | None) -> Roof | None:

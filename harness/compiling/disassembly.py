@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ INSTRUCTION_BYTES = 16
 _TENSOR_OPCODES = ("HMMA", "HGMMA", "IMMA", "IGMMA", "DMMA", "QGMMA", "QMMA", "BMMA", "OMMA", "UTC")
 _MULTIPLY_AND_ADD = frozenset({"FFMA", "FFMA2", "DFMA", *_TENSOR_OPCODES})
 _SECONDS = 60
+_SHOWN = 16
+"""Instructions of a source line whose text is kept: an unrolled loop has hundreds of one kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,11 @@ class Instruction:
     def name(self) -> str:
         """The opcode without modifiers: LDG."""
         return self.opcode.partition(".")[0]
+
+    @property
+    def text(self) -> str:
+        guard = f"{self.predicate} " if self.predicate else ""
+        return f"{guard}{self.opcode} {self.operands.replace(',', ', ')}".rstrip()
 
     @property
     def target(self) -> int | None:
@@ -108,32 +116,30 @@ def opcodes(functions: Iterable[Function]) -> dict[str, int]:
 
 def lines(functions: Iterable[Function], name: str) -> tuple[CodeLine, ...]:
     """What each source line became."""
-    found: dict[int, Counter[str]] = {}
-    for each in _instructions_of(functions, name):
+    instructions = _instructions_of(functions, name)
+    computing = {i for first, last in _innermost(_spans(instructions)) for i in range(first, last)}
+    found: dict[int, list[int]] = {}
+    for index, each in enumerate(instructions):
         if each.line is not None:
-            found.setdefault(each.line, Counter())[each.opcode] += 1
+            found.setdefault(each.line, []).append(index)
     return tuple(
-        CodeLine(line=line, opcodes=dict(counts)) for line, counts in sorted(found.items())
+        CodeLine(
+            line=line,
+            opcodes=dict(Counter(instructions[index].opcode for index in became)),
+            instructions=tuple(
+                instructions[index].text
+                for index in ([i for i in became if i in computing] or became)[:_SHOWN]
+            ),
+        )
+        for line, became in sorted(found.items())
     )
 
 
 def loops(functions: Iterable[Function], name: str) -> tuple[CodeLoop, ...]:
     """The innermost loops that compute something: what spins or copies within one belongs to it."""
     instructions = _instructions_of(functions, name)
-    spans: list[_Span] = sorted(
-        {
-            (each.target, index)
-            for index, each in enumerate(instructions)
-            if each.target is not None
-            and each.target < index
-            and _computes(instructions[each.target : index + 1])
-        }
-    )
-    innermost = [
-        span
-        for span in spans
-        if not any(span != other and span[0] <= other[0] and other[1] <= span[1] for other in spans)
-    ]
+    spans = _spans(instructions)
+    innermost = _innermost(spans)
     within = {index for first, last in innermost for index in range(first, last + 1)}
     around: dict[_Span | None, tuple[dict[int, int], ...]] = {None: ()}
     for span in innermost:
@@ -147,6 +153,35 @@ def loops(functions: Iterable[Function], name: str) -> tuple[CodeLoop, ...]:
     )
 
 
+def _spans(instructions: tuple[Instruction, ...]) -> list[_Span]:
+    """Return all loops that multiply and add, at once or one after the other: a sum of products
+    that are only made on a condition takes both."""
+    places: dict[str, list[int]] = {}
+    for index, each in enumerate(instructions):
+        kind = "both" if each.name in _MULTIPLY_AND_ADD else each.name
+        places.setdefault(kind, []).append(index)
+
+    def has(kind: str, span: _Span) -> bool:
+        found = places.get(kind, [])
+        at = bisect_left(found, span[0])
+        return at < len(found) and found[at] <= span[1]
+
+    branches = (index for name in ("BRA", "BRX") for index in places.get(name, ()))
+    found = {(instructions[index].target, index) for index in branches}
+    spans = [(first, last) for first, last in found if first is not None and first < last]
+    return sorted(
+        span for span in spans if has("both", span) or (has("FMUL", span) and has("FADD", span))
+    )
+
+
+def _innermost(spans: list[_Span]) -> list[_Span]:
+    return [
+        span
+        for span in spans
+        if not any(span != other and span[0] <= other[0] and other[1] <= span[1] for other in spans)
+    ]
+
+
 def _outer(span: _Span, spans: Iterable[_Span]) -> _Span | None:
     """Return the smallest loop around a loop."""
     outer = [each for each in spans if each != span and each[0] <= span[0] and span[1] <= each[1]]
@@ -155,13 +190,6 @@ def _outer(span: _Span, spans: Iterable[_Span]) -> _Span | None:
 
 def _instructions_of(functions: Iterable[Function], name: str) -> tuple[Instruction, ...]:
     return next((each.instructions for each in functions if each.name == name), ())
-
-
-def _computes(body: tuple[Instruction, ...]) -> bool:
-    """Return whether instructions multiply and add, at once or one after the other: a sum of
-    products that are only made on a condition takes both."""
-    names = {each.name for each in body}
-    return not names.isdisjoint(_MULTIPLY_AND_ADD) or {"FMUL", "FADD"} <= names
 
 
 def _loop(body: tuple[Instruction, ...], loads_around: tuple[dict[int, int], ...]) -> CodeLoop:

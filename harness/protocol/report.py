@@ -131,10 +131,15 @@ class Badge(StrEnum):
 
 class CodeLine(Value):
     """The machine code of one source line: how often each opcode, with its modifiers, stands
-    in the kernel's machine code."""
+    in the kernel's machine code.
+
+    instructions: the first of them, of those in loops that compute where it has such, as the
+        disassembler writes them; none in earlier reports.
+    """
 
     line: PositiveInt
     opcodes: dict[str, PositiveInt]
+    instructions: tuple[str, ...] = ()
 
 
 class Producer(StrEnum):

@@ -20,6 +20,8 @@ from harness.protocol.report import (
     Accuracy,
     AccuracyAt,
     Badge,
+    CodeLine,
+    DisassembledKernel,
     ErrorFigures,
     InputsAccuracy,
     Report,
@@ -364,6 +366,17 @@ def test_a_page_explains_the_speed_and_marks_lines(write: Write) -> None:
     assert bars[0]["style"] == "--share: 100%"
     assert all(float(bars[0]["data-value"] or 0) >= float(x["data-value"] or 0) for x in bars)
     assert "192 HMMA.1688.F32.TF32" in shown.text  # of the line that multiplies
+
+
+def test_a_page_shows_the_machine_code_of_a_line(write: Write) -> None:
+    report = explained("30_mma_tf32x3")
+    assert isinstance(report.kernel, DisassembledKernel)
+    code = CodeLine(line=1, opcodes={"FFMA": 20}, instructions=("FFMA R1, R2, R3, R1", "FFMA <b>"))
+    kernel = report.kernel.model_copy(update={"lines": (code,)})
+    folder = write(report.model_copy(update={"kernel": kernel}))
+    (page,) = (folder / "entries").glob("*.html")
+    text = page.read_text(encoding="utf-8")
+    assert "20 FFMA<pre>FFMA R1, R2, R3, R1\nFFMA &lt;b&gt;\n…</pre>" in text
 
 
 def test_a_page_says_why_it_has_no_advice(write: Write) -> None:

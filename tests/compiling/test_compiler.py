@@ -1,5 +1,6 @@
 """Compilation in its worker: what kernel files may use, and what they are told."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -233,6 +234,8 @@ def test_loops_and_lines_are_read_from_the_machine_code(disassembling: Disassemb
         assert 2 * loop.opcodes["FFMA"] == loop.opcodes["LDG.E"]
     line = next(line for line in facts.lines if line.line == product)
     assert line.opcodes["FFMA"] == facts.instructions["FFMA"]
+    assert len(line.instructions) == min(16, sum(line.opcodes.values()))
+    assert any(re.match(r"LDG\.E R\d+, desc", each) for each in line.instructions)
 
 
 def test_a_loop_that_multiplies_on_a_condition_computes(disassembling: Disassembling) -> None:

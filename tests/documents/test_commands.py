@@ -74,6 +74,7 @@ RUN: dict[str, tuple[int, str]] = {
     "python3 -m harness explain --json - my_kernel.cu | jq .findings": (0, '"rule"'),
     'python3 -m harness explain --gpu "RTX 4090" my_kernel.cu': (0, "4090"),
     "python3 -m harness explain --against old.cu my_kernel.cu": (0, "Against old"),
+    "python3 -m harness explain --sass 6 my_kernel.cu": (0, "machine code of line 6"),
     "python3 -m harness explain --shape 512x2048x512 my_kernel.cu": (0, "Findings"),
     "python3 -m harness export --source ada/tile > tile.cu": (0, ""),
     "python3 -m harness grade --quick --seed 12 my_kernel.cu": (0, "seed       12 "),

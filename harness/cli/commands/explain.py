@@ -43,6 +43,7 @@ examples:
   python3 -m harness explain my_kernel.cu
   python3 -m harness explain --gpu "RTX 4090" my_kernel.cu
   python3 -m harness explain --against old.cu my_kernel.cu
+  python3 -m harness explain --sass 6 my_kernel.cu
   python3 -m harness explain --json - my_kernel.cu | jq .findings
   python3 -m harness explain --shape 512x2048x512 my_kernel.cu
 
@@ -80,6 +81,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help='explain for this GPU, such as "RTX 4090", T4 or A100, without having one',
     )
+    parser.add_argument(
+        "--sass",
+        type=int,
+        metavar="LINE",
+        help="show the machine instructions that this line of the source became",
+    )
     add_seed(parser, "draw the inputs of the few cases")
 
 
@@ -110,7 +117,7 @@ def _examined_before(
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.cli.views.explanation import refusal, screen
+    from harness.cli.views.explanation import machine_code, refusal, screen
     from harness.cli.views.progress import TerminalProgress
     from harness.judge.examine import examine
     from harness.judge.explain.compare import compare
@@ -142,5 +149,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         against = compare(explanation, explain(old, gpu))
         explanation = explanation.model_copy(update={"against": against})
     terminal.show(screen(explanation, examined.source))
+    if arguments.sass is not None:
+        terminal.show(machine_code(examined.kernel.lines, arguments.sass))
     write_json(arguments, terminal, explanation)
     return Exit.YES if examined.outcome is None else Exit.NO

@@ -11,7 +11,7 @@ from rich.text import Text
 from harness.cli.views.findings import diagnostics
 from harness.judge import figures
 from harness.judge.explain.explanation import Advice, Comparison, Explanation, LineCost
-from harness.protocol.report import CompileError, Outcome, Submission, Verdict
+from harness.protocol.report import CodeLine, CompileError, Outcome, Submission, Verdict
 
 MAX_LINES = 8
 WORTH_SHOWING = 0.005
@@ -44,6 +44,18 @@ def comparison(found: Comparison) -> RenderableType:
         if rules:
             table.add_row(f"  {name}", ", ".join(rules))
     return Group(*parts, table)
+
+
+def machine_code(code: Iterable[CodeLine], line: int) -> RenderableType:
+    """Return the machine instructions that a source line became."""
+    found = next((each for each in code if each.line == line), None)
+    title = Text(f"\nThe machine code of line {line}", "bold")
+    if found is None:
+        return Group(title, Text("  none"))
+    count = sum(found.opcodes.values())
+    more = count - len(found.instructions)
+    left = [Text(f"  and {figures.grouped(more)} more", "dim")] if more else []
+    return Group(title, *(Text(f"  {each}") for each in found.instructions), *left)
 
 
 def refusal(outcome: Outcome, submission: Submission) -> RenderableType:
