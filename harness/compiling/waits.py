@@ -63,7 +63,7 @@ def loads_together(body: Sequence[Instruction]) -> tuple[dict[int, int], ...]:
     together: dict[int, int] = {}
     pending: set[int] = set()
     for each in body:
-        written, read = _registers(each)
+        written, read = operand_registers(each)
         if pending & read:
             found.append(together)
             together, pending = {}, set()
@@ -78,7 +78,7 @@ def _all_waits(body: Sequence[Instruction]) -> Iterable[Wait]:
     pending: dict[int, tuple[Producer, int]] = {}
     groups: list[int] = []
     copied = 0
-    registers = [(each, *_registers(each), _producer(each)) for each in body]
+    registers = [(each, *operand_registers(each), _producer(each)) for each in body]
     for index, (each, written, read, produces) in enumerate(registers * _COPIES):
         for register in read:
             producer, issued = pending.get(register, (Producer.ARITHMETIC, index))
@@ -110,7 +110,7 @@ def _producer(instruction: Instruction) -> Producer:
     return _PRODUCERS.get(instruction.name, Producer.ARITHMETIC)
 
 
-def _registers(instruction: Instruction) -> tuple[range | tuple[()], set[int]]:
+def operand_registers(instruction: Instruction) -> tuple[range | tuple[()], set[int]]:
     """Return the registers that an instruction writes and those that it reads."""
     operands = instruction.operands
     written: range | tuple[()] = ()

@@ -1,4 +1,4 @@
-"""Check which parts of the judge work on this machine, each with a small kernel."""
+"""Check which parts of the judge work on this machine, each with the starter."""
 
 from __future__ import annotations
 
@@ -13,20 +13,11 @@ from harness.protocol.device import LaunchInputs, Load, Ready, Run, Sanitize, Sa
 from harness.protocol.report import DeviceKind, Tool
 from harness.protocol.request import Fault
 from harness.protocol.timing import Attach, LayOut
+from problem import starter
 from problem.cases import Case, Shape
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
 
-SOURCE = """
-extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
-                                                        int M, int N, int K) {
-    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
-    if (row >= M || column >= K) return;
-    float sum = 0.0f;
-    for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + column];
-    C[row * K + column] = sum;
-}
-"""
 CASE = Case(Shape(33, 40, 50))
 SECONDS = 60.0
 
@@ -45,7 +36,7 @@ class Part:
 
 def examine(session: Session) -> Iterator[Part]:
     """Check each part in turn, except those that need a part that does not work."""
-    compiled = session.compiler.ask(Compile(source=SOURCE, arch=session.arch))
+    compiled = session.compiler.ask(Compile(source=starter.text(), arch=session.arch))
     if not isinstance(compiled, Compiled):
         yield Part("compiler", False, compiled.message)
         return

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.views.findings import diagnostics
+from harness.cli.views.findings import brief_message, diagnostics
 from harness.judge import figures
 from harness.judge.explain.explanation import Advice, Comparison, Explanation, LineCost
 from harness.protocol.report import CodeLine, CompileError, Outcome, Submission, Verdict
@@ -61,11 +61,8 @@ def machine_code(code: Iterable[CodeLine], line: int) -> RenderableType:
 def refusal(outcome: Outcome, submission: Submission) -> RenderableType:
     """Return why there is nothing to explain, in the words of a grading."""
     found = outcome.diagnostics if isinstance(outcome, CompileError) else ()
-    message = getattr(outcome, "message", "")
-    if found and found[0].message in message:  # shown above the line
-        message = f"in line {found[0].line}" if found[0].line else ""
     verdict = (outcome.verdict.value, "bold red")
-    line = Text.assemble((submission.name, "bold"), "  ", verdict, f"  {message}")
+    line = Text.assemble((submission.name, "bold"), "  ", verdict, brief_message(outcome))
     return Group(*diagnostics(found, submission), line)
 
 

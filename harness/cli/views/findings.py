@@ -15,7 +15,18 @@ from rich.console import (
 from rich.table import Table
 from rich.text import Text
 
-from harness.protocol.report import Array, Counterexample, Diagnostic, Finding, Submission
+from harness.protocol.report import (
+    Array,
+    CompileError,
+    Counterexample,
+    Diagnostic,
+    Finding,
+    MemoryFault,
+    Outcome,
+    Race,
+    Submission,
+    WrongAnswer,
+)
 
 MAX_DIAGNOSTICS = 5
 MAX_FINDINGS = 4
@@ -37,6 +48,22 @@ def diagnostics(
     hidden = len(diagnostics) - MAX_DIAGNOSTICS
     if hidden > 0:
         yield Text(f"… and {hidden} more", "dim")
+
+
+def brief_message(outcome: Outcome) -> str:
+    """Return the message, or only the line number where a finding or diagnostic above says it."""
+    message: str = getattr(outcome, "message", "")
+    said: Sequence[Finding | Diagnostic] = ()
+    if isinstance(outcome, MemoryFault | Race):
+        said = outcome.findings
+    elif isinstance(outcome, CompileError):
+        said = outcome.diagnostics
+    elif isinstance(outcome, WrongAnswer):
+        return f"  at {outcome.counterexample.case}"
+    if not said or said[0].message not in message:
+        return f"  {message}"
+    line = said[0].at.line if isinstance(said[0], Finding) else said[0].line
+    return f"  in line {line}" if line else ""
 
 
 def source_line(

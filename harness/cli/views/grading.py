@@ -11,7 +11,13 @@ from rich.text import Text
 
 from harness.cli.views.advice import advice
 from harness.cli.views.explanation import first_finding
-from harness.cli.views.findings import counterexample, diagnostics, findings, source_line
+from harness.cli.views.findings import (
+    brief_message,
+    counterexample,
+    diagnostics,
+    findings,
+    source_line,
+)
 from harness.judge import figures
 from harness.judge.explain.examined import from_report
 from harness.judge.explain.explain import explain
@@ -22,9 +28,7 @@ from harness.protocol.report import (
     CompileError,
     Counterexample,
     Counters,
-    Diagnostic,
     DisassembledKernel,
-    Finding,
     JudgeError,
     Measurement,
     MemoryFault,
@@ -35,7 +39,6 @@ from harness.protocol.report import (
     Sustained,
     Verdict,
     WatchedBlocks,
-    WrongAnswer,
 )
 
 _STYLES = {
@@ -80,26 +83,10 @@ def verdict_line(report: Report, brief: bool = False) -> Text:
         else:
             line.append(f"  no score: {outcome.score.message}")
     elif brief:
-        line.append(_brief_message(report))
+        line.append(brief_message(outcome))
     else:
         line.append(f"  {outcome.message}")
     return line
-
-
-def _brief_message(report: Report) -> str:
-    """Return the message, or only the line number where a finding or diagnostic above says it."""
-    outcome = report.outcome
-    said: Sequence[Finding | Diagnostic] = ()
-    if isinstance(outcome, MemoryFault | Race):
-        said = outcome.findings
-    elif isinstance(outcome, CompileError):
-        said = outcome.diagnostics
-    elif isinstance(outcome, WrongAnswer):
-        return f"  at {outcome.counterexample.case}"
-    if not said or said[0].message not in outcome.message:  # type: ignore[union-attr]
-        return f"  {outcome.message}"  # type: ignore[union-attr]
-    line = said[0].at.line if isinstance(said[0], Finding) else said[0].line
-    return f"  in line {line}" if line else ""
 
 
 def _parts(report: Report) -> Iterable[RenderableType]:

@@ -11,6 +11,7 @@ from typing import Any
 import ncu_report
 
 from harness.compiling.disassembly import INSTRUCTION_BYTES, Function, Instruction
+from harness.compiling.waits import operand_registers
 from harness.protocol.device import Profile, ProfileLine
 from problem.cases import Shape
 
@@ -126,27 +127,10 @@ def producer(code: tuple[Instruction, ...], index: int, loads: tuple[str, ...]) 
     (around the loop, where there is one); the instruction itself where none is seen."""
     if not loads:
         return index
-    wanted = _sources(code[index])
+    _, wanted = operand_registers(code[index])
     for back in range(1, min(_FURTHEST, len(code))):
         other = (index - back) % len(code)
         each = code[other]
-        if each.name in loads and wanted & _results(each):
+        if each.name in loads and wanted & {*operand_registers(each)[0]}:
             return other
     return index
-
-
-def _registers(text: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\bR(\d+)\b", text)]
-
-
-def _results(load: Instruction) -> set[int]:
-    first = _registers(load.operands.partition(",")[0])
-    words = 4 if ".128" in load.opcode else 2 if ".64" in load.opcode else 1
-    return {first[0] + i for i in range(words)} if first else set()
-
-
-def _sources(each: Instruction) -> set[int]:
-    """Return the registers that are read: all but the first operand, which other instructions than
-    stores and branches write."""
-    written = each.name not in ("STS", "STG", "ST", "BRA", "EXIT", "BAR", "HGMMA")
-    return set(_registers(each.operands.partition(",")[2] if written else each.operands))
