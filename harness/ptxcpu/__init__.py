@@ -1,4 +1,5 @@
-"""Runs GPU kernels on the processor: PTX and NumPy arrays in; results, mistakes and counters out.
+"""A library that runs GPU kernels on the processor. Input: PTX and NumPy arrays; output: results,
+findings and counters.
 
 It imports nothing else of the project. Start with `kernel.py` and README.md.
 """

@@ -1,4 +1,4 @@
-"""What a kernel is launched with: buffers and numbers."""
+"""The arguments of a launch: buffers and numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class ParameterKind(Enum):
-    """What a kernel's parameter is given. Machine code is made for one kind of each parameter."""
+    """The kind of a parameter's argument. Machine code is generated for one kind of each
+    parameter."""
 
     NUMBER = "number"
     READ_ONLY = "read-only buffer"
@@ -28,8 +29,8 @@ class ParameterKind(Enum):
 class Buffer:
     """An array in global memory, whose address the kernel gets.
 
-    data: its elements, contiguous in C's order. A kernel changes those of a writable buffer alone;
-        what it writes to another is discarded and reported.
+    data: its elements, contiguous in C's order. A kernel changes only writable buffers; writes to
+        other buffers are discarded and reported.
     initialised: whether reading a byte that the kernel has not written is allowed.
     name: what messages call it; "argument 2" if it has none.
     """
@@ -66,7 +67,7 @@ def kind_of(argument: Argument) -> ParameterKind:
 
 
 def buffers_of(arguments: Sequence[Argument]) -> tuple[Buffer, ...]:
-    """Return the buffers in order: each has its place here for its index."""
+    """Return the buffers in the order of their indices."""
     found = tuple(x for x in arguments if isinstance(x, Buffer))
     if len(found) > MAX_BUFFERS:
         raise ValueError(f"a kernel takes at most {MAX_BUFFERS} buffers, not {len(found)}")

@@ -1,4 +1,4 @@
-"""Provides the memory of the runtime's checks, and reads what they wrote down."""
+"""Provides the memory of the runtime's checks, and reads the findings that they recorded."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from harness.ptxcpu.runtime.layout import Byte, Checks, FindingKind, Watch, Wind
 
 MAX_FLAGGED_BYTES = 64 << 20  # bytes of module memory whose gaps are watched
 MAX_WATCHED_BYTES = 128 << 20
-"""How much of a buffer, and of module memory, is watched for races: a cell is twelve times as large
-as what it is for, though the system provides only those that are touched."""
+"""The bytes of a buffer, and of module memory, that are checked for races. A cell is twelve times
+as large as the memory that it describes, but the system provides pages only when they are
+touched."""
 
 
 def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Instruments:
@@ -97,7 +98,7 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Ins
 
 
 def _watch(kernel: InlinedKernel, width: int) -> tuple[Watch, dict[str, Bytes]]:
-    """Return empty memory for watching on the vector path."""
+    """Return empty memory for the checks of the vector path."""
     outside = np.frombuffer(kernel.shared.flags(0, 1), np.uint8)
     cells = len(outside) // width
     memory = {name: zeros(4 * cells + 64) for name in ("writes", "reads", "fresh")}
@@ -124,7 +125,7 @@ def _flags(memory: Memory, inside: Byte) -> Bytes:
 
 
 def noted(used: Instruments) -> list[RawFinding]:
-    """What the checks wrote down, in the order in which it was found."""
+    """Return the findings that the checks recorded, in the order in which they were found."""
     checks = Checks.from_address(used.checks)
     rows = used.arrays["findings"].view(np.int64).reshape(-1, len(layout.FINDING))
     found = []
@@ -154,14 +155,15 @@ _NOT_GLOBAL = frozenset({"shared", "shared::cta", "shared::cluster", "local", "p
 
 
 def cell_width(kernel: InlinedKernel) -> int:
-    """Return how many bytes of shared memory a cell speaks for."""
+    """Return how many bytes of shared memory a cell describes."""
     return _narrowest(kernel, _NOT_SHARED)
 
 
 def _narrowest(kernel: InlinedKernel, elsewhere: frozenset[str]) -> int:
-    """Return the narrowest access to a memory, at most 4 bytes.
+    """Return the width of the narrowest access to a memory, at most 4 bytes.
 
-    Two threads that write neighbouring bytes do not race. elsewhere: state spaces of others.
+    Two threads that write neighbouring bytes do not race. elsewhere: state spaces of other
+    memories.
     """
     widths = [4]
     for item in kernel.body:

@@ -1,4 +1,4 @@
-"""Counts what a GPU's memory system would do: sectors, wavefronts, instructions, divergence."""
+"""Counters of a GPU's memory system: sectors, wavefronts, instructions, divergence."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from harness.ptxcpu.runtime.layout import Counts
 SECTOR = 32  # bytes
 
 Code = Mapping[int, Iterable[str]]
-"""The opcodes of the machine code that each source line became."""
+"""The machine instructions of each source line, by opcode."""
 
 
 def choose_blocks(grid: Size, cluster: Size, most: int) -> tuple[int, ...]:
-    """Return at most so many blocks, but one cluster at least, spread evenly over the grid."""
+    """Return at most this many blocks, but at least one cluster, spread evenly over the grid."""
     clusters = Clusters(grid, cluster)
     count = max(1, most // prod(cluster))
     if clusters.count <= count:
@@ -35,7 +35,7 @@ def choose_blocks(grid: Size, cluster: Size, most: int) -> tuple[int, ...]:
 
 
 def instruments(loaded: Loaded, buffers: Sequence[Buffer], code: Code) -> Instruments:
-    """Return empty counters for one launch. code: empty where the machine code is not known."""
+    """Return empty counters for one launch. code: empty if the machine code is not known."""
     kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
     size, lanes = len(kernel.body) + 1, -(-loaded.threads // layout.LANES) * layout.LANES
     memory = {
@@ -59,14 +59,14 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], code: Code) -> Instru
 
 
 def fused_loads(kernel: InlinedKernel, code: Code) -> dict[int, int]:
-    """Return the bytes a lane of shared-memory loads that ptxas makes of several 32-bit ones.
+    """Return the bytes per lane of shared-memory loads that ptxas merges from several 32-bit ones.
 
-    A load that is absorbed by another has 0.
+    A load that is merged into another one has 0.
 
-    ptxas merges loads of four or two neighbouring, aligned words off one base register within a
-    basic block, unless a store or a barrier stands between them (seen in the machine code of
-    ptxas 13.0). Whether the base is aligned, too, it knows and we do not: where the machine code
-    of a line is known, nothing is merged that is not merged there.
+    ptxas merges loads of four or two neighbouring, aligned words with one base register within a
+    basic block, unless there is a store or a barrier between them (as in the machine code of
+    ptxas 13.0). ptxas knows whether the base is aligned, and this function does not. So where the
+    machine code of a line is known, only loads that are merged there are merged.
     """
     widest = _widest_loads(code)
     unknown = 0 if code else 4
@@ -99,7 +99,7 @@ def _written(item: Instruction) -> list[str]:
 
 
 def _widest_loads(code: Code) -> dict[int, int]:
-    """How many words a lane loads from shared memory at once, at most, by source line."""
+    """Return the widest load of a lane from shared memory in words, by source line."""
     loads = {line: [x for x in opcodes if x.startswith("LDS")] for line, opcodes in code.items()}
     return {
         line: max(4 if ".128" in x else 2 if ".64" in x else 1 for x in found)
@@ -133,7 +133,7 @@ def _fuse(
 
 
 def read(used: Instruments, kernel: InlinedKernel, grid: Size, counted: int) -> Counters:
-    """Return what was counted in so many blocks of the grid."""
+    """Return the counts of this many blocks of the grid."""
     rows = used.arrays["rows"].view(np.int64).reshape(-1, len(layout.COUNT)).tolist()
     total: Counter[str] = Counter()
     lines: dict[int, Counter[str]] = defaultdict(Counter)
@@ -198,8 +198,8 @@ def _direction(item: Instruction, space: str) -> str:
 def _executed(
     kernel: InlinedKernel, rows: list[list[int]]
 ) -> Iterator[tuple[Instruction, int, int]]:
-    """How many threads and how many warps executed each instruction: as many as reached the
-    beginning of its basic block."""
+    """Return how many threads and warps executed each instruction: those that reached the beginning
+    of its basic block."""
     columns = [list(layout.COUNT).index(name) for name in ("threads", "warps")]
 
     def begun(index: int) -> tuple[int, int]:

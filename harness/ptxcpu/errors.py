@@ -1,4 +1,4 @@
-"""The two ways in which translating a kernel fails: the device's limits, and our own mistakes."""
+"""The two errors of a translation: limits of the device, and bugs of the device."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from harness.ptxcpu.ptx.errors import PtxError
 
 
 class CannotTranslate(PtxError):
-    """This device does not support an instruction, or refuses a size. Never the submission's
-    fault, and never ours."""
+    """This device does not support an instruction or a size. It is no fault of the submission, and
+    no bug."""
 
 
 class InternalError(Exception):
-    """A bug of this device: it must reach whoever can fix it, and is never shown as a limit."""
+    """A bug of this device, which is reported as such and never as a limit."""

@@ -1,4 +1,4 @@
-"""Positions of threads, blocks and clusters, and how many cores the host has."""
+"""Positions of threads, blocks and clusters, and the number of cores of the host."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def available_cores() -> int:
 
 
 def position(number: int, sizes: Size) -> Size:
-    """Return the place of a thread, block or cluster that is counted x fastest."""
+    """Return the position of a thread, block or cluster from its number, x fastest."""
     x, y, _ = sizes
     return number % x, number // x % y, number // x // y
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The clusters of a grid, counted x fastest, as blocks are."""
+    """The clusters of a grid, numbered like blocks, x fastest."""
 
     grid: Size
     cluster: Size

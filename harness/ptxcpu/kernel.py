@@ -1,4 +1,4 @@
-"""Runs a kernel of a PTX program on the processor: the library's entry."""
+"""The library's interface: `Kernel` runs a kernel of a PTX program on the processor."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from harness.ptxcpu.runtime.layout import Cause
 from harness.ptxcpu.vector.translator import lanes_for
 
 SECONDS = 60.0
-"""The time limit of a launch that is given none."""
+"""The default time limit of a launch."""
 
 SWEEP_SECONDS_AN_INSTRUCTION = 0.0015
-"""What it takes to translate for the vector path, at most."""
+"""The longest time to translate a kernel for the vector path."""
 
 VECTOR_ABOVE = 2.0
-"""The seconds that `run` must need on the thread path for the vector path to be worth its
-translation, which takes up to four."""
+"""If `run` would need more seconds than this on the thread path, it translates the kernel for the
+vector path, which takes up to four seconds."""
 
 
 class Kernel:
@@ -57,11 +57,12 @@ class Kernel:
     `reset_variables`. The constructor
     raises PtxError for a program that cannot be read or translated.
 
-    kinds: what each parameter is given.
-    watched: make machine code at once that tells the runtime of every access, and run it in `run`
-        as well. Else the first `check` or `count` makes it: seconds for a large kernel.
-    vector_above: run the vector path where threads would need more seconds than this. It gives the
-        same results, faster; kernels that it cannot run are run by threads.
+    kinds: the kind of each parameter's argument.
+    watched: generate machine code at once that reports every access to the runtime, and use it in
+        `run` as well. Otherwise the first `check` or `count` generates it, which takes seconds for
+        a large kernel.
+    vector_above: use the vector path if threads would need more seconds than this. It gives the
+        same results faster; kernels that it cannot run are run by threads.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Kernel:
 
     @property
     def cluster(self) -> Size:
-        """How many blocks a cluster has along x, y and z."""
+        """The blocks of a cluster along x, y and z."""
         return self._inlined.cluster
 
     @property
@@ -104,12 +105,12 @@ class Kernel:
 
     @property
     def may_have_merged_loads(self) -> bool:
-        """Return whether ptxas may make one load of several, as the machine code would show."""
+        """Return whether ptxas may merge loads; the machine code shows whether it did."""
         return bool(counters.fused_loads(self._inlined, {}))
 
     @property
     def shared_bytes(self) -> int:
-        """The shared memory that a block takes on a GPU."""
+        """The shared memory of a block on a GPU."""
         return self._inlined.shared_bytes
 
     def first_difference(
@@ -117,8 +118,8 @@ class Kernel:
     ) -> int | None:
         """Return the line of a comparison that two launches decide differently, if there is one.
 
-        one, other: a grid each, and the arguments that are no buffers. Only comparisons count that
-        hang on nothing else, and that both launches may reach.
+        one, other: a grid each, and the arguments that are no buffers. Only comparisons are
+        considered that depend on nothing else, and that both launches may reach.
         """
         first, second = (decisions(self._inlined, self.block, *launch) for launch in (one, other))
         found = next((at for at in first if second.get(at, first[at]) != first[at]), None)
@@ -126,7 +127,7 @@ class Kernel:
         return item.line if item else None
 
     def reset_variables(self) -> None:
-        """Give every `__device__` variable the value with which the program begins."""
+        """Set every `__device__` variable to its initial value."""
         self._module, self._is_reset = self._initial_module(), True
 
     def _initial_module(self) -> Bytes:
@@ -146,7 +147,7 @@ class Kernel:
     ) -> Result:
         """Run a launch until its end or its first fault.
 
-        blocks: run these alone, counted x fastest.
+        blocks: run only these, numbered x fastest.
         """
         return self._launch(self._load(self._mode), grid, arguments, seconds, blocks)[0]
 
@@ -172,7 +173,7 @@ class Kernel:
         clusters = Clusters(grid, self.cluster).count if blocks is None else len(blocks)
 
         def checked(make_units: Callable[[], Loaded | None] | None) -> tuple[Result, bool]:
-            """The result, and whether only threads can say what is wrong."""
+            """Return the result, and whether the thread path must find the error."""
             used = checks.instruments(loaded, buffers_of(arguments), clusters)
             result, explainer = self._launch(
                 loaded, grid, arguments, seconds, blocks, used, module, make_units
@@ -198,8 +199,8 @@ class Kernel:
     ) -> Result | None:
         """Run every block of a launch on the vector path, with all accesses checked.
 
-        None where the kernel has no such path, or where it leaves most blocks (one suffices where
-        blocks depend on one another), or needs more seconds than these, translation included.
+        Returns None if the vector path cannot run the kernel, gives up most blocks (or one, if
+        blocks depend on one another), or needs more seconds than this, translation included.
         """
         start = time.monotonic()
         if len(self._inlined.body) * SWEEP_SECONDS_AN_INSTRUCTION > seconds or self.units is None:
@@ -222,7 +223,7 @@ class Kernel:
         max_blocks: int = 1 << 31,
         code: Code | None = None,
     ) -> Result:
-        """Run so many blocks and count what a GPU's memory system would do.
+        """Run this many blocks and count the work of a GPU's memory system.
 
         Where blocks depend on one another, all are run. code: the opcodes of each source line's
         machine code, if they are known.
@@ -248,7 +249,7 @@ class Kernel:
 
     @functools.cached_property
     def units(self) -> Loaded | None:
-        """The kernel for the vector path; None where that cannot run it."""
+        """Return the kernel for the vector path; None if that cannot run it."""
         return self._units(self._inline(Mode.RUN), None)
 
     @functools.cached_property
@@ -324,6 +325,6 @@ class Kernel:
 
 @functools.cache
 def default_cache() -> Cache:
-    """Return the cache of machine code for callers that have none of their own."""
+    """Return the default cache of machine code."""
     home = Path.home() / ".cache" if "HOME" in os.environ else Path(tempfile.gettempdir())
     return Cache(home / "ptxcpu")

@@ -1,4 +1,4 @@
-"""Puts what the runtime wrote down into findings and faults, with a sentence for people."""
+"""Converts the records of the runtime into findings and faults, with a message for people."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _UNBOUNDED_VISITS = {
 
 @dataclass(frozen=True)
 class _Spot:
-    """Where an address lies; the fields are those of a Finding."""
+    """The memory at an address; the fields are those of a Finding."""
 
     memory: str | None
     text: str
@@ -74,7 +74,7 @@ class RawFinding:
 
 @dataclass(frozen=True)
 class Explainer:
-    """Knows the kernel and the launch in which something happened."""
+    """Explains findings and faults of one launch of a kernel."""
 
     kernel: InlinedKernel
     buffers: Sequence[Buffer]
@@ -101,7 +101,7 @@ class Explainer:
         return self._location(raw.other_index, raw.other_thread, raw.other_block)
 
     def _spot(self, address: int, size: int, block: int) -> _Spot:
-        """Where an address lies. block: the one that accesses it."""
+        """Return the memory at an address. block: the block that accesses it."""
         window, offset = window_and_offset(address)
         if window >= Window.BUFFER + len(self.buffers) or window == Window.NONE:
             return _Spot(None, f"address {address:#x}, which belongs to no array")
@@ -145,7 +145,7 @@ class Explainer:
     # -- faults
 
     def fault(self, stopped: Stopped, seconds: float) -> Fault:
-        """Why a launch with a time limit of so many seconds was stopped."""
+        """Return why a launch with a time limit of this many seconds was stopped."""
         at = self._location(stopped.index, stopped.thread, stopped.block)
         item = self.kernel.instruction(stopped.index)
         instruction = item.text if item else ""
@@ -184,7 +184,7 @@ class Explainer:
     # -- findings
 
     def finding(self, raw: RawFinding) -> Finding:
-        """What the runtime's checks wrote down in one row."""
+        """Return the finding of one row of the runtime's checks."""
         at, other = self._location(raw.index, raw.thread, raw.block), self._other(raw)
         if raw.kind is FindingKind.BAD_ACCESS:
             return self._bad_access(at, raw.address, raw.bytes, raw.block, raw.access, raw.count)
@@ -235,7 +235,7 @@ class Explainer:
         )
 
     def _access_finding(self, raw: RawFinding, hazard: Hazard, message: str) -> Finding:
-        """A finding about memory. message: has {spot} in it."""
+        """Return a finding about memory. message: a text that contains {spot}."""
         spot = self._spot(raw.address, raw.bytes, raw.block)
         return Finding(
             hazard,
@@ -314,7 +314,7 @@ def _distance(spot: _Spot, address: int) -> str:
 
 
 def _alignment(size: int) -> int:
-    """The alignment that an access needs: its size, or 16 for a bulk copy."""
+    """Return the alignment that an access needs: its size, or 16 for a bulk copy."""
     return size if size and not size & (size - 1) and size <= 16 else 16
 
 

@@ -1,4 +1,4 @@
-"""CUDA C++ to PTX, by NVRTC: its options and output as plain values."""
+"""The compilation of CUDA C++ to PTX by NVRTC, with its options and output as plain values."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from cuda.bindings import nvrtc
 
 _TRACE = "-Xcudafe=--trace_includes"
 _PREPROCESS = "-Xcudafe=--preprocess"
-"""Options of NVRTC's front end, EDG: it writes what they ask for to the process's own streams."""
+"""Options of NVRTC's front end, EDG, which writes their output to the process's own streams."""
 
-# What NVRTC includes on its own account.
+# The headers that NVRTC includes by itself.
 _BUILT_IN = ("__nv_nvrtc_builtin_header.h", "__nv_name_map")
 
 
 class NvrtcError(Exception):
-    """NVRTC itself failed, whatever it was given."""
+    """NVRTC itself failed; this is not a compile error of the source."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """What one compilation gave.
+    """The output of one compilation.
 
-    included: every file that the preprocessor opened or was handed, as it names them.
+    included: the names of all files that the preprocessor opened or received.
     """
 
     succeeded: bool
@@ -37,9 +37,9 @@ class Output:
 
 @dataclass(frozen=True)
 class Source:
-    """What is compiled: its text, its name in messages, and headers by the names in #include.
+    """A source: its text, its name in messages, and headers by the names in #include.
 
-    instances: of templates, as a program would name them, to be made though nothing asks for them.
+    instances: template instances, as a program would name them, that are compiled in any case.
     """
 
     text: str
@@ -108,7 +108,7 @@ def _text(
     get: Callable[..., tuple[nvrtc.nvrtcResult]],
     program: nvrtc.nvrtcProgram,
 ) -> str:
-    """One of NVRTC's outputs: it tells the size, then fills a buffer."""
+    """Return one of NVRTC's outputs: query its size, then fill a buffer."""
     status, size = get_size(program)
     _check(status)
     buffer = bytes(size)
@@ -118,7 +118,7 @@ def _text(
 
 @contextmanager
 def _captured(stream: int) -> Iterator[Callable[[], str]]:
-    """Catch what is written to a stream of this process meanwhile, by its number."""
+    """Capture the output to a stream of this process, given by its number."""
     kept = os.dup(stream)
     with tempfile.TemporaryFile() as file:
 

@@ -1,5 +1,5 @@
-"""Whether a kernel's blocks may depend on one another, and through which memory: then running some
-of them is no test."""
+"""An analysis of whether a kernel's blocks may depend on one another, and through which memory. If
+they do, running only some of them is no test."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _ELSEWHERE = {"shared", "shared::cta", "shared::cluster", "local", "param", "con
 
 
 def exchanged_windows(kernel: InlinedKernel) -> frozenset[int]:
-    """Return the memories through which one block may learn what another did: those on which the
+    """Return the memories through which one block may depend on another: those on which the
     kernel uses atomics, the variables that it writes, and the buffers that it writes and reads. If
     there are none, blocks do not depend on one another.
 
-    A store alone makes no block wait for another, however it is ordered. Errs on the side of more:
-    an ordered load through a pointer of unknown origin may lead anywhere.
+    A store alone makes no block wait for another, whatever its memory order. The result may contain
+    too many memories: an ordered load through a pointer of unknown origin counts for all of them.
     """
     windows = pointer_windows(kernel)
     everything = kernel.writable_windows | {int(Window.MODULE)}

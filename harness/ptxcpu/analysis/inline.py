@@ -1,4 +1,5 @@
-"""Makes one kernel of a PTX module: device functions inlined, every variable given a place."""
+"""Extraction of one kernel from a PTX module, with calls inlined and addresses for all
+variables."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ from harness.ptxcpu.ptx.types import TYPES, Type
 from harness.ptxcpu.runtime.layout import MAX_CLUSTER, Window
 
 MAX_INSTRUCTIONS = 300_000
-"""Those of a kernel with its calls inlined, which may be exponentially many. Each takes LLVM about
-0.3 ms and 8 KB."""
+"""The limit for a kernel with its calls inlined, which may be exponentially many. LLVM needs about
+0.3 ms and 8 KB for each instruction."""
 MAX_CALL_DEPTH = 32
 MAX_MODULE_BYTES = 2 << 30  # bytes of __device__ and __constant__ variables
 MAX_LOCAL_BYTES = 64 << 10  # bytes of local arrays per thread
@@ -38,14 +39,14 @@ LINE = 128  # bytes of a cache line: where drivers put what is larger (seen on a
 GAP = 128  # bytes between variables, so that running over one's end is seen
 
 DYNAMIC = "dynamic shared memory"
-"""What it is called among the variables."""
+"""Its name among the variables."""
 
 _CLUSTER_DIRECTIVES = {"reqnctapercluster", "explicitcluster"}
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a variable lies in its memory."""
+    """The position of a variable in its memory."""
 
     name: str
     offset: int
@@ -54,7 +55,7 @@ class Placed:
 
 @dataclass
 class Memory:
-    """The variables of one state space, laid out one behind the other."""
+    """The variables of one state space, one after the other."""
 
     gap: int = 0
     size: int = 0
@@ -68,7 +69,7 @@ class Memory:
         return self.variables[name]
 
     def flags(self, inside: int, outside: int) -> bytes:
-        """A byte for each byte of the memory: whether it belongs to a variable."""
+        """One byte for each byte of the memory, which says whether it belongs to a variable."""
         marks = bytearray([outside]) * self.size
         for place in self.variables.values():
             marks[place.offset : place.offset + place.size] = bytes([inside]) * place.size
@@ -82,7 +83,7 @@ class Memory:
 
 @dataclass
 class InlinedKernel:
-    """All that the translator needs to know of one kernel."""
+    """The data of one kernel that the translator needs."""
 
     name: str
     parameters: Memory
@@ -90,11 +91,11 @@ class InlinedKernel:
     local: Memory
     module: Memory
     shared_bytes: int = 0
-    """What a block takes of shared memory, which `shared` may have gaps in."""
+    """The bytes of shared memory of a block, without the gaps of `shared`."""
     cluster: tuple[int, int, int] = (1, 1, 1)
     is_explicit_cluster: bool = False
     kinds: tuple[ParameterKind, ...] = ()
-    """What each parameter is given; nothing is known of those behind the last."""
+    """The kind of each parameter's argument; later parameters have unknown kinds."""
     temporaries: dict[str, int] = field(default_factory=dict)
     registers: dict[str, Type] = field(default_factory=dict)
     branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -106,7 +107,7 @@ class InlinedKernel:
 
     @property
     def local_bytes(self) -> int:
-        """What one thread's local memory takes, with room to align the next one's."""
+        """The bytes of one thread's local memory, rounded up to align that of the next thread."""
         return max(16, -(-self.local.size // 16) * 16)
 
     @property
@@ -135,8 +136,8 @@ class InlinedKernel:
 
 
 def module_memory(program: Program) -> tuple[Memory, dict[int, bytes]]:
-    """The place of every `__device__` and `__constant__` variable, and the bytes that they begin
-    with, by offset; everything else is zero."""
+    """Return the position of every `__device__` and `__constant__` variable, and their initial
+    bytes by offset; all other bytes are zero."""
     memory, initial = Memory(GAP), {}
     functions = function_addresses(program)
     for variable in program.variables.values():
@@ -170,14 +171,16 @@ def module_memory(program: Program) -> tuple[Memory, dict[int, bytes]]:
 
 
 def function_addresses(program: Program) -> dict[str, int]:
-    """The address of every device function: no array lies there, so it is good for calls alone."""
+    """Return an address for every device function. There is no array at it, so only calls can use
+    it."""
     names = [*program.functions, *program.declared]
     base = Window.NONE.base
     return {name: base + 16 * number for number, name in enumerate(dict.fromkeys(names), 1)}
 
 
 def _pointed_at(program: Program) -> list[Function]:
-    """The device functions whose addresses the program takes, in its order."""
+    """Return the device functions whose addresses the program takes, in the order of the
+    program."""
     names = {p.name for variable in program.variables.values() for p in variable.pointees}
     for function in program.functions.values():
         for item in function.body:
@@ -253,7 +256,8 @@ class _Inliner:
             self.static[variable.name] = variable
 
     def place_shared_of(self, function: Function, variable: Variable) -> str:
-        """Its name: the variable's own, unless another function has one of that name."""
+        """Return the variable's name, made unique if another function has a variable of that
+        name."""
         owner = (function.name, variable.name)
         if owner not in self.shared:
             taken = variable.name in self.shared.values()
@@ -263,9 +267,9 @@ class _Inliner:
         return self.shared[owner]
 
     def lay_out_shared(self, dynamic_size: int, gap: int) -> None:
-        """As ptxas does: the widest alignment first, dynamic shared memory last, all of whose names
-        share one address. A gap moves a variable by whole lines: banks and sectors are counted by
-        where in a line it lies."""
+        """Lay out shared memory as ptxas does: the widest alignment first, dynamic shared memory
+        last, with one address for all of its names. Gaps are multiples of a cache line, since the
+        counts of banks and sectors depend on the position in a line."""
         kernel, shared = self.kernel, self.kernel.shared
         wanted = [
             (each.name, each.size, each.align)
@@ -377,7 +381,7 @@ class _Inliner:
 
     def call_through(self, pointer: Register, item: Instruction, inner: str, depth: int) -> None:
         """Inline every function that the pointer may point at, each behind a comparison of its
-        address with the pointer. A pointer at none of them ends the kernel, as on a GPU."""
+        address with the pointer. Any other pointer ends the kernel, as on a GPU."""
         *operands, prototype = item.operands
         if not isinstance(prototype, Symbol):
             raise CannotTranslate("a call through a pointer without its prototype")

@@ -1,7 +1,8 @@
-"""Finds how a kernel decides what hangs on nothing but the launch: its sizes and its grid.
+"""Finds the comparisons of a kernel that depend only on the launch: its sizes and its grid.
 
-Sparse conditional constant propagation: a register has a value where all instructions that can be
-reached and write it agree, and a branch that has one way is followed along that way alone.
+This is sparse conditional constant propagation: a register is constant if all reachable
+instructions that write it give the same value, and of a branch with a constant condition only one
+target is reachable.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from harness.ptxcpu.ptx.syntax import (
 from harness.ptxcpu.ptx.types import TYPES, Type
 
 _ALIGNED = 1 << 40
-"""A pointer's value: no two buffers are near each other, and all are aligned."""
+"""The value of a pointer: buffers are far from each other, and all are aligned."""
 
 _UNKNOWN = None
 _Value = int | None
@@ -62,10 +63,11 @@ _COMPARED: dict[str, Callable[[int, int], bool]] = {
 def decisions(
     kernel: InlinedKernel, block: Size, grid: Size, numbers: Sequence[int]
 ) -> dict[int, bool]:
-    """Return the comparisons that a launch decides alone, by index in the body, with their results.
+    """Return the comparisons that depend on the launch only, by index in the body, with their
+    results.
 
-    numbers: the arguments that are no buffers. Of instructions that the launch cannot reach nothing
-    is returned.
+    numbers: the arguments that are no buffers. Instructions that the launch cannot reach are left
+    out.
     """
     flow = _Flow(kernel, block, grid, numbers)
     while flow.step():
@@ -115,7 +117,8 @@ class _Flow:
             self._write(item.operands[0], self._result(index, item, root, modifiers))
 
     def _write(self, target: Operand, value: _Value) -> None:
-        """Hold what an instruction writes; a second value makes it unknown, for good."""
+        """Record the value that an instruction writes; a second, different value makes it
+        unknown."""
         keys: tuple[object, ...] = (target,)
         if isinstance(target, Address):
             keys = ((getattr(target.base, "name", ""), target.offset),)
@@ -194,7 +197,7 @@ def _parameters(kernel: InlinedKernel, numbers: Sequence[int]) -> Mapping[tuple[
 
 
 def _annihilated(root: str, known: list[int], of: Type) -> _Value:
-    """Return what a known operand alone makes of predicates: false and true."""
+    """Return the result of an operation on predicates if one known operand determines it."""
     if of.name == "pred":
         if root == "and" and 0 in known:
             return 0

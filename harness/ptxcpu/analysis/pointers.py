@@ -1,8 +1,8 @@
-"""Finds the array that each pointer register points into, where that is plain to see.
+"""Finds the array that each pointer register points into, if that is known statically.
 
-An access through such a register is checked against that array alone, which keeps the check to
-a few machine instructions outside the loop and one comparison inside. Anything else is looked up
-at run time, so this is only ever a matter of speed.
+An access through such a register is checked against that array only, which takes a few machine
+instructions outside the loop and one comparison inside. Other pointers are looked up at run time,
+so this analysis affects only the speed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FOLLOWED = ("mov", "cvta", "add", "sub", "selp", "mad")
 
 
 def pointer_windows(kernel: InlinedKernel) -> dict[str, int]:
-    """Return the window of each register that only ever points into one memory."""
+    """Return the window of each register that always points into the same memory."""
     arrays = kernel.buffer_windows
     held: dict[str, Held] = {}
     changed = True
@@ -54,7 +54,8 @@ def _join(a: Held | None, b: Held | None) -> Held | None:
 def _result(
     kernel: InlinedKernel, arrays: dict[str, int], held: dict[str, Held], item: Instruction
 ) -> Held | None:
-    """What the instruction's result holds; None while its operands are not known yet."""
+    """Return what the instruction's result points into; None while its operands are not known
+    yet."""
     root = item.opcode.split(".")[0]
     if root == "ld":
         source = item.operands[1]

@@ -1,9 +1,9 @@
-"""Finds decisions of a kernel that hang on what tells one machine, or one launch, from another.
+"""Finds branches of a kernel that depend on values which differ between machines or launches.
 
 A register is tainted by the clocks, by the number of its multiprocessor or of the grid, and by the
 bits of a pointer. Taint flows through every instruction from sources to results, by predicates, and
-through each state space as a whole. Adding to a pointer, comparing it with another one, and looking
-at the low bits that are its alignment are no taint: correct kernels do that.
+through each state space as a whole. Adding to a pointer, comparing it with another one, and testing
+the low bits for its alignment cause no taint: correct kernels do that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from harness.ptxcpu.ptx.syntax import (
 POINTER = "a pointer"
 BITS = "the bits of a pointer"
 LARGEST_ALIGNMENT = 256
-"""Bytes to which every allocation is aligned: looking at the bits below is no taint."""
+"""The alignment of every allocation in bytes: testing the bits below causes no taint."""
 
 _MACHINE = {
     **dict.fromkeys(("clock", "clock_hi", "clock64"), "%clock"),
@@ -52,14 +52,14 @@ NONE: Taint = frozenset()
 
 @dataclass(frozen=True)
 class Decision:
-    """A line of the source where what happens next hangs on these sources."""
+    """A line of the source with a branch or selection that depends on these sources."""
 
     line: int | None
     sources: tuple[str, ...]
 
 
 def machine_dependent(program: Program, entry: str) -> tuple[Decision, ...]:
-    """Return the branches and selections of a kernel that hang on the machine, by line."""
+    """Return the branches and selections of a kernel that depend on the machine, by line."""
     function = program.functions[entry]
     body: Sequence[Instruction | Label] = function.body
     if any(isinstance(x, Instruction) and x.opcode.split(".")[0] == "call" for x in body):
@@ -81,7 +81,7 @@ def machine_dependent(program: Program, entry: str) -> tuple[Decision, ...]:
 
 
 class _Flow:
-    """The taint of every register and state space; it only ever grows."""
+    """The taint of every register and state space, which never shrinks."""
 
     def __init__(
         self, body: Sequence[Instruction | Label], pointers: set[str], variables: set[str]
@@ -99,7 +99,8 @@ class _Flow:
         return before != (self.held, self.spaces)
 
     def decides(self, item: Instruction) -> Taint:
-        """What the guard of an instruction, its selection or its jump table hangs on."""
+        """Return the sources on which the guard, selection or jump table of an instruction
+        depends."""
         root = item.opcode.split(".")[0]
         taint = self.of(item.guard) if item.guard is not None else NONE
         if root in ("selp", "slct") and len(item.operands) == 4:
@@ -109,7 +110,7 @@ class _Flow:
         return taint - {POINTER}
 
     def of(self, operand: Operand) -> Taint:
-        """The taint of a value that is read."""
+        """Return the taint of a value that is read."""
         if isinstance(operand, Register):
             return self.held.get(operand.name, NONE)
         if isinstance(operand, Not):

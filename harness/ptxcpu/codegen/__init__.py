@@ -1,1 +1,1 @@
-"""From PTX instructions to LLVM IR."""
+"""The translation of PTX instructions to LLVM IR."""

@@ -1,4 +1,5 @@
-"""Calls of the two functions that CUDA provides to kernels: printf, and what assert ends in."""
+"""Calls of the two functions that CUDA provides to kernels: printf, and the function behind
+assert."""
 
 from __future__ import annotations
 

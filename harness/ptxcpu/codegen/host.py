@@ -1,7 +1,7 @@
 """Translates the device's own runtime: CUDA C++ functions that run on the host, unchecked.
 
-The runtime is written in CUDA C++ because its compiler, NVRTC, and the translator are both here
-already: no second compiler is needed, and everything a kernel may contain is exercised by it.
+The runtime is written in CUDA C++ because its compiler, NVRTC, and the translator are needed for
+kernels anyway: so no second compiler is needed, and the runtime also tests both of them.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class HostTranslator(Translator):
         return 0
 
     def suspend(self, index: int, state: State, phase: int = 0, **cells: IrValue | int) -> None:
-        """A thread of the host never waits for another."""
+        """Do nothing: a thread of the host never waits for another."""
 
     def call_function(self, index: int, item: Instruction) -> None:
         name, results, arguments = call_parts(item)

@@ -13,18 +13,19 @@ _JUMPS = ("  br ", "  switch ")
 
 @dataclass
 class _Block:
-    """A basic block. Sets of registers are integers of a bit each: there are thousands."""
+    """A basic block. Sets of registers, of which there are thousands, are bit masks in integers."""
 
     read: int = 0
-    """Before it is written in here."""
+    """The registers that the block reads before it writes them."""
     written: int = 0
     targets: list[str] = field(default_factory=list)
 
 
 def read_before_written(lines: Sequence[str]) -> frozenset[str]:
-    """The names `%r…` that some way from the first of these lines of IR reads first.
+    """Return the names `%r…` that may be read before they are written, from the first of these
+    lines.
 
-    Where a way leads out of the lines, nothing more is read.
+    Paths that leave the lines read nothing more.
     """
     number: dict[str, int] = {}
     blocks = _blocks(lines, number)
@@ -44,7 +45,8 @@ def read_before_written(lines: Sequence[str]) -> frozenset[str]:
 
 
 def _blocks(lines: Sequence[str], number: dict[str, int]) -> dict[str, _Block]:
-    """In the order of the text; the first has no name. number: gets a bit for every register."""
+    """Return the blocks in the order of the text; the first has no name. number: receives the bit
+    of every register."""
     block = _Block()
     blocks = {"": block}
     for line in lines:

@@ -49,7 +49,7 @@ def bits(llvm: str) -> int:
 
 
 def constant(type_: str, number: int | float) -> IrValue:
-    """An integer is taken modulo 2^bits; a float must be exact in `type_`."""
+    """Return a constant. An integer is reduced modulo 2^bits; a float must be exact in `type_`."""
     if type_.startswith("i"):
         if type_ == "i1":
             return IrValue("true" if number else "false", "i1")
@@ -68,7 +68,7 @@ TRUE, FALSE = constant("i1", 1), constant("i1", 0)
 
 
 class Builder:
-    """Appends instructions to one function. Mixing types is a mistake of ours and asserts."""
+    """Appends instructions to one function. Operands of different types fail an assertion."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -135,7 +135,7 @@ class Builder:
         return self.call(first, f"llvm.{name}.{_SUFFIX.get(first, first)}", *arguments)
 
     def call(self, type_: str, name: str, *arguments: IrValue) -> IrValue:
-        """A call of an external function, which is declared along the way."""
+        """Call an external function, and declare it if it is not yet declared."""
         self._declare(type_, name, arguments)
         return self.value(type_, f"call {type_} @{name}({', '.join(map(str, arguments))})")
 

@@ -1,11 +1,11 @@
 """Writes the products of tensor cores as LLVM vector code: the accumulators' words are the lanes.
 
-What the accumulators keep is that of Hopper's tensor cores. An instruction (mma.sync, wgmma) adds
-all its products to an accumulator at once: every product is exact, all summands are cut off
-(towards zero) below 2^-FRACTION_BITS of the largest one's exponent, the rest is summed exactly,
-and the sum is cut off to the 24 bits of a float. The exponent of a product is the sum of its
-factors', which are not normalised; a zero has none. tests/ptxcpu/test_tensor_core_sums.py finds
-these numbers on a GPU: an H200 gave the same bits for every form and every random operand. The
+Sums have the bits of Hopper's tensor cores. An instruction (mma.sync, wgmma) adds all its products
+to an accumulator at once: every product is exact, all summands are truncated
+(towards zero) below 2^-FRACTION_BITS of the largest one's exponent, the results are summed exactly,
+and the sum is truncated to the 24 bits of a float. The exponent of a product is the sum of its
+factors' exponents, which are not normalised; a zero has none. tests/ptxcpu/test_tensor_core_sums.py
+measures this on a GPU: an H200 gave the same bits for every form and every random operand. The
 method is that of Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores"
 (2021), and of Xie and others, "MMA-Sim" (2025).
 
@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FRACTION_BITS = 25
-"""Bits of a summand that count, below the exponent of the largest summand."""
+"""The bits of a summand that are kept, below the exponent of the largest summand."""
 
 COLUMNS, WORDS = 8, 4
 """Of a tile of 16 rows, and the words of its accumulators."""
@@ -42,10 +42,10 @@ _ORDINARY_ACCUMULATORS = -2 * _ORDINARY, 100
 """The range of the exponents of ordinary accumulators; the second is too large."""
 
 _ZERO_BYTE = -128
-"""Stands for the exponent of an element that is zero: its products are below all others."""
+"""The exponent of an element that is zero: its products are below all others."""
 
 _LEAST_EXPONENT = -500
-"""Of the largest summand, so that a power of two by which it is scaled is a double."""
+"""The range of the largest summand's exponent for which the scaling factor is a double."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Kind:
     """A type of elements.
 
     each: elements in a 32-bit register.
-    least_exponent: of a number that is not zero, as the hardware sees it: it does not normalise.
+    least_exponent: the smallest exponent of a nonzero number; the hardware does not normalise.
     """
 
     name: str
@@ -173,7 +173,7 @@ class _Text:
         return [f"%{name}.{i}" for i in range(len(values))]
 
     def end_loop(self, name: str, count: str, values: Sequence[str], after: str) -> None:
-        """values: what those of the loop are the next time."""
+        """End the loop. values: the loop's values in the next step."""
         for i, value in enumerate(values, self._carried):
             self.lines[i] += f", [{value}, %{name}]"
         self.emit(f"%{name}.next = add i64 %{name}.k, 1")
@@ -579,7 +579,7 @@ def _add_integers(t: _Text, kind: Kind) -> None:
 
 
 def _pairs(t: _Text, a: str, b: str) -> str:
-    """The sums of two products each of 16-bit integers."""
+    """Return sums of two products of 16-bit integers each."""
     wide = [t.cast("sext", x, SHORTS, WIDE_INTEGERS) for x in (a, b)]
     products = t.op("mul", WIDE_INTEGERS, *wide)
     halves = [t.shuffle(WIDE_INTEGERS, products, "poison", range(i, 16, 2)) for i in range(2)]
@@ -587,7 +587,7 @@ def _pairs(t: _Text, a: str, b: str) -> str:
 
 
 def _dispatcher(name: str, prefix: str, arguments: int) -> str:
-    """`name(kind, …)` calls the function of that kind. Addresses come as numbers."""
+    """Define `name(kind, …)`, which calls the function of that kind. Addresses are integers."""
     formal = ", ".join(f"i64 %a{i}" for i in range(arguments))
     t = _Text(f"define internal void @{name}(i64 %kind, {formal}) {{")
     pointers = arguments - 2  # and two numbers behind them

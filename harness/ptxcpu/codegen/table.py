@@ -23,7 +23,7 @@ from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.syntax import Instruction
 from harness.ptxcpu.ptx.types import TYPES
 
-# What an instruction does: emits IR through the translator.
+# A lowering emits the IR of an instruction through the translator.
 Lowering = Callable[[Translator, MatchedInstruction], None]
 # A lowering that only computes: it is given the operands' values and returns the result.
 Computation = Callable[Concatenate[Translator, MatchedInstruction, ...], IrValue]
@@ -62,8 +62,8 @@ class InstructionTable:
         return register
 
     def value(self, form: str, **choices: Sequence[str]) -> Callable[[Computation], Computation]:
-        """Register a form that computes `d` from operands that are all read in their types:
-        those that the operands name, or `.type`."""
+        """Register a form that computes `d` from its operands, which are read in the types that
+        they name, or in `.type`."""
         target, *sources = Form.parse(form, choices).operands
 
         def register(computation: Computation) -> Computation:
@@ -81,7 +81,7 @@ class InstructionTable:
         return register
 
     def match(self, item: Instruction, index: int) -> tuple[MatchedInstruction, Lowering]:
-        """The row of an instruction. Raises CannotTranslate where there is none."""
+        """Return the row of an instruction. Raises CannotTranslate if there is none."""
         root = re.split(r"[.:]", item.opcode, maxsplit=1)[0]
         for row in self._rows.get(root, ()):
             matched = row.form.match(item, index)

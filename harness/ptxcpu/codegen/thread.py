@@ -1,5 +1,5 @@
-"""Makes one coroutine per GPU thread of a kernel: suspended only where threads meet, every access
-to memory checked."""
+"""Makes one coroutine per GPU thread of a kernel. It is suspended only where threads wait for each
+other, and checks every access to memory."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from harness.ptxcpu.runtime.layout import Access, Cause, Collective, Event, Stat
 
 _MULTIPROCESSORS = 132
 _SINCE_1970 = 1_790_000_000_000_000_000
-"""As on an H100, in nanoseconds: a kernel must not know by a number that it is not on a GPU."""
+"""The value of an H100 in nanoseconds, so that a kernel does not recognise this device by it."""
 
 
 LONG_BLOCK = 500
-"""Instructions after which a basic block that is watched is divided, by a look at the time limit:
-LLVM's time to compile one grows with the square of its length."""
+"""After this many instructions a watched basic block is split by a check of the time limit, since
+LLVM's compile time grows with the square of its length."""
 
 
 class Mode(Enum):
     RUN = "run"
-    """Every access is checked where it stands; the first fault ends the launch."""
+    """Every access is checked inline; the first fault ends the launch."""
     WATCH = "watch"
-    """Accesses, branches and basic blocks are told to the runtime, whose instruments are those of
-    the launch: checks, which go on after a fault; counters; or none."""
+    """Accesses, branches and basic blocks are reported to the runtime, which uses the instruments
+    of
+    the launch: checks, which continue after a fault; counters; or none."""
 
 
 class ThreadTranslator(Translator):
@@ -56,7 +57,7 @@ class ThreadTranslator(Translator):
         self._published: dict[str, int] = {}
         """Registers of which a word of this lane's buffer still has the value."""
         self._since_label = 0
-        """Instructions of this basic block so far."""
+        """The number of instructions of this basic block so far."""
 
     # -- the function around the body
 
@@ -88,7 +89,7 @@ class ThreadTranslator(Translator):
             %tid.y = urem i32 %tid.yz, {y}
             %tid.z = udiv i32 %tid.yz, {y}""".splitlines():
             self.emit(line.strip())
-        # Read, because LLVM would compute it again wherever it is used behind a wait.
+        # It is loaded, because LLVM would compute it again wherever it is used after a wait.
         self.emit(f"%lane_buffer = load ptr, {self.cell('lane_buffer')}")
         if self.kernel.body and not isinstance(self.kernel.body[0], Label):
             self.count_block(0)

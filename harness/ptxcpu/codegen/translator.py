@@ -1,8 +1,8 @@
-"""Turns a kernel kernel into LLVM IR: registers, operands, branches and memory accesses.
+"""Translates a kernel into LLVM IR: registers, operands, branches and memory accesses.
 
-`Translator` is what the lowerings of instructions speak to. It has two forms: thread.py makes a
-coroutine of a kernel, with every access checked; host.py makes plain functions of the runtime. How
-each instruction is lowered is passed in.
+`Translator` is the interface for the lowerings of instructions. It has two subclasses: thread.py
+makes a coroutine of a kernel, with every access checked; host.py makes plain functions of the
+runtime. The lowerings are passed in.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PREDICATE, B32, B64 = TYPES["pred"], TYPES["b32"], TYPES["b64"]
 
 @dataclass(frozen=True)
 class MemoryAccess:
-    """What the instruction at `index` does to memory: it reads or writes `n` bytes."""
+    """The memory access of the instruction at `index`: it reads or writes `n` bytes."""
 
     index: int
     n: int
@@ -52,7 +52,7 @@ class MemoryAccess:
 
 
 class Lowerings(Protocol):
-    """How instructions become IR."""
+    """The lowerings of all instructions to IR."""
 
     def lower(self, t: Translator, item: Instruction, index: int) -> None:
         """Emit the IR of one instruction. Raises CannotTranslate for one that is not known."""
@@ -67,11 +67,11 @@ class Translator(Builder):
         self.kernel = kernel
         self._registers = {name: f"%r{i}" for i, name in enumerate(kernel.registers)}
         self._declared_at = 0
-        """Which line of the text."""
+        """The line in the text."""
         self._used: dict[str, None] = {}
-        """Registers that are read or written, in the order in which that happens first."""
+        """The registers that are used, in the order of their first use."""
         self._held: dict[str, IrValue] = {}
-        """What registers hold, of those that this basic block has read or written."""
+        """The values of registers that this basic block has read or written."""
         self._temporaries = {name: f"%p{i}" for i, name in enumerate(kernel.temporaries)}
         labels = [item.name for item in kernel.body if isinstance(item, Label)]
         self._labels = {name: f"L{i}" for i, name in enumerate(labels)}
@@ -79,7 +79,7 @@ class Translator(Builder):
             raise CannotTranslate("a label stands twice")
         self._index_of = {x.name: i for i, x in enumerate(kernel.body) if isinstance(x, Label)}
 
-    # -- what the two kinds of function do in their own way
+    # -- methods of which the two kinds of function have their own versions
 
     def special(self, name: str) -> IrValue:
         raise CannotTranslate(f"the special register %{name}")
@@ -97,15 +97,15 @@ class Translator(Builder):
         raise NotImplementedError
 
     def window_base(self, space: str) -> int:
-        """What `cvta` adds to an address of a state space."""
+        """Return the number that `cvta` adds to an address of a state space."""
         raise NotImplementedError
 
     def shared_address(self) -> IrValue:
-        """Where the block's shared memory begins among that of its cluster."""
+        """Return the address of the block's shared memory in that of its cluster."""
         raise CannotTranslate("shared memory outside a kernel")
 
     def fence(self, name: str, *arguments: int) -> None:
-        """Tell the checks of a fence by this function of the runtime."""
+        """Report a fence to the checks by calling this function of the runtime."""
 
     def collective(
         self,
@@ -128,11 +128,11 @@ class Translator(Builder):
         raise CannotTranslate("a fault outside a kernel")
 
     def runtime(self, type_: str, name: str, *arguments: IrValue | int) -> IrValue | None:
-        """A call of a runtime function for this thread; integers are passed as i64."""
+        """Call a runtime function for this thread; integers are passed as i64."""
         raise CannotTranslate("a call of the runtime from the runtime")
 
     def leave_unless(self, ok: IrValue) -> None:
-        """End the thread where the runtime has noted a fault."""
+        """End the thread if the runtime has recorded a fault."""
         raise CannotTranslate("a fault outside a kernel")
 
     def call_function(self, index: int, item: Instruction) -> None:
@@ -143,16 +143,16 @@ class Translator(Builder):
         raise CannotTranslate("a wait outside a kernel")
 
     def poll(self, index: int) -> None:
-        """Before a jump backward: stop if the time is over."""
+        """Stop before a backward jump if the time limit is reached."""
 
     def count_branch(self, index: int, taken: IrValue) -> None:
-        """Before a conditional jump: whether the lanes of the warp part here."""
+        """Count before a conditional jump whether the lanes of the warp diverge."""
 
     def count_block(self, index: int) -> None:
-        """At the beginning of a basic block: which lanes run it."""
+        """Count at the beginning of a basic block which lanes run it."""
 
     def count_matrices(self, index: int, row: IrValue, matrices: int) -> None:
-        """Before 8x8 matrices are moved: row is the address that this lane brings."""
+        """Count a move of 8x8 matrices. row: the address that this lane supplies."""
 
     # -- operands
 
@@ -225,7 +225,7 @@ class Translator(Builder):
             self.write(item, self.resize(self.op("lshr", whole, i * part), f"i{part}"))
 
     def write(self, operand: Operand, value: IrValue, signed: bool = False) -> None:
-        """Store a result; a wider register is filled by the sign or with zeros."""
+        """Store a result; a wider register is sign- or zero-extended."""
         if isinstance(operand, Sink):
             return
         if not isinstance(operand, Register):
@@ -239,7 +239,7 @@ class Translator(Builder):
         self.store(kept, IrValue(self._registers[operand.name], "ptr"))
 
     def write_pair(self, operand: Operand, first: IrValue, second: IrValue) -> None:
-        """`d|p`, of which the second is optional."""
+        """Write `d|p`, of which the second is optional."""
         if isinstance(operand, Pair):
             self.write(operand.first, first)
             self.write(operand.second, second)
@@ -278,7 +278,7 @@ class Translator(Builder):
         return isinstance(operand, Symbol) and self._index_of.get(operand.name, index) < index
 
     def is_in_loop(self, index: int) -> bool:
-        """Whether some branch behind `index` leads back before it."""
+        """Return whether some branch after `index` leads back before it."""
         return any(start <= index <= end for start, end in self._loops)
 
     @property
@@ -294,20 +294,21 @@ class Translator(Builder):
         return self._found_loops
 
     def leave(self) -> None:
-        """Jump out of the function; what follows is reached by other ways only."""
+        """Jump out of the function; the code after it is reached only by labels."""
         self.jump("exit")
         self.place(self.new_label())
 
     def declare_registers(self) -> None:
-        """Of a hundred that PTX declares, few are in use: `body` writes these down here."""
+        """Declare the registers that `body` has used, which are few of those that PTX declares."""
         self._declared_at = len(self.lines)
         for name, size in self.kernel.temporaries.items():
             self.emit(f"{self._temporaries[name]} = alloca [{max(8, size)} x i8], align 16")
         self.emit("%carry = alloca i1")
 
     def body(self) -> None:
-        """What may be read before it is written starts as zero: PTX leaves it undefined, LLVM must
-        not see that. To clear all registers costs LLVM minutes where there are many thousand."""
+        """Registers that may be read before they are written start as zero: PTX leaves them
+        undefined, which LLVM must not exploit. Clearing many thousand registers would cost LLVM
+        minutes."""
         start = len(self.lines)
         self._statements()
         statements = self.lines[start:]

@@ -1,1 +1,1 @@
-"""Machine code, kept and run on the cores of the host."""
+"""The generation, cache and execution of machine code on the cores of the host."""

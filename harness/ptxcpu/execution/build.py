@@ -20,8 +20,8 @@ from harness.ptxcpu.vector.translator import VectorTranslator
 from harness.ptxcpu.vector.watched import WatchedTranslator
 
 LARGE_IR = 960_000
-"""Characters. A larger kernel, or one that is watched, is optimised less: what that would take
-longer to run, it would take longer yet to optimise."""
+"""The characters of IR above which a kernel is optimised less, as is a watched kernel: full
+optimisation would take longer than it saves."""
 
 SOURCES = (
     "declarations",
@@ -46,7 +46,7 @@ def runtime_source() -> str:
     folder = Path(runtime.__file__).parent
     parts = [(folder / f"{name}.cu").read_text() for name in SOURCES]
     text = layout.header() + "\n".join(parts)
-    # A loop stays a loop unless its source says otherwise: a third of the time to compile.
+    # Loops are not unrolled unless their source says so: this takes a third of the time to compile.
     return re.sub(r"(?<!#pragma unroll)\n(\s*)(for \()", r'\n\1_Pragma("unroll 1") \2', text)
 
 
@@ -80,7 +80,7 @@ def _runtime(cache: Cache) -> native.Code:
 
 
 def run_address(cache: Cache) -> int:
-    """The address of rt_run, which takes blocks from a list and runs them."""
+    """Return the address of rt_run, which takes blocks from a list and runs them."""
     return _runtime(cache).address("rt_run")
 
 

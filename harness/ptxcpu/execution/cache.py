@@ -1,9 +1,10 @@
-"""Keeps machine code on disk, by the content it was made from.
+"""A cache of machine code on disk, by the content that it was generated from.
 
-Machine code is run as it is read, so the directory belongs to the user alone and is not used if
-it does not, and every entry is authenticated: by its content and its key together, under a secret
-of the directory. One that does not match counts as absent and is written anew. Several processes
-may share a directory: entries are written aside and moved into place.
+Machine code is executed as it is read. So the directory is used only if nobody but the user can
+write to it, and every entry is authenticated: its content and its key together, with a secret of
+the directory. An entry that does not match counts as absent and is written again. Several processes
+may
+share a directory: entries are written to temporary files and renamed.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ SECRET_NAME = "secret"
 MAX_BYTES = 256 << 20  # bytes of all entries; the oldest go first
 
 WAIT_SECONDS = 30.0
-"""Several times what the runtime takes to compile."""
+"""Several times the time to compile the runtime."""
 
 _LOOK_AGAIN_SECONDS = 0.05
 
 
 class Cache:
-    """Entries by key. A directory that cannot be used is as good as an empty one."""
+    """Entries by key. A directory that cannot be used is treated as empty."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = _own(directory / "cpu")
         self._secret = _secret(self._directory) if self._directory else None
 
     def get(self, key: tuple[str, ...], make: Callable[[], bytes]) -> bytes:
-        """The entry for `key`, made and kept if it is not there."""
+        """Return the entry for `key`. If it is absent, make and store it."""
         if self._directory is None or self._secret is None:
             return make()
         name = hashlib.sha256("\0".join(key).encode()).hexdigest()
@@ -53,8 +54,8 @@ class Cache:
 
     @contextmanager
     def one_at_a_time(self) -> Iterator[None]:
-        """Inside, no other process with this directory is: the next finds what this one makes.
-        Whoever keeps the others out is not waited for long."""
+        """Hold a lock of the directory, so that other processes find the entries that this one
+        makes. The wait for the lock is bounded."""
         if self._directory is None or sys.platform == "win32":  # it has no flock
             yield
             return
@@ -68,7 +69,7 @@ class Cache:
             os.close(folder)
 
     def _code(self, path: Path, content: bytes) -> bytes:
-        """What authenticates an entry."""
+        """Return the authentication code of an entry."""
         assert self._secret is not None
         return hmac.digest(self._secret, path.name.encode() + content, "sha256")
 
@@ -107,7 +108,7 @@ class Cache:
 
 
 def _locked(file: int) -> bool:
-    """Whether this process has the file's lock now."""
+    """Return whether this process now holds the file's lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -116,7 +117,7 @@ def _locked(file: int) -> bool:
 
 
 def _secret(directory: Path) -> bytes | None:
-    """The directory's secret, made by whoever comes first."""
+    """Return the directory's secret, which the first process creates."""
     path = directory / SECRET_NAME
     try:
         with tempfile.NamedTemporaryFile(dir=directory, prefix="new-") as file:
@@ -131,7 +132,7 @@ def _secret(directory: Path) -> bytes | None:
 
 
 def _own(directory: Path) -> Path | None:
-    """The directory, made if need be, if it is ours and nobody else can write there."""
+    """Return the directory, created if necessary, if it is ours and nobody else can write to it."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.lstat()

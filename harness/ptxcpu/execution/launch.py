@@ -1,4 +1,4 @@
-"""Runs a translated kernel's clusters on the cores of the host, and tells how it ended."""
+"""Runs a translated kernel's clusters on the cores of the host, and returns how it ended."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Loaded:
     code: native.Code
     block: tuple[int, int, int]
     frame_bytes: int
-    """What one coroutine needs while it waits."""
+    """The bytes of a coroutine's frame."""
     lanes: int = 1
     """Threads that one coroutine runs: more than one on the vector path."""
 
@@ -44,12 +44,12 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a launch is given.
+    """The arguments of a launch.
 
-    given: what each parameter gets.
+    given: the argument of each parameter.
     module: the kernel's own __device__ variables, kept from launch to launch.
-    initial: makes a copy of them, if they are as in the beginning; else it takes a copy now, which
-        is slow where they are large.
+    initial: makes a copy of them, if they have their initial values; otherwise a copy is made now,
+        which is slow for large variables.
     number: of the launch in this process, as %gridid has it.
     """
 
@@ -59,7 +59,7 @@ class Arguments:
     number: int = field(default_factory=itertools.count(1).__next__)
 
     def undo(self, windows: Collection[int]) -> Callable[[], None]:
-        """Return what makes the memory of these windows as it is now."""
+        """Return a function that restores the memory of these windows to its present state."""
         kept: list[tuple[Bytes, Callable[[], Bytes]]] = []
         if Window.MODULE in windows:
             kept.append((self.module, self.initial or _copied(self.module)))
@@ -86,13 +86,13 @@ class Stopped:
 
     fault: Cause
     index: int
-    """Of the instruction in the kernel's body."""
+    """The index of the instruction in the kernel's body."""
     address: int
     bytes: int
     access: int
     thread: int
     count: int
-    """Of threads that live, where they wait for each other."""
+    """The number of live threads, if they wait for each other."""
     block: int
 
 
@@ -108,7 +108,7 @@ class Outcome:
 
 @dataclass
 class Instruments:
-    """Memory of the checks or counters; the same for every block, so one worker runs them all."""
+    """The memory of the checks or counters. All blocks share it, so one worker runs them all."""
 
     checks: int = 0
     counts: int = 0
@@ -121,7 +121,7 @@ class Instruments:
         return bool(self.checks or self.counts)
 
     def is_doubtful(self) -> bool:
-        """Whether a block that was watched on the vector path may have a mistake."""
+        """Return whether a block that was watched on the vector path may have an error."""
         return bool(self.watch) and layout.Watch.from_address(self.watch).doubt < 0
 
 
@@ -140,7 +140,7 @@ def load_units(
     lanes: int,
     cell_width: int | None = None,
 ) -> Loaded:
-    """The same kernel for the vector path, watched where the width of cells is given. Raises
+    """Return the kernel for the vector path, watched if the width of cells is given. Raises
     CannotTranslate."""
     code = build.build_units(cache, text, kernel, block, lanes, cell_width)
     return Loaded(kernel, code, block, _frame_bytes(code), lanes)
@@ -169,21 +169,20 @@ def launch(
 ) -> Outcome:
     """Run the clusters of these blocks (counted x fastest; None for all) and wait for the end.
 
-    Clusters start in one order, so that the first fault is the same in every run: in ascending
-    order, which kernels need whose blocks wait for earlier ones, or like the fields of a
-    chessboard, white ones first, so that a block that writes into its neighbours' tiles spoils some
-    that are done.
+    Clusters start in a fixed order, so that the first fault is the same in every run. The order is
+    ascending, which kernels need whose blocks wait for earlier ones, or that of a chessboard, white
+    fields first, so that a block that writes into its neighbours' tiles overwrites finished ones.
 
     exchanged: the windows through which blocks depend on one another. If there are none, blocks may
-    be run in any order, and again.
-    make_units: makes the same kernel for the vector path, or None where it has none. It is called
-    if threads would need more than `vector_above` seconds, going by the first cluster of each
-    worker (which is not asked for if that is 0). The vector path then runs the others, and threads
-    run those that it leaves. If blocks depend on one another, threads run all blocks, from the
-    beginning, once the vector path leaves one.
-    vector_below: run hardly more blocks where the vector path leaves most of them, or one of those
-    that depend on one another, or needs more seconds than this, going by the first TRIAL_SECONDS.
-    (Those say nothing where blocks depend on one another: later ones may have nothing to do.)
+    run in any order and repeatedly.
+    make_units: makes the same kernel for the vector path, or None if that cannot run it. It is
+    called if threads would need more than `vector_above` seconds, estimated from the first cluster
+    of each worker (without an estimate if that is 0). The vector path then runs the other clusters,
+    and threads run the blocks that it gives up. If blocks depend on one another, threads run all
+    blocks, from the beginning, when the vector path gives one up.
+    vector_below: stop early if the vector path gives up most blocks, or one of those that depend on
+    one another, or needs more seconds than this, estimated from the first TRIAL_SECONDS. (There is
+    no estimate if blocks depend on one another: later ones may have nothing to do.)
     """
     instruments = instruments or Instruments()
     clusters = Clusters(grid, loaded.kernel.cluster)
@@ -244,7 +243,7 @@ def launch(
 
 
 def _changed(arguments: Arguments, team: Sequence[_Worker]) -> tuple[int, ...]:
-    """The read-only buffers to which blocks wrote other values."""
+    """Return the read-only buffers to which blocks wrote other values."""
     bits = 0
     for worker in team:
         for context in worker.contexts:
@@ -280,7 +279,7 @@ def _run_units(
     """Run blocks on the vector path. Returns those that threads must run, in the same order; not
     all of them, if blocks depend on one another.
 
-    longest: stop where all blocks would need more seconds, going by the first TRIAL_SECONDS.
+    longest: stop if all blocks would need more seconds, estimated from the first TRIAL_SECONDS.
     """
     order = np.arange(len(chosen)) if depend else _by_tiles(team[0].clusters, chosen)
     ordered = chosen[order]
@@ -315,14 +314,14 @@ def _run_units(
 
 
 TRIAL_SECONDS = 5.0
-"""After so long a launch's first blocks tell how long all take."""
+"""After this time the finished blocks give an estimate for the whole launch."""
 
 EXPLAINED_BLOCKS = 16
-"""How many of the blocks that the vector path leaves are run by threads when it leaves most of
-them: their faults are those of the others."""
+"""If the vector path gives up most blocks, threads run only this many of them: the others have the
+same faults."""
 
 TILE_BLOCKS = 8
-"""The side of the square of blocks that run one after the other: what they read stays in the
+"""The side of the square of blocks that run one after the other, so that their inputs stay in the
 processor's cache."""
 
 
@@ -338,7 +337,7 @@ def _by_tiles(clusters: Clusters, chosen: npt.NDArray[np.int64]) -> npt.NDArray[
 
 
 def _chessboard(clusters: Clusters, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """First those whose row and column have an even sum."""
+    """Return the blocks, first those whose row and column have an even sum."""
     across, down, _ = clusters.sizes
     black = (chosen % across + chosen // across % down) % 2
     return chosen[np.argsort(black, kind="stable")]
@@ -357,7 +356,7 @@ COPY_BYTES, BULK_BYTES = 40, 72
 
 
 class _Worker:
-    """One host thread's contexts, one a block of a cluster, and the memory that they point to."""
+    """One host thread's contexts, one per block of a cluster, and the memory that they point to."""
 
     def __init__(
         self,
@@ -388,7 +387,7 @@ class _Worker:
     def _fields(
         self, loaded: Loaded, grid: tuple[int, int, int], arguments: Arguments
     ) -> dict[str, int]:
-        """Of the context of one block, which has its own memory."""
+        """Return the fields of the context of one block, which has its own memory."""
         kernel, threads = loaded.kernel, loaded.threads
         warps = -(-threads // layout.LANES)
         shared = zeros(kernel.shared.size + 15 & -8)

@@ -1,4 +1,4 @@
-"""LLVM IR to machine code, and machine code into the process."""
+"""The compilation of LLVM IR to machine code, and the loading of machine code."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Code:
 
 
 def compile_vectors(text: str) -> bytes:
-    """Compile a module of vector code: its loops are as they shall be, so that the whole of the
-    optimisations would take three times as long for little."""
+    """Compile a module of vector code. Its loops need no optimisation: all optimisations would take
+    three times as long and gain little."""
     machine = _target_machine(level=2)
     module = _parsed(text)
     _optimise_little(machine, module)
@@ -39,8 +39,8 @@ def compile_vectors(text: str) -> bytes:
 
 
 def compile_ir(text: str, whole: bool) -> bytes:
-    """Compile a module to an object file, with the whole of the optimisations or little of them:
-    level 2 takes a third longer than level 1, and kernels run about as fast without it."""
+    """Compile a module to an object file, with all optimisations of level 1 or a few of them. Level
+    2 takes a third longer than level 1, and kernels run about as fast without it."""
     machine = _target_machine(level=2 if whole else 0)
     module = _parsed(text)
     if whole:
@@ -72,8 +72,9 @@ def _passes(machine: llvm.TargetMachine, level: int) -> llvm.ModulePassManager:
 
 
 def _optimise_little(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> None:
-    """What pays for itself in a kernel of many thousand instructions, or in one that is watched: a
-    tenth of the time to compile, for a kernel that may be a few times slower."""
+    """Run only the optimisations that are worth their time in a kernel of many thousand
+    instructions or in a watched one. It compiles in a tenth of the time and may be a few times
+    slower."""
     before = llvm.create_new_module_pass_manager()
     before.add_sroa_pass()
     before.add_instruction_combine_pass()
@@ -86,12 +87,12 @@ def _optimise_little(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> Non
 
 
 def publish(name: str, address: int) -> None:
-    """Let machine code that is loaded later call a function by name."""
+    """Make a function available by name to machine code that is loaded later."""
     llvm.add_symbol(name, address)
 
 
 def _target_machine(level: int = 2) -> llvm.TargetMachine:
-    """A new one each time: an engine takes the one it is given as its own."""
+    """Return a new target machine: an execution engine takes ownership of the one it gets."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
@@ -108,8 +109,8 @@ _ROOMS = (Path(__file__).parents[1], Path(harness.ptxcpu.ptx.__file__).parent)
 
 @functools.cache
 def version() -> str:
-    """A hash of all that machine code depends on besides the kernel: this translator's own files,
-    LLVM and the processor."""
+    """Return a hash of everything except the kernel that machine code depends on: the files of this
+    translator, LLVM and the processor."""
     digest = hashlib.sha256()
     for path in sorted(p for room in _ROOMS for p in room.rglob("*")):
         if path.suffix in (".py", ".cu"):

@@ -1,4 +1,4 @@
-"""What a kernel prints: bounded, and formatted without trusting a single byte of it."""
+"""The output of a kernel's printf, which is limited in size and formatted as untrusted data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 from harness.ptxcpu.runtime.layout import Context, Window, window_and_offset
 
 MAX_PRINTED = 4096
-"""Bytes of a launch's output that are kept."""
+"""The bytes of a launch's output that are kept."""
 MAX_STRING = 1024
 _DIRECTIVE = re.compile(rb"%([-+ #0]*)(\d*)(?:\.(\d+))?(hh|h|ll|l|j|z|t)?([diouxXcsfFeEgGaAp%])")
 
@@ -26,7 +26,8 @@ class Printer:
 
     @property
     def address(self) -> int:
-        """Of the function that the runtime calls; it lives as long as this object."""
+        """The address of the function that the runtime calls, valid as long as this object
+        exists."""
         return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
     @property
@@ -42,7 +43,7 @@ class Printer:
 
 
 class _Memory:
-    """Reads device addresses; what lies outside every array is empty."""
+    """Reads device memory; reads outside every array give nothing."""
 
     def __init__(self, context: int, thread: int) -> None:
         self._context = Context.from_address(context)

@@ -1,4 +1,4 @@
-"""How every PTX instruction becomes IR, by family."""
+"""The lowering of PTX instructions to IR, by family."""
 
 from harness.ptxcpu.codegen.instructions import (
     async_copy,

@@ -1,5 +1,5 @@
 """Asynchronous copies and the mbarriers that count them. The runtime (copies.cu) delivers a copy
-no sooner than it is waited for."""
+only when a thread waits for it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def _address(t: Translator, operand: Operand, state_space: str) -> IrValue:
 
 
 def _ask(t: Translator, m: MatchedInstruction, name: str, *arguments: IrValue | int) -> IrValue:
-    """Call the runtime; 0 means that it has noted a fault."""
+    """Call the runtime; 0 means that it has recorded a fault."""
     result = t.runtime("i64", name, m.index, *arguments)
     assert result is not None
     return result
 
 
 def _must(t: Translator, m: MatchedInstruction, name: str, *arguments: IrValue | int) -> None:
-    """Call the runtime, and leave where it has noted a fault."""
+    """Call the runtime, and leave if it has recorded a fault."""
     t.leave_unless(t.compare("ne", _ask(t, m, name, *arguments), 0))
 
 
@@ -115,7 +115,7 @@ def _arrive(
 
 
 def _reach(state_space: str) -> int:
-    """What an access by this state space must not leave."""
+    """Return the memory that an access by this state space must not leave."""
     return 0 if state_space == "shared::cluster" else int(Access.OWN)
 
 
@@ -163,7 +163,7 @@ _WAIT_CHOICES = {
     **_WAIT_CHOICES,
 )
 def mbarrier_wait(t: Translator, m: MatchedInstruction) -> None:
-    """test_wait looks once; try_wait waits until the phase is over."""
+    """test_wait tests once; try_wait waits until the phase is complete."""
     where = _address(t, m.operands["a"], space(m))
     if ".parity" in m.instruction.opcode:
         parity = t.op("and", t.read(m.operands["state"], B32), 1)
@@ -181,8 +181,8 @@ def mbarrier_wait(t: Translator, m: MatchedInstruction) -> None:
 
 @TABLE.instruction("cp.async.mbarrier.arrive{.noinc}{.space}.b64 a", space=SHARED)
 def cp_async_arrive(t: Translator, m: MatchedInstruction) -> None:
-    """An arrival when this thread's copies are there. Without noinc the barrier first expects one
-    arrival more, so that the two cancel out."""
+    """Arrive when this thread's copies have arrived. Without noinc the mbarrier first expects one
+    more arrival, so that the two cancel out."""
     t.runtime("void", "rt_copy_wait", -1)
     if m["noinc"]:
         _arrive(t, m, 1, 0, drop=False)
@@ -211,13 +211,13 @@ def bulk_load(t: Translator, m: MatchedInstruction) -> None:
     **{"to": ("shared::cluster",), "from": ("global",), "hint": HINT},
 )
 def bulk_multicast(t: Translator, m: MatchedInstruction) -> None:
-    """To the same place in each block that has its bit in the mask."""
+    """Copy to the same offset in each block whose bit in the mask is set."""
     mask = t.resize(t.read(m.operands["mask"], TYPES["b16"]), "i64")
     _must(t, m, "rt_bulk_multicast", *_bulk(t, m), mask)
 
 
 def _bulk(t: Translator, m: MatchedInstruction) -> tuple[IrValue, IrValue, IrValue, IrValue]:
-    """Where to, from where, how many bytes, and the mbarrier that counts them."""
+    """Start a copy: its destination, source, size, and the mbarrier that counts it."""
     return (
         _address(t, m.operands["d"], "shared"),
         _address(t, m.operands["a"], m["from"].split("::")[0]),

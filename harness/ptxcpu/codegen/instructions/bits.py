@@ -1,4 +1,4 @@
-"""Logic, shifts and moving bits about."""
+"""Logic, shifts and permutations of bits."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def cnot(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
 def lop3(
     t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue, table: IrValue
 ) -> IrValue:
-    """Any function of three bits: the table has a bit for each of their eight combinations."""
+    """A function of three bits: the table has one bit for each of their eight combinations."""
     if not isinstance(m.operands["table:b32"], Integer):
         raise CannotTranslate("a table that is not a constant")
     result = constant("i32", 0)
@@ -101,7 +101,7 @@ _MODES = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
 
 
 def _permutation(mode: str, n: int) -> list[int]:
-    """The byte that each byte of the result is, for the two low bits of c."""
+    """Return which byte each byte of the result is, for the two low bits of c."""
     return {
         "f4e": [n, n + 1, n + 2, n + 3],
         "b4e": [n, n + 7 & 7, n + 6 & 7, n + 5 & 7],

@@ -32,7 +32,7 @@ def wait(t: Translator, m: MatchedInstruction) -> None:
 
 
 def _offset(t: Translator, m: MatchedInstruction) -> IrValue:
-    """Of an address in the cluster's shared memory, of which it must be part."""
+    """Return the offset of an address in the cluster's shared memory, to which it must belong."""
     address = t.resize(t.read(m.operands["a"], m.type), "i64")
     if not m["space"]:
         address = t.op("sub", address, t.window_base("shared"))

@@ -35,7 +35,7 @@ def bra(t: Translator, m: MatchedInstruction) -> None:
 
 @TABLE.instruction("brx.idx{.uni} index, targets")
 def brx(t: Translator, m: MatchedInstruction) -> None:
-    """A jump table; an index outside it is the program's mistake."""
+    """A jump by a table; an index outside the table is a fault of the program."""
     table = m.operands["targets"]
     names = t.kernel.branch_targets.get(table.name) if isinstance(table, Symbol) else None
     if not names:
@@ -114,7 +114,7 @@ _REDUCTIONS = {"popc": 0, "and": 1, "or": 2}
 
 
 def _barrier_reduction(t: Translator, m: MatchedInstruction) -> IrValue:
-    """Every thread brings a predicate; all get the number that hold (or whether all, or any do)."""
+    """Combine one predicate per thread: the number that are true, or whether all or any are."""
     p = t.read(m.operands["p"], PREDICATE)
     kind = _REDUCTIONS[m["op"] or "popc"]
     _barrier(t, m, kind, t.resize(p, "i32"))
@@ -135,7 +135,8 @@ def barrier_vote(t: Translator, m: MatchedInstruction) -> None:
 
 
 def _with_count(m: MatchedInstruction) -> MatchedInstruction:
-    """The number of threads stands before the predicate, if it stands at all."""
+    """Return the optional number of threads, which comes before the predicate, and the
+    predicate."""
     operands = dict(m.operands)
     first = operands.pop("count_or_p")
     operands |= {"count": first} if "p" in operands else {"p": first}

@@ -65,8 +65,8 @@ def pack_integers(
     "cvt.how{.ftz}{.sat}.to.from d, a", how=tuple(INTEGRAL), to=INTEGERS, **{"from": FLOATS}
 )
 def float_to_integer(t: Translator, m: MatchedInstruction) -> None:
-    """Values outside the integer's range become its nearest end. NaN becomes 0, or the integer's
-    top bit where a 64-bit type takes part."""
+    """Values outside the integer's range become its minimum or maximum. NaN becomes 0, or only the
+    integer's top bit if one of the types has 64 bits."""
     to, from_ = TYPES[m["to"]], TYPES[m["from"]]
     x = flush(t, m, _source(t, m, from_))
     if from_.bits == 16:

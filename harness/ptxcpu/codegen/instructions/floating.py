@@ -47,7 +47,7 @@ def _finish(t: Translator, m: MatchedInstruction, x: IrValue) -> IrValue:
 
 
 def two_sum(t: Translator, a: IrValue, b: IrValue) -> tuple[IrValue, IrValue]:
-    """a + b rounded, and exactly what the rounding lost (Knuth's TwoSum)."""
+    """Return a + b rounded, and the exact rounding error (Knuth's TwoSum)."""
     total = t.op("fadd", a, b)
     part = t.op("fsub", total, a)
     lost = t.op("fadd", t.op("fsub", a, t.op("fsub", total, part)), t.op("fsub", b, part))
@@ -57,10 +57,11 @@ def two_sum(t: Translator, a: IrValue, b: IrValue) -> tuple[IrValue, IrValue]:
 def round_directed(
     t: Translator, way: str, high: IrValue, lost: IrValue
 ) -> tuple[IrValue, IrValue]:
-    """The exact sum of two doubles as a float, rounded towards 0 (rz), -inf (rm) or +inf (rp);
-    and whether the result is inexact.
+    """Return the sum of two doubles as a float, rounded once towards 0 (rz), -inf (rm) or +inf
+    (rp), and whether the result is inexact.
 
-    Rounds to nearest, then steps back by one unit in the last place if that went the wrong way.
+    The sum is rounded to nearest, then corrected by one unit in the last place if that was the
+    wrong direction.
     """
     nearest = t.convert("fptrunc", high, "float")
     distance = t.op("fsub", high, t.convert("fpext", nearest, "double"))
@@ -81,9 +82,9 @@ def round_directed(
 
 
 def narrow(t: Translator, high: IrValue, lost: IrValue | None, type_: str) -> IrValue:
-    """The exact sum of two doubles rounded once, to nearest even, to half or bfloat.
+    """Return the sum of two doubles rounded once, to nearest even, to half or bfloat.
 
-    Goes through a float rounded to odd: towards zero, then the last bit set if anything was lost.
+    The intermediate float is rounded to odd: towards zero, with the last bit set if it is inexact.
     """
     lost = lost or constant("double", 0.0)
     shorter, inexact = round_directed(t, "rz", high, lost)
@@ -104,7 +105,8 @@ def narrow_float(t: Translator, x: IrValue, type_: str) -> IrValue:
 
 
 def widen_half(t: Translator, x: IrValue) -> IrValue:
-    """Half or bfloat as a float. By hand for bfloat: x86's own instructions lose subnormals."""
+    """Return half or bfloat as a float. Bfloat is shifted, since x86's instructions flush
+    subnormals."""
     if x.type == "half":
         return t.convert("fpext", x, "float")
     return t.bitcast(t.op("shl", t.resize(t.as_integer(x), "i32"), 16), "float")
@@ -199,7 +201,8 @@ def sqrt(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
 
 
 def _upper_half(t: Translator, x: IrValue) -> IrValue:
-    """What the GPU's coarse f64 functions keep: 20 bits of mantissa, no subnormal numbers."""
+    """Return a value as the GPU's approximate f64 functions give it: 20 bits of mantissa, no
+    subnormals."""
     small = t.compare("olt", t.intrinsic("fabs", x), 2.0**-1022)
     cut = t.bitcast(t.op("and", t.bitcast(x, "i64"), 0xFFFFFFFF_00000000), "double")
     cut = t.select(t.compare("uno", x, x), x, cut)
@@ -208,7 +211,7 @@ def _upper_half(t: Translator, x: IrValue) -> IrValue:
 
 @TABLE.value("rcp.approx.ftz.type d, a", type=("f64",))
 def rcp_coarse(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
-    """Where division in f64 starts from."""
+    """The starting value of a division in f64."""
     return _upper_half(t, t.op("fdiv", constant("double", 1.0), _upper_half(t, a)))
 
 
@@ -253,7 +256,7 @@ def absolute(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
 @TABLE.value("min{.ftz}{.NaN}{.abs}.type d, a, b", type=("f32",), abs=("xorsign.abs",))
 @TABLE.value("min.type d, a, b", type=("f64",))
 def minimum(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    """The smaller number, -0 below +0; a NaN loses, unless `.NaN` asks for it."""
+    """The smaller number, with -0 below +0. A NaN operand is ignored, unless `.NaN` is given."""
     return _extreme(t, m, a, b, "minimum")
 
 

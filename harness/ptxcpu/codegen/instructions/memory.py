@@ -27,7 +27,7 @@ SPACES = (
 )
 VECTOR = ("v2", "v4", "v8")
 
-# Hints about caches and the order of memory; every access here is already as ordered as can be.
+# Cache hints and memory orders are ignored: accesses here are sequentially consistent anyway.
 CACHE = ("ca", "cg", "cs", "cv", "lu", "wb", "wt")
 ORDER = ("volatile", "weak", "relaxed", "acquire", "release", "acq_rel")
 SCOPE = ("cta", "cluster", "gpu", "sys")
@@ -54,7 +54,7 @@ _CHOICES = {
 
 
 def space(m: MatchedInstruction) -> str:
-    """Without what says the same again: `shared` for `shared::cta`."""
+    """Return the short form of a state space: `shared` for `shared::cta`."""
     return m["space"] if m["space"] == "shared::cluster" else m["space"].split("::")[0]
 
 
@@ -93,13 +93,13 @@ def _shape(
 
 
 def _give_way(t: Translator, m: MatchedInstruction) -> None:
-    """A loop that polls memory waits for another thread: let it run."""
+    """Yield to other threads in a loop that polls memory."""
     if t.is_in_loop(m.index):
         t.suspend(m.index, State.YIELD, phase=3)
 
 
 def _alignment(m: MatchedInstruction, type_: Type) -> str:
-    """What the host may assume: NumPy aligns arrays to their elements only."""
+    """Return the alignment that the host may assume: NumPy aligns arrays to their elements only."""
     return f", align {type_.bytes if space(m) in ('global', '', 'const') else min(16, type_.bytes)}"
 
 

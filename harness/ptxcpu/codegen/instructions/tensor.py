@@ -144,7 +144,7 @@ def _kind_fits(shape: str, kind: str) -> None:
 
 
 def _used_words(m: MatchedInstruction, which: str, kind: str) -> int:
-    """32-bit registers of a fragment that hold something; `.f16` fragments have more."""
+    """Return the 32-bit registers of a fragment that are used; `.f16` fragments have more."""
     rows, columns, k = _sizes(m["shape"])
     elements = {"a": rows * k, "b": k * columns}.get(which, rows * columns) // 32
     return elements // 2 if kind in ("f16", "bf16") else elements
@@ -198,7 +198,7 @@ def wmma_store(t: Translator, m: MatchedInstruction) -> None:
 
 
 def _stride(t: Translator, m: MatchedInstruction, which: str) -> IrValue:
-    """Elements between two rows (or columns); by default they lie side by side."""
+    """Return the elements between two rows (or columns); by default they are contiguous."""
     height, width, k = _sizes(m["shape"])
     rows, columns = {"a": (height, k), "b": (k, width)}.get(which, (height, width))
     side_by_side = Integer(columns if m["layout"] == "row" else rows)
@@ -271,7 +271,7 @@ def wgmma_commit(t: Translator, m: MatchedInstruction) -> None:
 
 @TABLE.instruction("wgmma.wait_group.sync.aligned n")
 def wgmma_wait(t: Translator, m: MatchedInstruction) -> None:
-    """What the products read is over for every lane, whichever lane it is counted as here."""
+    """Wait for products. Their reads are complete for every lane, whichever lane waits."""
     groups = t.resize(t.read(m.operands["n"], B32), "i64")
     t.collective(m.index, Collective.WGMMA_WAIT, [], argument=groups)
 
@@ -313,14 +313,14 @@ _WGMMA_INTEGER_SHAPES = tuple(f"m64n{n}k32" for n in (8, 24, *range(16, 257, 16)
     btype=BYTES,
 )
 def wgmma_integer(t: Translator, m: MatchedInstruction) -> None:
-    """The same of 8-bit integers into 32-bit ones, which wrap or saturate."""
+    """The same for 8-bit integers with 32-bit sums, which wrap or saturate."""
     _, n, _ = _sizes(m["shape"])
     _wgmma(t, m, n, variant=int(bool(m["satfinite"])) << 10)
 
 
 def _wgmma(t: Translator, m: MatchedInstruction, n: int, variant: int) -> None:
-    """A lane publishes its accumulators, A (or its descriptor), the descriptor of B, and whether
-    the accumulators count."""
+    """Publish the lane's accumulators, A (or its descriptor), the descriptor of B, and whether the
+    accumulators are added."""
     d, a = m.operands["d"], m.operands["a"]
     registers = isinstance(a, Vector)
     _need(d, n // 2)

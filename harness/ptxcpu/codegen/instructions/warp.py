@@ -1,4 +1,4 @@
-"""What the lanes of a warp do together: shuffles, votes, reductions."""
+"""Warp-wide instructions: shuffles, votes, reductions."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def redux(t: Translator, m: MatchedInstruction) -> None:
 
 @TABLE.instruction("activemask.b32 d")
 def activemask(t: Translator, m: MatchedInstruction) -> None:
-    """The lanes that arrive here together; what else they do in the meantime is not defined."""
+    """The mask of lanes that arrive here together, which PTX does not specify exactly."""
     (found,) = t.collective(m.index, Collective.ACTIVE, [], results=1, mask=0)
     t.write(m.operands["d"], found)
 
