@@ -116,10 +116,13 @@ CHOICES: tuple[tuple[str, frozenset[str], frozenset[Badge]], ...] = (
 """The columns of the second table: a heading, the permitted accuracy grades, the permitted
 cores."""
 
+MIN_CHOICE = 3
+"""Kernels that have a score at a size of that table, at least."""
+
 
 def fastest(reports: Sequence[Committed], solutions: Path, readme: Path) -> str:
-    """Return a table in Markdown of the fastest kernel for each size and accuracy, among those
-    whose report has a score at that size."""
+    """Return a table in Markdown of the fastest kernel for each size and accuracy. Sizes at which
+    too few kernels have a score to choose from are left out."""
     scores: dict[Shape, dict[str, float]] = {}
     entries = {committed.entry.name: committed.entry for committed in reports}
     for committed in reports:
@@ -142,7 +145,8 @@ def fastest(reports: Sequence[Committed], solutions: Path, readme: Path) -> str:
 
     lines = [f"| M×N×K | {' | '.join(heading for heading, *_ in CHOICES)} |"]
     lines.append("|---|" + "---|" * len(CHOICES))
-    for shape in sorted(scores, key=lambda shape: (shape.M * shape.N * shape.K, shape.N)):
+    shown = [shape for shape in scores if len(scores[shape]) >= MIN_CHOICE]
+    for shape in sorted(shown, key=lambda shape: (shape.M * shape.N * shape.K, shape.N)):
         cells = [cell(scores[shape], grades, cores) for _, grades, cores in CHOICES]
         lines.append(f"| {shape} | {' | '.join(cells)} |")
     return "\n".join(lines)
