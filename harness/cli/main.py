@@ -72,7 +72,7 @@ _CURES = {
 def parser(only: str | None = None, package: ModuleType = commands) -> argparse.ArgumentParser:
     """Return the parser of all commands of `package`, each of which sets `run`.
 
-    only: the one command that is needed, if it is one, since each imports what it works with.
+    only: the name of the only command that is needed, so that no other is imported.
     """
     program = f"python3 -m {package.__name__.split('.')[0]}"
     made = _Parser(
@@ -98,7 +98,7 @@ def parser(only: str | None = None, package: ModuleType = commands) -> argparse.
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Say in one line what is wrong; a file's name in it may be a stranger's."""
+        """Say in one line what is wrong, without control characters that a file's name may have."""
         said = escaping.one_line(message).rstrip(".")
         self.exit(2, f"{self.prog}: {said}. See {self.prog} --help.\n")
 

@@ -1,4 +1,4 @@
-"""Checks that come before any work, so that a long grading is not done in vain."""
+"""Checks before any work, so that the result of a long grading is not lost at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A submission's source → one PTX program → machine code, and what is known of them.
+"""A submission's source → one PTX program → machine code, and the facts about them.
 
 NVRTC makes PTX. That is parsed whole, and what is printed from the parsed form is the program: it
 becomes machine code, the CPU device translates it, and its hash is the kernel's identity. Nothing
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from harness.compiling.program import Translated
 
 FILE_NAME = "kernel.cu"
-"""What the compiler is told the file is called, whatever its real name."""
+"""The name of the file in the compiler's messages, whatever its real name."""
 
 _FOR_THE_DEVICE = "-default-device"
 """An option that makes device code of what says nothing else. NVRTC takes generic lambdas for host
@@ -71,7 +71,7 @@ def answer(request: Request[Any]) -> Value:
 
 
 def translate_source(request: Translate) -> PtxProgram | CompileError | RuntimeFault | Unsupported:
-    """Compile to PTX. What is refused only as machine code is not refused here."""
+    """Compile to PTX. Errors that only machine code shows are found later."""
     began = time.process_time()
     found = _translated(request)
     _kept.clear()
@@ -89,7 +89,7 @@ def translate_source(request: Translate) -> PtxProgram | CompileError | RuntimeF
 
 
 def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault | Unsupported:
-    """Compile for one architecture. What is wrong with the submission is a result, not an error."""
+    """Compile for one architecture. A mistake of the submission is a result, not an exception."""
     kept = _kept.pop((request.source, request.arch, request.signature), None)
     found = kept or _translated(request)
     if isinstance(found, CompileError | RuntimeFault | Unsupported):
@@ -126,9 +126,11 @@ def _translated(
 
 
 def _import_what_follows() -> None:
-    """What is not needed before there is PTX, while NVRTC is at work, whose trace of what it opens
-    no warning of Python's may come into. Once in a process: where memory is out, CPython waits for
-    ever for a thread that it begins."""
+    """Import the modules that are needed once there is PTX, while NVRTC compiles.
+
+    Warnings are off, because NVRTC writes its trace of opened files to the same stream. It happens
+    once in a process: without memory, CPython would wait without end for a new thread.
+    """
     with warnings.catch_warnings(action="ignore"):
         from harness.compiling import ptxas
 
@@ -229,7 +231,7 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
 
 @dataclass
 class _Attempt:
-    """What one run of NVRTC is given."""
+    """The input of one run of NVRTC."""
 
     code: str
     instances: tuple[str, ...]
@@ -262,8 +264,10 @@ def _options(arch: str) -> list[str]:
 
 
 def disassemble_kernel(request: Disassemble) -> Disassembled:
-    """What is known of a kernel, and what its instructions say. They take the disassembler half a
-    second, however few they are, so it is asked only of kernels that need them."""
+    """Return the facts about a kernel, with those that its machine instructions show.
+
+    The disassembler takes half a second for any kernel, so it runs only where it is needed.
+    """
     kernel = request.kernel
     functions = disassembly.disassemble(kernel.cubin, FILE_NAME)
     instructions = disassembly.opcodes(functions)

@@ -1,4 +1,4 @@
-"""The messages of NVRTC and ptxas as typed diagnostics; both give them only as text."""
+"""Reads the messages of NVRTC and ptxas, which are text only, as typed diagnostics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.protocol.report import Diagnostic
 
 MAX_DIAGNOSTICS = 50
 MAX_MESSAGE = 500
-"""A source can make the compiler print a megabyte; a report keeps what a person would read."""
+"""A source can make the compiler print a megabyte. A report keeps as much as a person reads."""
 
 _FRONT_END = re.compile(
     r"^(?P<file>[^()\s][^()\n]*)\((?P<line>\d{1,9})\): (?:catastrophic )?"
@@ -93,7 +93,10 @@ def _cure(message: str, line: int | None, column: int, code: str) -> str:
 
 
 def of_ptxas(log: str, line_of: Callable[[int], int | None]) -> list[Diagnostic]:
-    """What ptxas said, its advice as warnings; `line_of` gives the source's line for one of PTX."""
+    """Return the messages of ptxas, with its advice as warnings.
+
+    line_of: returns the source line of a line of PTX.
+    """
     found = []
     for text in log.split("\n"):
         advice = _PTXAS_ADVICE.match(text)
@@ -112,12 +115,12 @@ def of_ptxas(log: str, line_of: Callable[[int], int | None]) -> list[Diagnostic]
 
 
 def is_about_host_code(diagnostic: Diagnostic) -> bool:
-    """Whether NVRTC says of a place that it is code for the host."""
+    """Return whether NVRTC reports host code."""
     return bool(_HOST.search(diagnostic.message))
 
 
 def declared_at(found: Iterable[Diagnostic], code: str) -> dict[str, int]:
-    """What the lines that are spoken of declare first, each with its line."""
+    """Return the first name that each of these lines declares, with its line."""
     lines = code.split("\n")
     names: dict[str, int] = {}
     for number in sorted({each.line for each in found if each.line is not None}):
@@ -130,8 +133,8 @@ def declared_at(found: Iterable[Diagnostic], code: str) -> dict[str, int]:
 def with_host_lines(
     errors: Iterable[Diagnostic], host_lines: Mapping[str, int]
 ) -> tuple[Diagnostic, ...]:
-    """Return the errors; where a name is unknown because it was set aside as host code, with what
-    to do about it."""
+    """Return the errors. If a name is unknown because it belongs to host code, the error says what
+    to do."""
     return tuple(_with_host_line(error, host_lines) for error in errors)
 
 
@@ -145,7 +148,7 @@ def _with_host_line(error: Diagnostic, host_lines: Mapping[str, int]) -> Diagnos
 
 
 def is_about_an_instance(diagnostic: Diagnostic) -> bool:
-    """Whether NVRTC says it of a template's instance that was asked for."""
+    """Return whether the error is about the requested instance of a template."""
     return diagnostic.message.startswith("in __nv_name_map: ")
 
 
@@ -158,7 +161,7 @@ def warnings_of(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def bounded(found: list[Diagnostic]) -> list[Diagnostic]:
-    """Errors first where there are too many, then warnings, each in the log's order."""
+    """Return at most MAX_DIAGNOSTICS diagnostics, errors first, and shorten long messages."""
     if len(found) > MAX_DIAGNOSTICS:
         found = sorted(found, key=lambda diagnostic: diagnostic.severity != "error")
     return [

@@ -66,9 +66,9 @@ class Function:
 
 
 def disassemble(cubin: bytes, file_name: str) -> tuple[Function, ...]:
-    """All functions of a cubin; none where it cannot be read.
+    """Return all functions of a cubin, or none if it cannot be read.
 
-    file_name: what the compiler was told that the submission's file is called.
+    file_name: the name of the submission's file in the compiler's messages.
     """
     program = pathfinder.find_nvidia_binary_utility("nvdisasm")
     if program is None:
@@ -100,7 +100,7 @@ def disassemble(cubin: bytes, file_name: str) -> tuple[Function, ...]:
 def _instructions(
     function: dict[str, list[dict[str, str]]], own: set[int]
 ) -> Iterable[Instruction]:
-    """The listing names a line where it changes."""
+    """Yield the instructions of a listing, which names a source line only where it changes."""
     line: int | None = None
     for item in function["sass-instructions"]:
         if "source-line" in item:
@@ -109,13 +109,13 @@ def _instructions(
 
 
 def opcodes(functions: Iterable[Function]) -> dict[str, int]:
-    """How often each opcode stands in the machine code; LDG.E.128 counts as LDG."""
+    """Count the instructions by opcode; LDG.E.128 counts as LDG."""
     counts = Counter(each.name for function in functions for each in function.instructions)
     return dict(counts.most_common())
 
 
 def lines(functions: Iterable[Function], name: str) -> tuple[CodeLine, ...]:
-    """What each source line became."""
+    """Return the instructions that each source line became."""
     instructions = _instructions_of(functions, name)
     computing = {i for first, last in _innermost(_spans(instructions)) for i in range(first, last)}
     found: dict[int, list[int]] = {}
@@ -136,7 +136,8 @@ def lines(functions: Iterable[Function], name: str) -> tuple[CodeLine, ...]:
 
 
 def loops(functions: Iterable[Function], name: str) -> tuple[CodeLoop, ...]:
-    """The innermost loops that compute something: what spins or copies within one belongs to it."""
+    """Return the innermost loops that compute. A loop that only waits or copies belongs to the loop
+    around it."""
     instructions = _instructions_of(functions, name)
     spans = _spans(instructions)
     innermost = _innermost(spans)
@@ -205,7 +206,7 @@ def _loop(body: tuple[Instruction, ...], loads_around: tuple[dict[int, int], ...
 
 
 def badges(launch: LaunchLine, instructions: dict[str, int]) -> tuple[Badge, ...]:
-    """How a kernel is launched, and which cores its machine code uses, where that could be read."""
+    """Return the badges for the launch, and for the cores if the machine code could be read."""
     launched = Badge.DEFAULT_LAUNCH if launch.is_default else Badge.DECLARED_LAUNCH
     if not instructions:
         return (launched,)

@@ -1,7 +1,7 @@
-"""Which kernel of a program is the submission's, and whether it can be launched by the rules.
+"""Finds the submission's kernel in a program, and checks that the rules allow to launch it.
 
-A program must stay inside its parameters: around those of a kernel lies what the driver keeps for a
-launch, and no compiler reads them at an address that it computes.
+A program must stay inside its parameters, because the driver's own data lie around them. Compilers
+never read parameters at a computed address.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from problem.signature import SIGNATURE, Signature
 _BITS = {"float*": 64, "int": 32}
 
 MAX_DEVICE_BYTES = (4 << 30) - (64 << 20)
-"""Of __device__ variables: nine times all three matrices of the ranked size. What reads machine
-code counts in 32 bits."""
+"""The limit for __device__ variables: nine times the three ranked matrices. The disassembler counts
+in 32 bits."""
 
 _PART = re.compile(r"(\d{1,9})(\w+)")
 
 
 def base_name(entry: str) -> str:
-    """The C++ name of an entry, without the namespaces that it stands in."""
+    """Return the C++ name of an entry without its namespaces."""
     if not entry.startswith("_Z"):
         return entry
     is_nested = entry.startswith("_ZN")
@@ -106,7 +106,7 @@ def wrong_parameters(signature: Signature) -> str:
 
 
 def memory_problem(program: Program) -> str | None:
-    """Why neither a GPU nor a disassembler should be asked to hold the module."""
+    """Return why the module is too large for a GPU or the disassembler; None if it is not."""
     inside = (v for f in program.functions.values() for v in f.variables.values())
     every = (*program.variables.values(), *inside)
     size = sum(v.size for v in every if v.space in ("global", "const"))
@@ -119,11 +119,11 @@ def memory_problem(program: Program) -> str | None:
 
 
 _UNDEFINED = {"discard"}
-"""Instructions that leave in memory what is different each time."""
+"""Instructions after which memory has undefined contents."""
 
 
 def undefined_effect(program: Program) -> Diagnostic | None:
-    """An instruction whose effect nobody can judge."""
+    """Return an error for an instruction with an undefined effect."""
     for function in program.functions.values():
         for item in function.body:
             if isinstance(item, Instruction) and item.opcode.split(".")[0] in _UNDEFINED:
@@ -133,7 +133,7 @@ def undefined_effect(program: Program) -> Diagnostic | None:
 
 
 def launch_problem(kernel: Function) -> str | None:
-    """Why every GPU would refuse the rules' launch of what the kernel declares."""
+    """Return why every GPU would refuse to launch the kernel by the rules; None if none would."""
     threads = BLOCK[0] * BLOCK[1] * BLOCK[2]
     allowed = 1
     for size in kernel.directives.get("maxntid", (threads,)):
@@ -176,7 +176,7 @@ _OF_PARAMETERS = re.compile(r"(?!isspacep).*\.param\b")
 
 
 def parameter_misuse(program: Program) -> Diagnostic | None:
-    """An instruction that could leave a parameter."""
+    """Return an error for an instruction that could access memory outside a parameter."""
     for function in program.functions.values():
         sizes = _sizes(function)
         kernels = {p.name for p in function.parameters} if function.is_entry else set()

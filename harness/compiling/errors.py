@@ -1,4 +1,4 @@
-"""What is wrong with a submission: as a source, or as found by compiling it."""
+"""Mistakes in a submission, found in its source or by the compiler."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from harness.protocol.report import CompileError, Diagnostic, RuntimeFault, Stag
 
 
 class SourceError(Exception):
-    """The source cannot be a submission; says where and what to do."""
+    """The source cannot be a submission. The message says where, and what to do."""
 
     def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(message)
@@ -14,7 +14,7 @@ class SourceError(Exception):
 
 
 class Refused(Exception):
-    """A submission does not compile; the outcome says why."""
+    """The submission does not compile. The outcome says why."""
 
     def __init__(self, outcome: CompileError | RuntimeFault | Unsupported) -> None:
         self.outcome = outcome

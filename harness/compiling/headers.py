@@ -85,7 +85,7 @@ _OF_THE_HOST = {
     *("unique_ptr", "shared_ptr", "make_unique", "make_shared", "to_string", "runtime_error"),
     *("string", "mt19937", "random_device", "uniform_real_distribution", "normal_distribution"),
 }
-"""Names of the standard library that no device code can use, beside those of their headers."""
+"""Names of the standard library that no device code can use."""
 
 MAX_NAME = 255
 """The length of a header's name in characters; file systems refuse to look for longer ones."""
@@ -271,7 +271,7 @@ def includes(code: bytes) -> tuple[Include, ...]:
 
 
 def _asks_nothing(spliced: bytes, at: int) -> bool:
-    """Whether a query there is only named; what stands in front of it is looked at so far."""
+    """Return whether the query at this place is only named, judging by the text before it."""
     start = max(0, at - _MAX_LINE)
     end_of_line = spliced.rfind(b"\n", start, at)
     if end_of_line < 0 and start > 0:
@@ -280,7 +280,7 @@ def _asks_nothing(spliced: bytes, at: int) -> bool:
 
 
 def _check_conditions(spliced: bytes) -> None:
-    """A condition that pastes tokens could ask for a header under a name that stands nowhere."""
+    """Raise SourceError for a condition that pastes tokens: it could ask for a hidden header."""
     definitions = [(m[1].decode(), m[2]) for m in _DEFINITION.finditer(spliced)]
     pasting = {name for name, body in definitions if _PASTES.search(body)}
     pasting |= leading_to(pasting, ((name, _words(body)) for name, body in definitions))

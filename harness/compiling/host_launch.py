@@ -24,7 +24,7 @@ MAX_LAUNCHES = 16
 MAX_EXPRESSION = 200
 """The number of characters up to which a constant expression is read."""
 MAX_EXPANSIONS = 8
-"""How many names may stand for each other in turn."""
+"""The longest chain of names that are defined by each other."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class _Reader:
             self.launches.append((text_of(meant) if meant else called, node, declared))
 
     def _declarations(self, function: Node | None) -> dict[str, Node]:
-        """What the names mean that a host function declares once."""
+        """Return the names that a host function declares once, with their definitions."""
         if function is None:
             return {}
         if function.id not in self._declared:
@@ -192,7 +192,7 @@ _INTEGER = re.compile(r"\b([0-9]{1,12})[uUlL]{0,3}\b")
 
 
 def expanded(text: str, names: dict[str, str]) -> str:
-    """Return an expression with names replaced by what they stand for, as far as it stays short."""
+    """Return an expression with names replaced by their definitions, as long as it stays short."""
     for _ in range(MAX_EXPANSIONS):
         longer = _NAME.sub(lambda match: _grouped(names.get(match[0], match[0])), text)
         if longer == text or len(longer) > MAX_EXPRESSION:

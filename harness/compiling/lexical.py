@@ -75,8 +75,8 @@ def at_a_fixed_time(code: str) -> str:
 
 
 def may_hold_the_time(code: str) -> bool:
-    """Whether `at_a_fixed_time` could have missed a name, because tokens are pasted or because the
-    name is inside what looks like a string or a comment."""
+    """Return whether `at_a_fixed_time` could have missed a name, because tokens are pasted or the
+    name seems to be part of a string or a comment."""
     return any(sign in code for sign in ("##", "%:%:", "??=", *_FIXED_TIME))
 
 

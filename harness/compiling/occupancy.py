@@ -1,4 +1,4 @@
-"""How many blocks of 16×16 threads fit on one multiprocessor."""
+"""Computes how many blocks of 16×16 threads fit on one multiprocessor."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _MULTIPROCESSORS = {
 
 
 def multiprocessor(arch: str) -> Multiprocessor:
-    """The limits for an architecture such as sm_90a. Raises ValueError for an unknown one."""
+    """Return the limits of an architecture such as sm_90a. Raises ValueError if it is unknown."""
     number = arch.removeprefix("sm_").rstrip("af")
     try:
         return _MULTIPROCESSORS[int(number)]
@@ -62,7 +62,7 @@ def multiprocessor(arch: str) -> Multiprocessor:
 
 
 def occupancy(resources: Resources, arch: str) -> Occupancy:
-    """Resident blocks by the rules of the CUDA Occupancy Calculator."""
+    """Return the resident blocks by the rules of the CUDA Occupancy Calculator."""
     limits = multiprocessor(arch)
     per_warp = _round_up(resources.registers * WARP, _REGISTERS_ALLOCATED_AT_A_TIME)
     shared = _round_up(

@@ -1,4 +1,4 @@
-"""PTX as NVRTC wrote it → one program → machine code, and what is known of them.
+"""The PTX of NVRTC → one program → machine code, and the facts about them.
 
 The compiler imports this while NVRTC is at work, which takes longer.
 """
@@ -41,7 +41,7 @@ class Translated:
 
 
 def translated(source: Source, ptx: str, warnings: list[Diagnostic]) -> Translated:
-    """NVRTC's PTX as one program. Raises Refused."""
+    """Return NVRTC's PTX as one program. Raises Refused."""
     return _launched(source, _parsed(ptx), warnings)
 
 
@@ -58,7 +58,7 @@ def _parsed(ptx: str) -> Program:
 
 
 def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> Translated:
-    """The program as it is printed canonically, around the kernel that the judge launches."""
+    """Return the canonical text of the program with the kernel that the judge launches."""
     entry = entries.find(program, source.kernel_templates, source.signature)
     if isinstance(entry, str):
         if source.template_line is None:
@@ -82,7 +82,7 @@ def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> T
 
 
 def _machine_dependent(program: Program, entry: Function) -> list[Diagnostic]:
-    """Notes on what a kernel's branches depend on that differs between machines or launches."""
+    """Return a note for each branch that may differ between machines or launches."""
     try:
         decisions = machine_dependent(program, entry.name)
     except PtxError:  # the CPU device says what it cannot read
@@ -98,7 +98,7 @@ def _machine_dependent(program: Program, entry: Function) -> list[Diagnostic]:
 
 
 def to_machine_code(found: Translated, arch: str) -> Compiled:
-    """Raises Refused."""
+    """Return the machine code and the facts about it. Raises Refused."""
     source, program, entry, warnings = found.source, found.program, found.entry, [*found.warnings]
     assembled, (notes, identity) = assemble(
         found.ptx,

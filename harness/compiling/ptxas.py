@@ -1,7 +1,6 @@
-"""PTX to machine code, by the ptxas that belongs to NVRTC's release, and what it says of a kernel.
+"""PTX to machine code, by the ptxas of NVRTC's release, and the resources that it reports.
 
-No attribute of the machine code says how much is spilled; ptxas says it with --verbose, of a
-program whose text is the judge's own.
+Machine code does not tell how much is spilled, but ptxas --verbose does.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Assembled:
-    """What ptxas made, and what it said; no machine code where it refused."""
+    """The machine code and the log of ptxas; no machine code if it refused the program."""
 
     cubin: bytes
     log: str
@@ -59,7 +58,7 @@ def assemble(ptx: str, arch: str, work: Callable[[], Result]) -> tuple[Assembled
 
 
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
-"""Because of the program, as far as anyone can tell."""
+"""Signals of a crash, which counts as the program's fault."""
 
 
 @functools.cache
@@ -86,9 +85,8 @@ _STACK = re.compile(r"(\d+) bytes cumulative stack size")
 
 
 def resources(log: str, name: str, launch: LaunchLine) -> Resources:
-    """Return what one kernel takes. Behind it, ptxas tells what each function spills that it can
-    call; its registers and its stack are those of all. Raises RuntimeError where the log does not
-    tell."""
+    """Return the resources of one kernel, with the spills of the functions that it may call, which
+    ptxas lists separately. Raises RuntimeError if the log does not have them."""
     compiling = ""
     stack = stores = loads = registers = shared = 0
     for line in log.splitlines():

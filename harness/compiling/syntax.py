@@ -13,12 +13,12 @@ _LANGUAGE = Language(tree_sitter_cuda.language())
 
 
 def syntax_tree(code: bytes) -> Node:
-    """The root of the tree; what the grammar does not know is an ERROR node in it."""
+    """Return the root of the tree. Text that the grammar does not know is an ERROR node."""
     return Parser(_LANGUAGE).parse(code).root_node
 
 
 def descendants(node: Node) -> Iterator[Node]:
-    """The node itself and everything below it, in the order of the source."""
+    """Yield the node and everything below it, in the order of the source."""
     stack = [node]
     while stack:
         current = stack.pop()
@@ -27,7 +27,7 @@ def descendants(node: Node) -> Iterator[Node]:
 
 
 def parts(node: Node) -> list[Node]:
-    """What a node is made of that has a name in the grammar; a comment may stand anywhere."""
+    """Return the named children of a node, without comments."""
     return [child for child in node.named_children if child.type != "comment"]
 
 
@@ -37,8 +37,8 @@ def leaves(node: Node) -> Iterator[Node]:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """A file's tree, walked once for all who look for something in it: a large file has a hundred
-    thousand nodes. Both are in the order of the source."""
+    """The nodes of a file's tree, in the order of the source. The tree is walked only once, because
+    a large file has a hundred thousand nodes."""
 
     nodes: tuple[Node, ...]
     leaves: tuple[Node, ...]
@@ -84,12 +84,12 @@ def text_of(node: Node) -> str:
 
 
 def position(node: Node) -> tuple[int, int]:
-    """Line and column, from 1."""
+    """Return the line and the column of a node, counted from 1."""
     return node.start_point[0] + 1, node.start_point[1] + 1
 
 
 def leading_to(words: Set[str], bodies: Iterable[tuple[str, Set[str]]]) -> set[str]:
-    """Macros whose body holds one of the words, or the name of another such macro.
+    """Return the macros whose body has one of the words, or the name of another such macro.
 
     bodies: each macro's name, and the words of its body.
     """

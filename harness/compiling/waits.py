@@ -24,7 +24,7 @@ _COPIES = 3
 
 
 class Instruction(Protocol):
-    """What has to be known of an instruction."""
+    """The parts of an instruction that are read here."""
 
     @property
     def name(self) -> str: ...
@@ -42,7 +42,7 @@ class Instruction(Protocol):
 def waits(body: Sequence[Instruction]) -> tuple[Wait, ...]:
     """Return the waits of one iteration, without those that an earlier wait includes.
 
-    Results of one kind arrive in order: who has waited for one has waited for all before it.
+    Results of one kind arrive in order, so a wait for one includes all before it.
     """
     size = len(body)
     found = (wait for wait in _all_waits(body) if wait.used >= (_COPIES - 1) * size)
@@ -101,9 +101,11 @@ def _all_waits(body: Sequence[Instruction]) -> Iterable[Wait]:
 
 
 def _producer(instruction: Instruction) -> Producer:
-    """Return what the result of an instruction comes from. What only the threads of a block need to
-    see lies in shared memory, as barriers of the library do, and so does what a library's own
-    lines read through an address of any memory, as those of wmma."""
+    """Return what the result of an instruction comes from.
+
+    A generic load counts as a load from shared memory if only the block needs to see the value, as
+    with barriers of the library, or if the library itself loads, as wmma does.
+    """
     by_library = "STRONG.SM" in instruction.opcode or instruction.line is None
     if instruction.name in ("LD", "ATOM") and by_library:
         return Producer.SHARED

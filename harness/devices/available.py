@@ -65,7 +65,7 @@ def gpus() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the driver says of the GPU, and what runs around it."""
+    """The use of the GPU by other programs, and properties of its driver."""
 
     drives_display: bool = False
     drawing_programs: int = 0
@@ -77,7 +77,7 @@ class Surroundings:
 
 
 def notes(around: Surroundings) -> tuple[str, ...]:
-    """What that means for verdicts and scores, a sentence each."""
+    """Return a sentence for each fact that affects verdicts or scores."""
     found = []
     if around.drives_display or around.drawing_programs:
         found.append(

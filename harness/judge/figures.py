@@ -9,17 +9,17 @@ from problem.reference import MAX_ERROR
 
 
 def ratio(value: float | None) -> str:
-    """A score: 1.032."""
+    """Return a score, such as 1.032."""
     return "–" if value is None else f"{value:.3f}"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """0.898 to 0.902."""
+    """Return an interval, such as 0.898 to 0.902."""
     return "–" if low is None or high is None else f"{ratio(low)} to {ratio(high)}"
 
 
 def milliseconds(value: float | None) -> str:
-    """Four figures, and whole milliseconds at least: 8.123, 66.91, 423.0, 1782."""
+    """Return milliseconds with four figures, such as 8.123, 66.91, 423.0 or 1782."""
     return "–" if value is None else _figures(value, 4)
 
 
@@ -32,51 +32,51 @@ def percent(value: float | None) -> str:
 
 
 def grouped(count: int) -> str:
-    """A large count: 16 384, with spaces that do not break."""
+    """Return a large count with no-break spaces, such as 16 384."""
     return f"{count:,}".replace(",", "\N{NO-BREAK SPACE}")
 
 
 def share(part: int, whole: int) -> str:
-    """So many of all blocks: 64 of 131 072 blocks (0.049 %)."""
+    """Return a part of all blocks, such as 64 of 131 072 blocks (0.049 %)."""
     return f"{grouped(part)} of {grouped(whole)} blocks ({100 * part / whole:.2g} %)"
 
 
 def error(value: float) -> str:
-    """A small number: 2.2e-6, 1e-5."""
+    """Return a small number, such as 2.2e-6 or 1e-5."""
     return f"{value:.2g}".replace("e-0", "e-")
 
 
 def change(before: float, after: float) -> str:
-    """How much larger the second is: +3.2 %."""
+    """Return by how much the second is larger, such as +3.2 %."""
     return f"{100 * (after / before - 1):+.1f} %".replace("-", "−")
 
 
 def minute(timestamp: str) -> str:
-    """2026-01-31 12:05 UTC."""
+    """Return a time, such as 2026-01-31 12:05 UTC."""
     return f"{timestamp[:10]} {timestamp[11:16]} UTC"
 
 
 def resources(used: Resources) -> str:
-    """What a launch takes: 38 registers, 2 048 B shared memory, 0 B spilled."""
+    """Return resources, such as 38 registers, 2 048 B shared memory, 0 B spilled."""
     spilled = used.spill_store_bytes + used.spill_load_bytes
     shared = grouped(used.shared_bytes)
     return f"{used.registers} registers, {shared} B shared memory, {grouped(spilled)} B spilled"
 
 
 def occupancy(room: Occupancy) -> str:
-    """How many blocks fit: 75 %: 6 blocks a multiprocessor, limited by registers."""
+    """Return an occupancy, such as 75 %: 6 blocks a multiprocessor, limited by registers."""
     blocks = f"{room.blocks} block{'s' * (room.blocks != 1)} a multiprocessor"
     return f"{percent(room.fraction)}: {blocks}, limited by {room.limited_by}"
 
 
 def verification(found: Verification) -> str:
-    """What was verified: 82 cases right; worst block 2.1e-6 (limit 1e-5)."""
+    """Return a verification, such as 82 cases right; worst block 2.1e-6 (limit 1e-5)."""
     worst = f"worst block {error(found.worst_error)} (limit {error(MAX_ERROR)})"
     return f"{len(found.cases)} cases right; {worst}"
 
 
 def _figures(value: float, count: int) -> str:
-    """So many significant figures, without an exponent and with at most three decimals."""
+    """Return a number with so many figures, at most three decimals, and no exponent."""
     if not math.isfinite(value):
         return str(value)
     before_point = len(str(int(abs(value)))) if abs(value) >= 1 else 1

@@ -1,4 +1,4 @@
-"""Arguments that several commands take, and what they stand for."""
+"""Arguments that several commands take, and the values that they give."""
 
 from __future__ import annotations
 

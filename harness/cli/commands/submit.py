@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 class _Stages:
-    """Tells a view of stages what the arena says of them."""
+    """Shows the stages that the arena reports."""
 
     def __init__(self, progress: Progress) -> None:
         self.step = progress.step

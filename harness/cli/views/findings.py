@@ -102,7 +102,7 @@ class Excerpt:
 
 
 def findings(findings: Sequence[Finding], submission: Submission) -> Iterable[RenderableType]:
-    """Yield each finding with who did it and the lines that it names."""
+    """Yield each finding with its threads and the lines that it names."""
     for found in findings[:MAX_FINDINGS]:
         more = f" ({found.occurrences} times)" if found.occurrences > 1 else ""
         yield Text.assemble((f"{found.tool.value}: ", "red"), found.message + more)

@@ -261,7 +261,7 @@ def _measurement(measured: Measurement, report: Report) -> Iterable[tuple[str, s
 
 
 def _clocks(rounds: Sequence[Round]) -> str:
-    """Say that the clock is not the same for the kernel and for the baseline."""
+    """Return the clocks of kernel and baseline if they differ, else an empty text."""
     kept = [each for each in rounds if not each.dropped]
     both = [
         statistics.median(cycles / ms / 1e3 for cycles, ms in found)

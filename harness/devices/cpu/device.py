@@ -241,9 +241,9 @@ class CpuDevice:
     def _check_sample(
         self, given: LaunchInputs, seconds: float, bounds_seconds: float
     ) -> tuple[list[Finding], WatchedBlocks | None]:
-        """What the checks find in some blocks of a launch within so many seconds, or else a bad
-        access in any block, if the vector path can run all of them soon enough; and how many
-        blocks were run."""
+        """Check some blocks of a launch. If they are clean, search all blocks for a bad access, as
+        far as the vector path can run them in time. Return the findings, and the numbers of blocks
+        that were run."""
         module = self._loaded()
         grid = module.grid(given.arguments)
         if _refused(module.kernel, grid):
@@ -309,7 +309,7 @@ def parameter_kinds(signature: Signature) -> tuple[ParameterKind, ...]:
 
 
 def _arguments(given: LaunchInputs) -> tuple[Matrix, tuple[Argument, ...]]:
-    """A poisoned output, and what the kernel is launched with."""
+    """Return a poisoned output, and the arguments of the launch."""
     arguments = given.arguments
     elements = poisoned(arguments.output.rows, arguments.output.columns)
     inputs = [
@@ -321,7 +321,7 @@ def _arguments(given: LaunchInputs) -> tuple[Matrix, tuple[Argument, ...]]:
 
 
 def _refused(kernel: Kernel, grid: Size) -> Fault | None:
-    """Why a GPU would not accept the launch; None if it would."""
+    """Return why a GPU would not accept the launch; None if it would."""
     shared, threads = kernel.shared_bytes, math.prod(kernel.block)
     message = ""
     if shared > MAX_SHARED_BYTES:

@@ -58,7 +58,7 @@ def finding(found: results.Finding, shape: Shape) -> report.Finding:
 
 
 def fault(ended: results.Fault, shape: Shape, printed: str) -> Fault:
-    """Return why a launch of this shape did not come to its end."""
+    """Return the fault that ended a launch of this shape."""
     found = finding(ended.finding, shape) if ended.finding else None
     cause, at = _CAUSES[ended.cause], _place(ended.at)
     return Fault(cause=cause, message=ended.message, finding=found, at=at, printed=printed)

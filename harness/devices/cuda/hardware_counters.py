@@ -45,7 +45,7 @@ METRICS = tuple(_TOTALS.values())
 
 _WAITS_FOR_LOADS = {"long_scoreboard": ("LDG", "LD", "LDL"), "short_scoreboard": ("LDS", "LDSM")}
 _FURTHEST = 600
-"""Instructions to walk back from who waits to what it waits for."""
+"""The number of instructions that are searched backwards for the load that one waits for."""
 
 
 def read(path: Path, functions: Sequence[Function], entry: str, shape: Shape) -> Profile:
@@ -123,8 +123,8 @@ def _instances(action: Any, metric: str) -> dict[int, int]:
 
 
 def producer(code: tuple[Instruction, ...], index: int, loads: tuple[str, ...]) -> int:
-    """The load that brings what the instruction waits for, as far as can be seen by walking back
-    (around the loop, where there is one); the instruction itself where none is seen."""
+    """Return the index of the load that the instruction waits for, found by searching backwards,
+    around the loop if there is one; the instruction's own index if none is found."""
     if not loads:
         return index
     _, wanted = operand_registers(code[index])

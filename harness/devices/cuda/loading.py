@@ -56,8 +56,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Variables:
-    """One or more variables of a loaded module that lie beside one another. The image is None where
-    all are zero."""
+    """One or more adjacent variables of a loaded module. The image is None if all are zero."""
 
     address: int
     size: int
@@ -67,7 +66,7 @@ class _Variables:
 def _found(module: Any, variables: Iterable[ModuleVariable]) -> list[_Variables]:
     """Find the variables in a module, and keep their initial values.
 
-    Small ones beside one another are kept together: each constant of a file is a variable, and a
+    Adjacent small ones are kept together: each constant of a file is a variable, and a
     copy of four bytes takes as long as one of a thousand. This uses CuPy, since newer bindings ask
     an older driver for functions that it lacks, and compute-sanitizer takes these errors for the
     kernel's.

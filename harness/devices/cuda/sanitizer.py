@@ -42,7 +42,7 @@ from problem.signature import SIGNATURE
 
 _MAX_RECORDS = 50
 _FOUND = 86
-"""Exit code that compute-sanitizer is told to use when it finds something."""
+"""The exit code of compute-sanitizer if it finds something."""
 
 _PROGRAM = "compute-sanitizer"
 

@@ -60,8 +60,8 @@ SUSTAIN_SECONDS = 1.5
 a second, and the GPU counts its energy in steps of some hundredths."""
 
 MAX_LAUNCH_SECONDS = 5.0
-"""Time limit of a launch at the ranked size on a GPU: the naive kernel takes 0.4 s on an H100. What
-takes longer would hold the GPU for minutes and tell nothing."""
+"""Time limit of a launch at the ranked size on a GPU. The naive kernel takes 0.4 s on an H100; a
+kernel at this limit would hold the GPU for minutes."""
 
 
 def measure(grading: Grading) -> Outcome | None:
@@ -147,7 +147,7 @@ def measure(grading: Grading) -> Outcome | None:
 
 
 def _explained(grading: Grading, wrong: Wrong) -> Outcome:
-    """Run the case again as verification does, which says what is wrong with C."""
+    """Run the case again as verification does, to say what is wrong with C."""
     failure = run_cases(
         grading.session.device,
         grading.kernel.launch,
@@ -241,7 +241,7 @@ def compare_timed(problem: Problem, fetched: Fetched) -> Audit:
 def impossible(
     result: Score | Unscored, info: DeviceInfo, kernel: DisassembledKernel
 ) -> RuleViolation | None:
-    """The verdict for a score beyond what the GPU can do."""
+    """Return the verdict for a score that the GPU cannot reach; None for other scores."""
     possible = possible_tflops(info, kernel)
     if isinstance(result, Unscored) or result.tflops <= possible:
         return None
@@ -256,7 +256,7 @@ def impossible(
 
 
 def _pinning_pays_after(memories: Sequence[HostMemory]) -> float | None:
-    """Round trips after which the dearer allocation of pinned memory is paid for."""
+    """Return the round trips after which pinned memory has saved the time of its allocation."""
     by_kind = {memory.kind: memory for memory in memories}
     pinned = by_kind.get(HostMemoryKind.PINNED)
     pageable = by_kind.get(HostMemoryKind.PAGEABLE)

@@ -66,20 +66,20 @@ STEADY_MHZ = 15
 """The clock is steady when so many readings in a row are within one step of it."""
 
 CHECK_LIMIT = 1.0
-"""The error of a timed launch, over what is allowed."""
+"""The largest error of a timed launch, divided by the allowed error."""
 
 MAX_SECONDS = 40.0
-"""The fewest rounds must be over by then, warm-up included, however slow the kernel: with the rest
-of a grading that makes a minute of the GPU."""
+"""The limit for the smallest number of rounds, warm-up included. With the rest of a grading, that
+makes a minute of the GPU's time."""
 
 
 NEAR_SIZES, NEAR_KINDS = 6, 3
-"""How many sizes near the ranked one are checked, and kinds of inputs at each: every kind at one of
-them."""
+"""The number of sizes near the ranked one that are checked, and of kinds of inputs at each. Every
+kind is used at one of them."""
 
 LAUNCHES_PER_CHECK = 2
-"""Launches of the kernel for each unannounced check, on average, whatever came before: a kernel
-must not know which launches are scored, not even where it has just seen one that was not."""
+"""The average number of launches for each unannounced check. Each launch may be one, independently
+of the launches before it, so a kernel cannot know which launches are scored."""
 
 MAX_UNANNOUNCED_SECONDS = 60.0
 """The time limit of all unannounced checks together. They shorten no rounds."""
@@ -110,7 +110,7 @@ OTHER_SIZE = Extent(rounds=12, seconds=5.0, checks=0)
 
 
 class Deck:
-    """Kinds of inputs in an order that nobody knows before, each as often as each other."""
+    """Kinds of inputs in a secret random order, all equally often."""
 
     def __init__(self, kinds: Sequence[str]) -> None:
         self.kinds = kinds
@@ -128,7 +128,7 @@ class Deck:
 
     @property
     def fewest(self) -> int:
-        """How often each kind was dealt at least."""
+        """Return how often the rarest kind was dealt."""
         return min(self.dealt[kind] for kind in self.kinds)
 
 
@@ -140,13 +140,13 @@ class WarmUp:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """All rounds, and one launch, chosen afterwards, to be compared with the full CPU product."""
+    """All rounds, and one launch that is compared with the full product of the CPU."""
 
     warm_up: WarmUp
     rounds: tuple[Round, ...]
     stopped_by: Steadiness
     audited: Fetched | None
-    """The launch; None where none was to be compared."""
+    """The launch; None if none is compared."""
     by_inputs: tuple[InputsTime, ...] = ()
     """How long the kernel takes on each kind of inputs, the slowest first."""
     accuracy: tuple[tuple[str, Errors, Errors], ...] = ()
@@ -171,8 +171,8 @@ def timed_rounds(
 ) -> Timed | Outcome:
     """Time the loaded kernel and the baseline in turn, or the baseline and itself.
 
-    shape: the ranked one, if no other. seconds: time limit of one launch. audit: keep one launch,
-    to hold it to the full CPU product besides the checks of every one. accuracy: kinds of inputs on
+    shape: the ranked one by default. seconds: time limit of one launch. audit: keep one launch, to
+    compare it with the full product of the CPU. accuracy: kinds of inputs on
     which errors are measured. sustain: seconds for which each is launched back to back, 0 for not
     at all. quiet: waits until this host does nothing else.
     """
@@ -218,11 +218,11 @@ def _rounds(
         if warm_up.seconds + elapsed() > MAX_SECONDS and len(rounds) < fewest:
             raise MeasurementAborted(_too_slow(len(rounds)))
         if audit and audited is None and len(rounds) >= min(audit_after, fewest):
-            # Of the round's launches the kernel's comes last, so that C is its own.
+            # The kernel's launch is the last of the round, so that C is the kernel's.
             rounds.append(measuring.round(len(rounds), UNIFORM, kernel_first=False))
             audited = measuring.fetch()
         else:
-            # ABBA: a drift of the clock falls on both alike.
+            # In the order ABBA a drift of the clock affects both alike.
             kernel_first = len(rounds) % 4 in (1, 2)
             rounds.append(measuring.round(len(rounds), measuring.scored.deal(), kernel_first))
         if len(rounds) < fewest or (audit and audited is None):
@@ -231,7 +231,7 @@ def _rounds(
         judged = judge_clocks(rounds)
         if not isinstance(judged, tuple):
             raise MeasurementAborted(judged)
-        # Where contexts are created on the GPU meanwhile, the host is late for half a second.
+        # While other contexts are created on the GPU, the host is late for half a second.
         steady = is_steady(judged) and not too_many_dropped(judged)
         if steady or elapsed() > extent.seconds:
             stopped = Steadiness.STEADY if steady else Steadiness.TIME
@@ -293,7 +293,7 @@ class Measuring:
         self._attached: list[Process] = []
 
     def lay_out(self) -> SharedMatrices:
-        """Matrices, and the baseline's first launch on them."""
+        """Return shared matrices, after the baseline's first launch on them."""
         arguments = self.problem.arguments(self.shape)
         request = LayOut(on_gpu=self.problem.on_gpu, arguments=arguments)
         matrices = _judges(self.workers.checker.ask(request))
@@ -304,7 +304,7 @@ class Measuring:
         return matrices
 
     def attach(self, matrices: SharedMatrices, baseline: bool = False) -> None:
-        """The kernel's first launch on them. baseline: in its place, too."""
+        """Make the kernel's first launch on the matrices. baseline: launch the baseline instead."""
         _judges(self.workers.checker.ask(DrawInputs()))
         on_gpu = self.problem.on_gpu if baseline else None
         attach = Attach(matrices=matrices, baseline=on_gpu, seconds=self.seconds)
@@ -313,14 +313,13 @@ class Measuring:
         self._check_kernel("in the first launch", UNIFORM)
 
     def end(self) -> None:
-        """Let go of the matrices, before the checker frees them."""
+        """Close the matrices, before the checker frees them."""
         for device in self._attached:
             device.ask(Detach())
 
     def warm_up(self) -> WarmUp:
-        """Launch both in turn until the clock is steady, or for as long as that may take. Inputs
-        are of the kinds that are scored: on others a kernel may take a way of its own, at a clock
-        of its own."""
+        """Launch both in turn until the clock is steady, or until the time for that is over. The
+        inputs are of scored kinds, since other kinds may lead to another clock."""
         started = time.monotonic()
         readings: list[int] = []
         launches = 0
@@ -338,7 +337,7 @@ class Measuring:
                 return WarmUp(launches, elapsed)
 
     def round(self, number: int, inputs: str, kernel_first: bool) -> Round:
-        """Launch each of the two, on inputs of its own."""
+        """Launch kernel and baseline once, each on new inputs."""
         where = f"in round {number + 1}"
         order = (False, True) if kernel_first else (True, False)
         launches = {each: self.launch(inputs, where, baseline=each) for each in order}
@@ -351,7 +350,7 @@ class Measuring:
         inputs: str,
         kernel_first: bool,
     ) -> Round:
-        """A round of two launches."""
+        """Return the round that two launches make."""
         (kernel, check), (baseline, _) = of_kernel, of_baseline
         throttled = tuple(sorted({*kernel.throttled, *baseline.throttled}))
         return Round(
@@ -371,8 +370,9 @@ class Measuring:
         )
 
     def unannounced_checks(self, number: int, fewest: int = 0) -> None:
-        """Launches that are checked and not scored, where the next round is expected: that one is
-        no proof of a kernel that looks at some elements to tell whether it is safe to be fast.
+        """Make launches that are checked and not scored, where a kernel expects the next round.
+
+        They detect a kernel that looks at some elements only to decide how to compute.
 
         fewest: go on until each kind was checked that often.
         """
@@ -388,7 +388,7 @@ class Measuring:
         self.unannounced_seconds += time.monotonic() - started
 
     def by_inputs(self, rounds: Sequence[Round]) -> tuple[InputsTime, ...]:
-        """How long the kernel takes on each kind of inputs, the slowest first."""
+        """Return the time of the kernel on each kind of inputs, the slowest first."""
         kept = [each for each in rounds if not each.dropped]
         if not kept:
             return ()
@@ -440,7 +440,7 @@ class Measuring:
         )
 
     def fetch(self) -> Fetched:
-        """The launch just timed."""
+        """Return the launch that was timed last."""
         return _judges(self.workers.checker.ask(FetchLaunch()))
 
     def launch(self, inputs: str, where: str, baseline: bool = False) -> CheckedLaunch:
@@ -487,7 +487,7 @@ class Measuring:
 
 
 def _a_launch(launches: SustainedLaunches) -> tuple[float, float | None]:
-    """The milliseconds and the joules of one launch of many."""
+    """Return the milliseconds and the joules of one of these launches."""
     joules = None if launches.joules is None else launches.joules / launches.launches
     return launches.seconds / launches.launches * 1e3, joules
 
@@ -502,7 +502,7 @@ def _judges(answer: T | Fault) -> T:
 def _too_slow(rounds: int) -> TimeLimit:
     return TimeLimit(
         stage=Stage.MEASURE,
-        message=f"too slow to measure: only {rounds} rounds did end within {MAX_SECONDS:g} s",
+        message=f"too slow to measure: only {rounds} rounds ended within {MAX_SECONDS:g} s",
         seconds=MAX_SECONDS,
     )
 
@@ -522,7 +522,7 @@ def _so_far(rounds: Sequence[Round], problem: Problem) -> str:
 
 
 def _wrong(check: Checked, where: str, inputs: str, shape: Shape) -> Outcome | None:
-    """The verdict for what the checker found. where: "in round 3"."""
+    """Return the verdict for a launch that the checker found wrong. where: "in round 3"."""
     changed, outside = check.changed_inputs, check.wrote_outside
     wrote = touched(changed, outside, where, shape, Stage.MEASURE)
     if wrote is not None:

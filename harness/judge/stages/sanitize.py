@@ -171,8 +171,8 @@ def sanitize_on_device(grading: Grading) -> Outcome | None:
 def sanitize_in_background(grading: Grading) -> Outcome | None:
     """Take what the CPU device has found, and return the verdict of all sanitizers together.
 
-    Unsafe beats wrong: it is usually why a kernel is wrong. In a quick grading on a GPU the CPU
-    device stands in where a tool of the GPU does not work.
+    An unsafe kernel gets that verdict even if it is also wrong, since that is usually the cause. In
+    a quick grading on a GPU the CPU device replaces a tool of the GPU that does not work.
     """
     wrong = grading.failure.outcome if grading.failure else None
     if grading.session.cpu_sanitizer is not None:
@@ -234,8 +234,8 @@ def _dismiss_races(grading: Grading) -> None:
 
 
 def _on_device(grading: Grading) -> Watched:
-    """Return what the device that verifies runs. On a GPU the smallest case comes first: the first
-    error ends a tool, and one that is made by many threads takes memcheck a minute."""
+    """Return what the verifying device runs. On a GPU the smallest case comes first, because the
+    first error ends a tool, and memcheck takes a minute for an error of many threads."""
     tools = tools_of(quick=grading.quick, gpu=grading.scores)
     cases = _cases(grading)
     if not grading.scores:
@@ -370,8 +370,8 @@ def _unavailable(tools: Sequence[Tool], message: str) -> Sanitizing:
 def unsafe(
     findings: Sequence[Finding], counterexample: Counterexample | None
 ) -> MemoryFault | Race | None:
-    """Return the verdict for findings: memory errors come first, for a race may follow from them,
-    and barriers before the races that follow from those."""
+    """Return the verdict for findings. Memory errors come first, then barriers, then races, because
+    the later ones may follow from the earlier ones."""
     memory = [finding for finding in findings if finding.hazard not in _RACES]
     races = [finding for finding in findings if finding.hazard in _RACES]
     races.sort(key=lambda finding: finding.hazard is Hazard.RACE)

@@ -33,19 +33,18 @@ SLOWER = 0.01
 the intervals of the two kinds do not meet."""
 
 SLOWER_OF_FEW = 0.1
-"""The same, of kinds with too few rounds for an interval: those of a slow kernel."""
+"""The same for kinds with too few rounds for an interval, as those of a slow kernel."""
 
 MAX_DROPPED = 0.2
 """With more of its rounds dropped for throttling, a score would measure the cooling system."""
 
 CLOCKS_AGREE = 0.01
-"""A round's ratio by time may be higher than that by cycles of the multiprocessors by so much.
-Beyond it, the clock was lower in the baseline's launch than in the kernel's, and the ratio by
-cycles counts: nothing is gained by drawing so much power that the baseline behind it is slow."""
+"""How much higher a round's ratio by time may be than its ratio by cycles. If it is higher, the
+clock was lower for the baseline than for the kernel, and the ratio by cycles counts. So a kernel
+gains nothing by drawing so much power that the baseline is slow."""
 
 SHORT_MS = 1.0
-"""In a launch that is shorter the clock has no time to fall, and cycles are read within some
-microseconds."""
+"""In a shorter launch the clock has no time to fall, and the reading of cycles is too inexact."""
 
 THROTTLES = (
     "software thermal slowdown",
@@ -61,8 +60,8 @@ TENSOR_PEAK_OVER_FP32 = 16.0
 
 
 def score(rounds: Sequence[Round], info: DeviceInfo, shape: Shape) -> Score | Unscored:
-    """The score of all rounds, or of those with the inputs on which the kernel is slower: a kernel
-    may not be fast for one kind of inputs only."""
+    """Return the score of all rounds; if the kernel is slower on one kind of inputs, that of the
+    rounds with this kind."""
     if too_many_dropped(rounds):
         return _unscored(rounds)
     slower = slower_on(rounds)
@@ -92,8 +91,8 @@ def too_many_dropped(rounds: Sequence[Round]) -> bool:
 
 
 def slower_on(rounds: Sequence[Round]) -> str | None:
-    """The kind of inputs on which the kernel is slowest, if it is plainly slower there than on the
-    kind on which it is fastest."""
+    """Return the kind of inputs on which the kernel is slowest, if it is clearly slower there than
+    on the kind on which it is fastest."""
     by_kind: dict[str, list[float]] = {}
     for each in rounds:
         if not each.dropped:
@@ -110,13 +109,13 @@ def slower_on(rounds: Sequence[Round]) -> str | None:
 
 
 def _scored(rounds: Sequence[Round]) -> list[Round]:
-    """The rounds that the score is made of."""
+    """Return the rounds that count for the score."""
     slower = slower_on(rounds)
     return [r for r in rounds if not r.dropped and slower in (None, r.inputs)]
 
 
 def _unscored(rounds: Sequence[Round]) -> Unscored:
-    """Why there is no score when too many rounds were dropped."""
+    """Return why there is no score if too many rounds were dropped."""
     reasons = sorted({reason for r in rounds if r.dropped for reason in r.throttled})
     count = f"{sum(r.dropped for r in rounds)} of {len(rounds)} rounds"
     if reasons:
@@ -133,8 +132,8 @@ def _unscored(rounds: Sequence[Round]) -> Unscored:
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """The 95 % confidence interval of the median, from order statistics: no distribution is
-    assumed (e.g. Hollander and Wolfe, Nonparametric Statistical Methods, section 3.6)."""
+    """Return the 95 % confidence interval of the median, from order statistics without assuming a
+    distribution (Hollander and Wolfe, Nonparametric Statistical Methods, section 3.6)."""
     ordered = sorted(values)
     n = len(ordered)
     below = 0  # ranks given up on either side
@@ -148,8 +147,8 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def heads(count: int, throws: int) -> float:
-    """The probability of so many heads in so many throws of a coin. By logarithms: 2^1024 is no
-    float, and a report from elsewhere may have thousands of rounds."""
+    """Return the probability of so many heads in so many throws of a coin. It is computed by
+    logarithms, since 2^1024 is no float, and a foreign report may have thousands of rounds."""
     ways = math.lgamma(throws + 1) - math.lgamma(count + 1) - math.lgamma(throws - count + 1)
     return math.exp(ways - throws * math.log(2))
 
@@ -168,8 +167,8 @@ def ratios(rounds: Sequence[Round]) -> list[float]:
 
 
 def ratio(timed: Round) -> float:
-    """The baseline's time over the kernel's, or their cycles where the clock was lower for the
-    baseline."""
+    """Return the baseline's time divided by the kernel's, or the ratio of their cycles if the clock
+    was lower for the baseline."""
     by_time, by_cycles = timed.baseline_ms / timed.kernel_ms, ratio_by_cycles(timed)
     if by_cycles is None or timed.kernel_ms < SHORT_MS or timed.baseline_ms < SHORT_MS:
         return by_time
@@ -177,14 +176,14 @@ def ratio(timed: Round) -> float:
 
 
 def ratio_by_cycles(timed: Round) -> float | None:
-    """The baseline's cycles over the kernel's, where both are known."""
+    """Return the baseline's cycles divided by the kernel's, if both are known."""
     if not timed.kernel_cycles or not timed.baseline_cycles:
         return None
     return timed.baseline_cycles / timed.kernel_cycles
 
 
 def possible_tflops(info: DeviceInfo, kernel: DisassembledKernel) -> float:
-    """More than this is impossible with the units that the machine code uses.
+    """Return the highest throughput that is possible with the units that the machine code uses.
 
     One level of Strassen saves an eighth of the products, two levels nearly a quarter; deeper ones
     do not fit a single launch's accuracy, so 4/3 of the peak is allowed.
@@ -196,30 +195,30 @@ def possible_tflops(info: DeviceInfo, kernel: DisassembledKernel) -> float:
 
 
 MAX_ROUND_MS = 0.1
-"""How much later than it usually is for the baseline the host's clock may read in one round. On an
-H100 with 16 cores honest launches lie within 0.05 ms of that, and one in thirty is late by more."""
+"""How much later the host's clock may read in one round than it usually does for the baseline. On
+an H100 with 16 cores one honest launch in thirty is late by more than 0.05 ms."""
 
 MAX_MEDIAN_MS = 0.04
 MAX_MEDIAN = 0.0005
-"""The same for the medians of all rounds, which on an H100 differ by up to 0.015 ms; and what the
-two clocks may go apart in a long launch."""
+"""The same for the medians of all rounds, which on an H100 differ by up to 0.015 ms, and the share
+of a launch's time by which the two clocks may differ."""
 
 CHANCE = 1e-6
-"""How seldom a host that is late at random is late for a kernel so much more often than for the
-baseline, before the kernel is accused. So seldom, because this is asked again after each round, and
-because the host is late for several launches in a row where contexts are created on the GPU: seven
-for the kernel and none for the baseline are one in 128. Nothing is gained by less: rounds in which
-the clocks differ do not count, and where there are many there is no score."""
+"""The probability below which chance does not explain that the host is late more often for the
+kernel than for the baseline. It is small, because the question is asked after each round, and
+because the host is late for several launches in a row while contexts are created on the GPU: seven
+for the kernel and none for the baseline have a probability of 1/128. A higher value would gain
+nothing, since rounds in which the clocks differ do not count."""
 
 
 def judge_clocks(rounds: Sequence[Round]) -> tuple[Round, ...] | RuleViolation:
     """Compare two clocks for every launch: a time counts only if they agree.
 
-    Events lie in the GPU's memory, where a kernel that knows the place can write. The host's clock
-    is out of its reach, but reads later, by what the host takes to notice the end of a launch: for
-    every kernel alike, and unsteadily. Return the rounds, those in which the clocks differ dropped;
-    or the verdict where they differ for the kernel as a rule, or often, and the host is not to
-    blame, because it is in time for the baseline.
+    Events lie in the GPU's memory, where a kernel that knows the address can write. The host's
+    clock is out of its reach, but reads later by the time in which the host notices the end of a
+    launch, which varies and is alike for all kernels. Return the rounds, without those in which the
+    clocks differ; or the verdict, if they usually or often differ for the kernel and not for the
+    baseline.
     """
     usual = statistics.median(_late(r.baseline_host_ms, r.baseline_ms) for r in rounds)
     lateness = [_late(r.kernel_host_ms, r.kernel_ms) - usual for r in rounds]
@@ -250,8 +249,8 @@ def judge_clocks(rounds: Sequence[Round]) -> tuple[Round, ...] | RuleViolation:
 
 
 def _chance(late: int, baseline_late: int) -> float:
-    """The probability that at least `late` of the late launches are the kernel's, where each is as
-    likely to be the baseline's: the sign test."""
+    """Return the probability that at least `late` of all late launches are the kernel's, if each is
+    as likely to be the baseline's: the sign test."""
     n = late + baseline_late
     return math.fsum(heads(k, n) for k in range(late, n + 1))
 

@@ -36,8 +36,8 @@ def open_session(choice: Choice, arch: str | None = None) -> Iterator[Session]:
 
     arch: the architecture that a CPU device stands for.
 
-    Raises UsageError if there is no such device. A device that does not work is found out by the
-    first who needs it, and raises JudgeFailure there: compiling does not wait for it.
+    Raises UsageError if there is no such device. If the device does not work, its first use raises
+    JudgeFailure, so that compiling does not wait for it.
     """
     with open_sessions(choice, count=1, arch=arch) as (session,):
         yield session

@@ -439,7 +439,7 @@ def test_a_kernel_without_time_for_enough_rounds_is_too_slow(
     workers = FakeWorkers()
     monkeypatch.setattr(rounds, "time", Clock(workers, 9.0))
     outcome = run_on(workers, FULL)
-    message = "too slow to measure: only 4 rounds did end within 40 s"
+    message = "too slow to measure: only 4 rounds ended within 40 s"
     assert outcome == TimeLimit(stage=Stage.MEASURE, message=message, seconds=40)
     assert workers.kernel.launches * 9 < 60
 
