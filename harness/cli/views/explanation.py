@@ -9,13 +9,14 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cli.views.findings import brief_message, diagnostics
+from harness.compiling.occupancy import WARP
 from harness.judge import figures
 from harness.judge.explain.explanation import Advice, Comparison, Explanation, LineCost
 from harness.protocol.report import CodeLine, CompileError, Outcome, Submission, Verdict
 
 MAX_LINES = 8
 WORTH_SHOWING = 0.005
-"""The smallest share of the machine instructions that is shown; less rounds to nothing."""
+"""The smallest share that is shown; less rounds to nothing."""
 WORTH_A_BAR = 0.02
 """Of the busiest unit's time: a unit that takes less is left out."""
 _BAR = 12
@@ -135,8 +136,7 @@ def _facts(e: Explanation) -> Table:
     if e.block_bytes is None or e.block_flop is None:
         table.add_row("blocks", f"{figures.grouped(e.blocks)}, which share the work out")
     else:
-        unused = f"{100 * e.tail:.1f} %"
-        tail = f", the last leaves {unused} of the time unused" if e.tail > 0.001 else ""
+        tail = f", {100 * e.tail:.1f} % idle in the last" if e.tail > 0.001 else ""
         table.add_row("waves", f"{figures.grouped(e.blocks)} blocks in {e.waves:.2f} waves{tail}")
         table.add_row(
             "a block",
@@ -167,9 +167,6 @@ def _facts(e: Explanation) -> Table:
             f"of a scheduler can issue, {figures.percent(seen.l2_hit_rate)} of L2 hits, "
             f"{seen.dram_bytes / 1e9:.2f} GB from and to device memory{copied}",
         )
-    roofs = ", ".join(f"{roof.name} {roof.tflops:.3g}" for roof in e.roofs)
-    if roofs:
-        table.add_row("roofs", f"{roofs} (useful TFLOP/s)")
     return table
 
 
@@ -199,34 +196,40 @@ def _costly(lines: tuple[LineCost, ...]) -> list[LineCost]:
 
 
 def _heat(costly: list[LineCost], source: list[str]) -> Table:
+    """Return a table of the lines, with the columns that say something of one of them."""
+    columns = {
+        "  line": [str(each.line) for each in costly],
+        "cost": [_share(each.cost) for each in costly],
+        "L1": [_share(each.l1_share) for each in costly],
+        "time": [_share(each.stall_share) for each in costly],
+        "sectors": [
+            _with_ideal(each.sectors_per_request, each.min_sectors_per_request) for each in costly
+        ],
+        "wavefronts": [
+            _with_ideal(each.wavefronts_per_request, each.min_wavefronts_per_request)
+            for each in costly
+        ],
+        "again": [
+            f"{each.reads_again:.0f}×" if (each.reads_again or 0) >= 1.5 else "" for each in costly
+        ],
+        "lanes": [
+            f"{each.lanes:.0f}" if each.lanes and each.lanes < WARP - 0.5 else "" for each in costly
+        ],
+    }
+    shown = {name: cells for name, cells in columns.items() if any(cells)}
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim", expand=True)
-    table.add_column("  line", justify="right", no_wrap=True)
-    sampled = any(line.stall_share is not None for line in costly)
-    for name in (
-        "cost",
-        "L1",
-        *(("time",) if sampled else ()),
-        "sectors",
-        "wavefronts",
-        "again",
-        "lanes",
-    ):
+    for name in shown:
         table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     table.add_column("", no_wrap=True, overflow="ellipsis", ratio=1)
-    for cost in costly:
-        text = source[cost.line - 1].strip() if cost.line <= len(source) else ""
-        table.add_row(
-            str(cost.line),
-            figures.percent(cost.cost),
-            figures.percent(cost.l1_share),
-            *((figures.percent(cost.stall_share),) if sampled else ()),
-            _with_ideal(cost.sectors_per_request, cost.min_sectors_per_request),
-            _with_ideal(cost.wavefronts_per_request, cost.min_wavefronts_per_request),
-            f"{cost.reads_again:.0f}×" if cost.reads_again else "",
-            f"{cost.lanes:.0f}" if cost.lanes else "",
-            Text(text, "dim"),
-        )
+    for each, *cells in zip(costly, *shown.values(), strict=True):
+        text = source[each.line - 1].strip() if each.line <= len(source) else ""
+        table.add_row(*cells, Text(text, "dim"))
     return table
+
+
+def _share(value: float | None) -> str:
+    """Return a percentage, or nothing where it rounds to nothing."""
+    return figures.percent(value) if value and value >= WORTH_SHOWING else ""
 
 
 def _with_ideal(found: float | None, ideal: float | None) -> str:

@@ -127,7 +127,7 @@ def _units(work: Workload, gpu: Gpu) -> tuple[UnitTime, ...]:
         Unit.LATENCY: "results that warps wait for",
         Unit.ISSUE: "four warp instructions a clock",
         Unit.FETCH: "a loop larger than the instruction cache",
-        Unit.TENSOR: "products at the peak of their type",
+        Unit.TENSOR: "products at the type's peak",
         Unit.L2: f"{L2_BYTES} bytes a clock",
         Unit.DRAM: "A, B and C once",
     }

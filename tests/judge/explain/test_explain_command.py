@@ -103,6 +103,16 @@ def test_the_machine_code_of_a_line_is_shown_on_demand(capsys: Captured) -> None
     assert capsys.readouterr().out.endswith("The machine code of line 1000\n  none\n")
 
 
+@pytest.mark.parametrize(("name", "shown"), [("naive", "again"), ("divergent_loops", "lanes")])
+def test_a_column_that_says_nothing_is_left_out(name: str, shown: str, capsys: Captured) -> None:
+    """One reads sectors again and never diverges; the other is the other way round."""
+    file = Path(__file__).parent / "kernels" / f"{name}.cu"
+    assert main(["explain", *ON_CPU, str(file)]) == 0
+    lines = capsys.readouterr().out.partition("The lines that cost most\n")[2]
+    heading = lines.splitlines()[0].split()
+    assert {"again", "lanes"} & set(heading) == {shown}
+
+
 def test_an_unknown_gpu_is_refused(capsys: Captured) -> None:
     with pytest.raises(SystemExit):
         main(["explain", "--gpu", "Voodoo", str(SUBMISSIONS / "wrong-answer" / "transposed.cu")])
