@@ -1,4 +1,4 @@
-"""What a launch gives back: how it ended, what was found, and what was counted."""
+"""The result of a launch: how it ended, its findings, and its counters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.ptxcpu.runtime.layout import Cause
 
 
 class Hazard(StrEnum):
-    """What kind of mistake a finding is."""
+    """The kind of a finding."""
 
     OUT_OF_BOUNDS = "out-of-bounds"
     MISALIGNED = "misaligned"
@@ -27,7 +27,7 @@ SHARED_MEMORY, LOCAL_MEMORY, MODULE_MEMORY = "shared memory", "local memory", "m
 
 @dataclass(frozen=True)
 class Location:
-    """An instruction of a thread. line: of the source; None where the PTX does not tell."""
+    """An instruction of a thread. line: the line of the source; None if the PTX has none."""
 
     line: int | None
     thread: Size
@@ -36,12 +36,12 @@ class Location:
 
 @dataclass(frozen=True)
 class Finding:
-    """One mistake of a kernel. Equal ones are counted.
+    """An error of a kernel. Equal ones are counted.
 
     other: the second access of a race.
     memory: the name of the buffer, or one of the constants above.
-    index: of the first element accessed, in a buffer.
-    bytes_outside: between the access and the nearest end of the memory.
+    index: the index of the first element accessed, in a buffer.
+    bytes_outside: the distance in bytes from the nearest end of the memory.
     """
 
     hazard: Hazard
@@ -61,7 +61,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a launch did not come to its end."""
+    """The reason why a launch was stopped."""
 
     cause: Cause
     message: str
@@ -71,7 +71,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class LineCounters:
-    """What one line of the source cost in the blocks counted."""
+    """The counters of one line of the source, for the blocks counted."""
 
     line: int
     instructions: int = 0
@@ -90,7 +90,7 @@ class LineCounters:
 
 @dataclass(frozen=True)
 class Counters:
-    """What a GPU's memory system would do in the blocks counted."""
+    """The counters of a GPU's memory system, for the blocks counted."""
 
     counted_blocks: int
     blocks: int
@@ -105,7 +105,7 @@ class Counters:
     bank_conflicts: int
     divergent_branches: int
     instructions: Mapping[str, int]
-    """How many threads executed each opcode."""
+    """The number of threads that executed each opcode."""
     warp_instructions: int
     lines: tuple[LineCounters, ...]
 
@@ -115,8 +115,8 @@ class Result:
     """How a launch ended.
 
     changed: read-only buffers to which the kernel wrote other values, by index. They are as before.
-    blocks: how many were to run.
-    vector_blocks: how many of them ran on the vector path to their end.
+    blocks: the number of blocks of the launch.
+    vector_blocks: the number of blocks that ran on the vector path to their end.
     """
 
     seconds: float

@@ -1,1 +1,1 @@
-"""Reading PTX, the assembly language that NVIDIA's compilers write and ptxas reads."""
+"""A parser of PTX, the assembly language that NVIDIA's compilers write and ptxas reads."""

@@ -1,4 +1,4 @@
-"""Variables and parameters: their spaces, sizes and first values."""
+"""Variables and parameters: their spaces, sizes and initial values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _POINTER_SPACES = {".const", ".global", ".local", ".shared"}
 
 
 class Declarations(TokenStream):
-    """Reads what declares a variable."""
+    """Parses declarations of variables."""
 
     def variable(self, extern: bool = False) -> Variable:
         """`.shared .align 4 .b8 name[1024]`, with an initialiser at most."""

@@ -1,4 +1,4 @@
-"""How a reader of PTX says that it cannot go on."""
+"""The error of the PTX parser."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Self
 
 
 class PtxError(Exception):
-    """Something in PTX that its reader does not know or does not support.
+    """Something in the PTX that the parser does not know or support.
 
     `line` is the line of the user's source (0 if unknown), `instruction` the PTX text or "".
     """
@@ -18,7 +18,7 @@ class PtxError(Exception):
         self.line = line
 
     def at(self, instruction: str, line: int) -> Self:
-        """The same error with its place, unless it already has one."""
+        """Return the same error with its position, unless it already has one."""
         if self.instruction:
             return self
         return type(self)(self.reason, instruction, line)

@@ -1,4 +1,4 @@
-"""PTX text into tokens: words, strings and marks, with comments and blanks left behind."""
+"""The lexer: PTX text to tokens (words, strings and punctuation), without comments and blanks."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from harness.ptxcpu.ptx.errors import PtxError
 from harness.ptxcpu.ptx.syntax import Float, Integer
 
-# Read as ptxas reads it, and nothing else: ASCII, no preprocessor lines, and no escapes in strings
-# but those of a path's letters that are not ASCII.
+# Only text that ptxas reads in the same way is accepted: ASCII, no preprocessor lines, and no
+# escapes in strings except those of a path's characters that are not ASCII.
 _SKIPPED = r"[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/"
 _READABLE = r"""\.(?:reg|local|shared|param|global|const)(?=\.)
     | "(?:[^"\\\r\n]|\\[0-7]{3})*"
     | (?:[A-Za-z0-9_$%.]|::)+
     | [{}()\[\],;:|!@+\-*<>=]"""
 _TOKEN = re.compile(rf"(?>(?:{_SKIPPED})*)({_READABLE}|\Z|.+)", re.X | re.S)
-"""The last alternative is a rest that cannot be read."""
+"""The last alternative matches characters that are not permitted."""
 _LAST = re.compile(_READABLE, re.X)
 
 _SINGLE = re.compile(r"0[fF][0-9a-fA-F]{8}")
@@ -32,7 +32,7 @@ IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$%][A-Za-z0-9_$]+")
 
 
 def tokens(text: str) -> list[str]:
-    """All tokens of a text, in order."""
+    """Return all tokens of a text, in order."""
     found: list[str] = _TOKEN.findall(text)
     while found and not found[-1]:  # the end of the text
         found.pop()
@@ -42,18 +42,18 @@ def tokens(text: str) -> list[str]:
 
 
 def joined(words: Iterable[str]) -> str:
-    """Tokens as one line of text, from which the same tokens are read again."""
+    """Return the tokens as one line of text, which has the same tokens when it is read again."""
     return _TIGHT.sub("", " ".join(words))
 
 
 _MAX_DIGITS = 100
-"""Of a number: 64 bits have 64 of them in binary."""
+"""The most digits of a number: 64 bits in binary."""
 
 
 @functools.lru_cache(1 << 12)
 def number(word: str) -> Integer | Float | None:
-    """An integer (decimal, hexadecimal, octal, binary) of at most 64 bits, of which ptxas drops the
-    others, or a float written as its bits."""
+    """Return an integer (decimal, hexadecimal, octal, binary) of at most 64 bits, since ptxas
+    ignores further bits, or a float written as its bits."""
     if not word[:1].isdigit() or len(word) > _MAX_DIGITS:
         return None
     if _SINGLE.fullmatch(word):

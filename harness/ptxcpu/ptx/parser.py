@@ -1,4 +1,4 @@
-"""Reads PTX, all of it: what this grammar does not know is an error that names it."""
+"""Parses a whole PTX text. Anything that this grammar does not know is an error that names it."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _DIRECTIVES = {
 _PRAGMAS = re.compile(r'"(nounroll|enable_smem_spilling|(used_bytes_mask|frequency) [0-9]+)"')
 _NUMBERED = re.compile(r"(.*[^0-9])([0-9]+)")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
-"""Where a range is called `%r`, ptxas reads `%r01` and `%r4294967297` as `%r1`."""
+"""The registers of a range: for the range `%r`, ptxas reads `%r01` and `%r4294967297` as `%r1`."""
 _OPCODE = re.compile(r"[a-z][a-z0-9_]*(?:(?:\.|::)[A-Za-z0-9_]+)*")
 
 
 def parse(text: str) -> Program:
-    """Parse a whole PTX module. Raises PtxError for what is not known here."""
+    """Parse a whole PTX module. Raises PtxError for anything that the grammar does not know."""
     if len(text) > MAX_TEXT:
         raise PtxError(f"the PTX has {len(text)} bytes; at most {MAX_TEXT} are read")
     try:
@@ -60,7 +60,8 @@ def parse(text: str) -> Program:
 
 @dataclass(frozen=True)
 class _Scope:
-    """What `{ }` declares: the unique name of each name. The outermost keeps names as they are."""
+    """The declarations of one `{ }`: the unique name of each name. The outermost scope keeps
+    names."""
 
     suffix: str
     unique: dict[str, str] = field(default_factory=dict)
@@ -68,18 +69,18 @@ class _Scope:
 
 
 class _Parser(Declarations):
-    """Functions and instructions, on top of declarations."""
+    """Parses functions and instructions."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.opened = 0
         self.scopes: list[_Scope] = []
         self.visible: dict[str, str] = {}
-        """What each name means where the parser stands."""
+        """The scopes around the current position, which give each name its meaning."""
         self.inside: set[str] = set()
-        """All names that functions give."""
+        """All names that functions declare."""
         self.ranges: set[str] = set()
-        """Of the function that is read: how the names of its `%r<9>` begin."""
+        """The prefixes of register ranges such as `%r<9>` in the current function."""
 
     # -- module level
 
@@ -142,7 +143,7 @@ class _Parser(Declarations):
             self.fail(f"unknown PTX directive {word!r}")
 
     def file(self) -> None:
-        """`.file 1 "path"`, of which the canonical text keeps the file's name alone."""
+        """Parse `.file 1 "path"`; the canonical text keeps only the file's name."""
         start = self.at
         self.take()
         self.natural()
@@ -160,7 +161,7 @@ class _Parser(Declarations):
         self.add(kept, is_debugging=True)
 
     def section(self) -> None:
-        """`.section .debug_str { name: .b8 1,2,3 }`: the names that `.loc` refers to."""
+        """Parse `.section .debug_str { name: .b8 1,2,3 }`, the names that `.loc` refers to."""
         start = self.at
         self.take()
         if self.take() != ".debug_str":
@@ -238,7 +239,8 @@ class _Parser(Declarations):
                 self.fail(f"{word} may be another name for a register of {found[1]}<...>")
 
     def open_scope(self) -> None:
-        """Labels may be used before they stand, so they are declared on entry."""
+        """Open a scope. Its labels are declared at once, since they may be used before their
+        definition."""
         self.opened += 1
         self.scopes.append(_Scope(f".{self.opened}" if self.scopes else ""))
         if len(self.scopes) > MAX_SCOPE_DEPTH:
@@ -256,8 +258,9 @@ class _Parser(Declarations):
                 self.declare(tokens[at - 1], is_label=True)
 
     def declare(self, name: str, is_label: bool = False) -> str:
-        """A name counts from where it is declared, a label in all of its scope: of two of one name
-        readers could take one for the other, so a label has its name for itself."""
+        """Declare a name. It is valid from its declaration on, but a label is valid in all of its
+        scope. Another parser might confuse two of the same name, so nothing else may have a label's
+        name."""
         scope = self.scopes[-1]
         for other in self.scopes:
             if name in other.unique and (is_label or other is scope or name in other.labels):
@@ -332,7 +335,7 @@ class _Parser(Declarations):
         return tuple(found)
 
     def prototype(self) -> None:
-        """`(results) _ (parameters) .noreturn;`"""
+        """Parse `(results) _ (parameters) .noreturn;`."""
         if self.next == "(":
             self.parameters()
         self.expect("_")
@@ -342,11 +345,11 @@ class _Parser(Declarations):
         self.expect(";")
 
     def location(self) -> None:
-        """`.loc file line column, function_name label, inlined_at file line column`.
+        """Parse `.loc file line column, function_name label, inlined_at file line column`.
 
-        The line kept is that of the user's file, which is the first: where code of a header was
-        inlined, the place it was inlined at. Line 0 means that the compiler has no line, so the
-        last one stands.
+        The line of the user's file, which is the first file, is kept. For inlined code of a header
+        it is the line of the call. Line 0 means that the compiler has no line, so the previous line
+        stays.
         """
         start = self.at
         self.take()
@@ -379,8 +382,8 @@ class _Parser(Declarations):
             self.expect(",")
 
     def registers(self, kind: Type, function: Function) -> list[str]:
-        """One register, or a range, `%r<9>`. Inside of a scope those of a range are printed one by
-        one: names alone would not say whether `%r5` is of this range or of an outer one."""
+        """Parse a register, or a range, `%r<9>`. In an inner scope the registers of a range are
+        printed one by one, since `%r5` might also belong to a range of an outer scope."""
         start, names = self.at, [self.name()]
         is_range = self.accept("<")
         if is_range:
@@ -413,7 +416,7 @@ class _Parser(Declarations):
                 self.fail("the guard of an instruction is not a register")
             guard = Not(guard) if negated else guard
         first, opcode = self.at, self.take()
-        while self.next.startswith("."):  # modifiers may stand apart
+        while self.next.startswith("."):  # blanks may precede modifiers
             opcode += self.take()
             self.tokens[first : self.at] = [opcode]
             self.at = first + 1

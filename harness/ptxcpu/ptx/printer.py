@@ -1,6 +1,6 @@
-"""A parsed program as text again: one statement a line, no comments, nothing that was not parsed.
+"""Prints a parsed program: one statement per line, no comments, nothing that was not parsed.
 
-This text, and never the compiler's own, is what becomes machine code.
+Machine code is generated from this text, never from the compiler's own.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ def canonical(program: Program) -> str:
 
 
 def fingerprint(program: Program) -> str:
-    """A hash of what the program does: of all statements but those for debuggers, with every name
-    that the program gives replaced by the number of its first appearance. Equal hashes mean equal
-    programs up to the choice of names.
+    """Return a hash of all statements except debugging information, in which every name that the
+    program declares is replaced by the number of its first use. Equal hashes mean equal programs
+    except for the choice of names.
 
-    A name that means something by itself stays: that of an instruction in use, or of a function
-    that is defined elsewhere.
+    Names with a fixed meaning stay: those of instructions, and of functions that are defined
+    elsewhere.
     """
     opcodes = {
         item.opcode

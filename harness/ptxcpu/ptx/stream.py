@@ -1,4 +1,4 @@
-"""The tokens of a PTX text, taken one by one: what every part of the parser is built on."""
+"""The stream of tokens of a PTX text, on which all parts of the parser are built."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SPECIAL = re.compile(
 
 
 MAX_SAID = 200
-"""Characters of what is wrong: a token may be as long as the text."""
+"""The most characters of a token in a message: a token may be as long as the text."""
 
 
 class TokenStream:
-    """The tokens, how far they are read, and the program that is read from them."""
+    """The tokens, the current position, and the program that is parsed from them."""
 
     def __init__(self, text: str) -> None:
         self.tokens = [*tokens(text), ""]
@@ -35,7 +35,7 @@ class TokenStream:
 
     @property
     def next(self) -> str:
-        """Empty at the end, which nothing goes past."""
+        """The next token; empty at the end."""
         return self.tokens[self.at]
 
     def take(self) -> str:
@@ -59,7 +59,7 @@ class TokenStream:
         raise PtxError(reason[:MAX_SAID], around[:MAX_SAID], self.line)
 
     def finish(self, start: int, is_debugging: bool = False) -> None:
-        """The tokens from `start` on are one statement of the canonical text."""
+        """Add the tokens from `start` on to the canonical text as one statement."""
         self.add(tuple(self.tokens[start : self.at]), is_debugging)
 
     def add(self, found: tuple[str, ...], is_debugging: bool) -> None:
@@ -68,7 +68,7 @@ class TokenStream:
         )
 
     def integer(self) -> int:
-        """A constant: sums and products of integers are allowed."""
+        """Parse a constant; sums and products of integers are allowed."""
         total = self.product()
         while self.next in ("+", "-"):
             total += self.product() if self.take() == "+" else -self.product()
@@ -99,7 +99,7 @@ class TokenStream:
         return found
 
     def name(self) -> str:
-        """A name that the program gives to something."""
+        """Parse a name that the program declares."""
         word = self.take()
         if not IDENTIFIER.fullmatch(word):
             self.at -= 1

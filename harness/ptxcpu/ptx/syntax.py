@@ -1,4 +1,4 @@
-"""What a PTX program consists of: functions, variables, and instructions with typed operands."""
+"""The syntax tree of a PTX program: functions, variables, and instructions with typed operands."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Register:
 
 @dataclass(frozen=True)
 class Not:
-    """`!%p`: a predicate register read inverted."""
+    """A predicate register that is read inverted: `!%p`."""
 
     register: Register
 
 
 @dataclass(frozen=True)
 class Special:
-    """`%tid.x` and the like."""
+    """A special register, such as `%tid.x`."""
 
     name: str
 
@@ -66,7 +66,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """`[base, {x, y}]`: a place in a tensor or a texture."""
+    """Coordinates in a tensor or a texture: `[base, {x, y}]`."""
 
     base: Operand
     items: tuple[Operand, ...]
@@ -116,7 +116,7 @@ Operand = (
 
 
 def symbols(operand: Operand) -> Iterator[str]:
-    """The names of all symbols in an operand."""
+    """Return the names of all symbols in an operand."""
     match operand:
         case Symbol():
             yield operand.name
@@ -147,7 +147,7 @@ class Label:
 
 
 class Pointee(NamedTuple):
-    """A place of a variable's image where the address of another symbol begins.
+    """A position in a variable's initial bytes that holds the address of another symbol.
 
     at: bytes from the variable's beginning.
     distance: bytes that are added to the address.
@@ -164,8 +164,8 @@ class Variable:
 
     size: bytes; 0 for the extern array whose size the launch gives.
     is_array: whether it was declared with brackets.
-    image: the bytes that it begins with, if any are given.
-    pointees: the addresses in the image, which holds zeros in their place.
+    image: the initial bytes, if any are given.
+    pointees: the addresses in the image, where the image itself has zeros.
     """
 
     space: str
@@ -181,9 +181,9 @@ class Variable:
 
 @dataclass
 class Function:
-    """A kernel (`.entry`) or device function, its scopes resolved: every name means one thing.
+    """A kernel (`.entry`) or device function. Its scopes are resolved, so every name is unique.
 
-    directives: `.maxntid 256, 1, 1` and its like, as numbers by name.
+    directives: directives such as `.maxntid 256, 1, 1`, as numbers by name.
     prototypes: names of `.callprototype` and `.calltargets`, for calls through a pointer.
     """
 
@@ -200,7 +200,7 @@ class Function:
 
     @property
     def cluster(self) -> tuple[int, int, int]:
-        """Blocks of one cluster along x, y and z, as `__cluster_dims__` has them."""
+        """The blocks of a cluster along x, y and z, from `__cluster_dims__`."""
         x, y, z = (*self.directives.get("reqnctapercluster", ()), 1, 1, 1)[:3]
         return x, y, z
 
@@ -209,8 +209,8 @@ class Function:
 class Program:
     """A PTX module.
 
-    statements: the canonical text, one statement each: what was parsed and nothing else.
-    names: everything that the program itself gives a name to.
+    statements: the statements of the canonical text, which has only what was parsed.
+    names: all names that the program declares.
     """
 
     version: str = ""
@@ -222,10 +222,10 @@ class Program:
     names: set[str] = field(default_factory=set)
 
     def with_entry(self, name: str) -> Program:
-        """Return the program of one kernel, visible so that it can be launched by its name.
+        """Return the program of one kernel, made visible so that it can be launched by its name.
 
-        Kernels and tables of addresses that it does not reach are left out: tables come from the
-        pointers of host code.
+        Kernels and tables of addresses that it does not use are left out; the tables come from
+        pointers in host code.
         """
         module = self.variables.keys() | self.functions.keys() | self.declared.keys()
         subjects = [
@@ -272,7 +272,7 @@ class Program:
         )
 
     def line_of(self, line: int) -> int | None:
-        """The line of the user's source that a line of the canonical text comes from."""
+        """Return the line of the user's source for a line of the canonical text."""
         if not 0 < line <= len(self.statements):
             return None
         return self.statements[line - 1].line or None
@@ -280,11 +280,11 @@ class Program:
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement: its tokens, and the text that they are printed as.
+    """A statement: its tokens, and their printed text.
 
-    function: the one that it belongs to, if any.
-    line: of the user's source; 0 if unknown.
-    is_debugging: whether it only says where code comes from (`.loc`, `.file`, `.section`).
+    function: the function that it belongs to, if any.
+    line: the line of the user's source; 0 if unknown.
+    is_debugging: whether it is debugging information (`.loc`, `.file`, `.section`).
     """
 
     tokens: tuple[str, ...]

@@ -10,7 +10,7 @@ Family = Literal["signed", "unsigned", "bits", "float", "predicate"]
 
 @dataclass(frozen=True)
 class Type:
-    """One PTX type: `f32` has 32 bits in a register and takes 4 bytes of memory."""
+    """A PTX type: `f32` has 32 bits in a register and 4 bytes in memory."""
 
     name: str
     bits: int

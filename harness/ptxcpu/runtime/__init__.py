@@ -1,1 +1,1 @@
-"""The device's runtime: CUDA C++, compiled by NVRTC and this device's own translator."""
+"""The device's runtime in CUDA C++, compiled by NVRTC and this device's own translator."""

@@ -1,8 +1,8 @@
-"""The data that translated kernels, the runtime in CUDA C++ and Python share: one definition each.
+"""The definitions of the data that translated kernels, the runtime in CUDA C++ and Python share.
 
 Every worker thread of the host has a Context for each block of the cluster that it runs; every GPU
-thread of those blocks has one Thread. Both are laid out here and written into the runtime's source
-as C structs.
+thread of those blocks has a Thread. Both are defined here and written into the runtime's source as
+C structs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from enum import IntEnum, IntFlag
 
 WINDOW_BITS = 36
 FIRST_WINDOW = 0x7E0
-"""What stands above the window's bits in the addresses of window 0."""
+"""The bits above the window's bits in the addresses of window 0."""
 MIDDLE = 1 << (WINDOW_BITS - 1)
 WINDOWS = 64
 
@@ -51,9 +51,9 @@ def base_of(window: int) -> int:
 
 
 def window_and_offset(address: int) -> tuple[int, int]:
-    """Return the window of a device address, and how far behind its first byte the address lies.
+    """Return the window of a device address, and its offset from the window's first byte.
 
-    The window is NONE for an address that lies in no window.
+    The window is NONE for an address outside every window.
     """
     window = (address >> WINDOW_BITS) - FIRST_WINDOW
     offset = (address & (1 << WINDOW_BITS) - 1) - MIDDLE
@@ -61,20 +61,20 @@ def window_and_offset(address: int) -> tuple[int, int]:
 
 
 class State(IntEnum):
-    """What a GPU thread is doing."""
+    """The state of a GPU thread."""
 
     RUNNING = 0
     COLLECTIVE = 1  # waits for the lanes of its warp
     BARRIER = 2
     MBARRIER = 3  # waits for a phase of an mbarrier
-    YIELD = 4  # gave way, runs again in the next round
+    YIELD = 4  # yielded, runs again in the next round
     EXITED = 5
     CLUSTER_BARRIER = 6
-    LEFT = 7  # a unit of the vector path that cannot go on: threads run its block again
+    LEFT = 7  # a unit of the vector path that cannot continue: threads run its block again
 
 
 class Cause(IntEnum):
-    """Why a block stopped."""
+    """The reason why a block stopped."""
 
     NONE = 0
     MEMORY = 1
@@ -104,7 +104,7 @@ class Access(IntFlag):
 
 
 class Collective(IntEnum):
-    """What a warp does together; the runtime has one function for each."""
+    """The warp-wide operations; the runtime has one function for each."""
 
     SYNC = 0
     SHUFFLE = 1
@@ -124,7 +124,7 @@ class Collective(IntEnum):
 
 
 class Event(IntEnum):
-    """What is traced of a thread, to be counted by warps."""
+    """The events of a thread that are traced, to be counted per warp."""
 
     ACCESS = 0
     MATRIX = 1  # lane i brings the address of row i, 16 bytes
@@ -398,7 +398,7 @@ COUNTS = {
 
 
 class Byte(IntEnum):
-    """What the checks know of one byte of memory."""
+    """The state of one byte of memory in the checks."""
 
     UNWRITTEN = 0
     WRITTEN = 1
@@ -424,7 +424,7 @@ def _size(c_type: str) -> int:
 
 
 def offsets(fields: dict[str, str]) -> tuple[dict[str, int], int]:
-    """The byte offset of every field under C's rules, and the size of the struct."""
+    """Return the byte offset of every field by C's rules, and the size of the struct."""
     found, at = {}, 0
     for name, c_type in fields.items():
         at = -(-at // _size(c_type)) * _size(c_type)
@@ -439,7 +439,7 @@ WATCH_OFFSET, WATCH_BYTES = offsets(WATCH)
 
 
 class Context(ctypes.Structure):
-    """CONTEXT as Python sees it: every field an integer or an address."""
+    """CONTEXT in Python: every field is an integer or an address."""
 
     _fields_ = [(name, ctypes.c_int64) for name in CONTEXT]
 
@@ -468,7 +468,7 @@ SPAN_BYTES = 24  # struct Span { char* host; long long bytes; long long writable
 
 
 def header() -> str:
-    """The structs and constants in C, put in front of the runtime's source."""
+    """Return the structs and constants in C, which precede the runtime's source."""
     enums: tuple[type[IntEnum] | type[IntFlag], ...]
     enums = (State, Cause, Access, Collective, Event, Window, Byte, FindingKind)
     lines = [

@@ -1,5 +1,5 @@
 """The vector path: several threads of a warp run as the lanes of one LLVM vector.
 
-Start with `shapes.py`, which finds what the lanes of each register have in common, then read
-`translator.py`, which writes scalar or vector code accordingly.
+Start with `shapes.py`, the divergence analysis of registers, then read `translator.py`, which
+writes scalar or vector code accordingly.
 """

@@ -1,8 +1,9 @@
 """Loads and stores of all lanes of a unit at once.
 
-Where the lanes' addresses are known but for the leaders', an access becomes contiguous loads,
-broadcasts and fixed permutations, and one bounds check serves all accesses of a basic block that
-go through the same register. Other accesses are gathers and scatters whose every lane is checked.
+Where the distances of the lanes' addresses from their leaders' are known, an access becomes
+contiguous loads, broadcasts and fixed permutations, and one bounds check suffices for all accesses
+of a basic block with the same base register. Other accesses are gathers and scatters, of which
+every lane is checked.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def is_ordered_in_global_memory(item: Instruction) -> bool:
 
 
 def decode(table: InstructionTable, item: Instruction, index: int) -> Access:
-    """The parts of a load or store. Raises CannotTranslate for one that has no vector form."""
+    """Return the parts of a load or store. Raises CannotTranslate if it has no vector form."""
     m, _ = table.match(item, index)
     is_store = item.opcode.startswith("st")
     if (
@@ -65,13 +66,14 @@ def decode(table: InstructionTable, item: Instruction, index: int) -> Access:
 
 
 class LaneMemory(VectorBuilder):
-    """Moves elements between host memory and vectors. An element of a result is a raw LLVM vector
-    of as many elements as there are offsets."""
+    """Copies elements between host memory and vectors. Each element of a result is a raw LLVM
+    vector with one element per offset."""
 
     def load_lanes(
         self, host: IrValue, offsets: Sequence[int], type_: Type, count: int
     ) -> list[IrValue]:
-        """`count` neighbouring elements a lane, lane l's at `host` + offsets[l]."""
+        """Load `count` neighbouring elements per lane; those of lane l are at `host` +
+        offsets[l]."""
         known: dict[tuple[int, ...], list[IrValue]] = {}
 
         def load(at: tuple[int, ...]) -> list[IrValue]:
@@ -89,7 +91,7 @@ class LaneMemory(VectorBuilder):
         count: int,
         load: Callable[[tuple[int, ...]], list[IrValue]],
     ) -> list[IrValue]:
-        """The same, where `load` gives the parts."""
+        """Load as `load_lanes` does, with the parts that `load` returns."""
         element, size, n = llvm_type(type_), type_.bytes, len(at)
         if len(set(at)) == 1:
             scalars = self.load_elements(host, at[0], type_, count)
@@ -109,7 +111,7 @@ class LaneMemory(VectorBuilder):
         ]
 
     def load_elements(self, host: IrValue, offset: int, type_: Type, count: int) -> list[IrValue]:
-        """`count` scalars side by side."""
+        """Load `count` contiguous scalars."""
         return [
             self.load(
                 llvm_type(type_),
@@ -129,7 +131,7 @@ class LaneMemory(VectorBuilder):
         return self.shuffle(first, IrValue("poison", whole), [0] * n, x.type)
 
     def _packed(self, scalars: Sequence[IrValue]) -> IrValue:
-        """Scalars as the elements of one vector."""
+        """Return a vector with these scalars as its elements."""
         element = scalars[0].type
         whole = IrValue("poison", f"<{len(scalars)} x {element}>")
         for i, x in enumerate(scalars):
@@ -137,7 +139,7 @@ class LaneMemory(VectorBuilder):
         return whole
 
     def joined(self, parts: Sequence[IrValue], element: str) -> IrValue:
-        """Vectors of one length behind one another."""
+        """Return the concatenation of vectors of one length."""
         parts = list(parts)
         length = int(parts[0].type[1:].split(" ")[0])
         while len(parts) > 1:
@@ -149,8 +151,8 @@ class LaneMemory(VectorBuilder):
         return parts[0]
 
     def _transposed(self, rows: Sequence[IrValue], element: str) -> list[IrValue]:
-        """Eight rows of four elements as four columns of eight, by permutations that stay within
-        128 bits, which AVX does in one cycle."""
+        """Transpose eight rows of four elements to four columns of eight, by permutations within
+        128 bits, which take AVX one cycle."""
 
         def two(a: IrValue, b: IrValue, indices: Sequence[int]) -> IrValue:
             return self.shuffle(a, b, indices, element)
@@ -165,8 +167,8 @@ class LaneMemory(VectorBuilder):
     def store_lanes(
         self, host: IrValue, offsets: Sequence[int], type_: Type, values: Sequence[IrValue]
     ) -> None:
-        """values: one raw vector for each of a lane's neighbouring elements. Where lanes store to
-        one place, the last wins."""
+        """Store one raw vector for each of a lane's neighbouring elements (`values`). If lanes
+        store to the same address, the value of the last one remains."""
         element, size, n = llvm_type(type_), type_.bytes, len(offsets)
         if len(values) == 1 and list(offsets) == list(
             range(offsets[0], offsets[0] + n * size, size)
@@ -192,7 +194,7 @@ class LaneMemory(VectorBuilder):
                 self.store(scalar, self.offset(host, offset + i * size), f", align {size}")
 
     def _rows(self, columns: Sequence[IrValue], element: str) -> list[IrValue]:
-        """Four columns of eight elements as eight rows of four."""
+        """Transpose four columns of eight elements to eight rows of four."""
 
         def two(a: IrValue, b: IrValue, indices: Sequence[int]) -> IrValue:
             return self.shuffle(a, b, indices, element)
@@ -206,7 +208,7 @@ class LaneMemory(VectorBuilder):
         return [two(pair, nothing, range(half, half + 4)) for half in (0, 4) for pair in pairs]
 
     def gather(self, pointers: IrValue, type_: Type, count: int) -> list[IrValue]:
-        """As `load_lanes`, with a pointer for each lane."""
+        """Load as `load_lanes` does, with a pointer for each lane."""
         element, size, n = llvm_type(type_), type_.bytes, self.lanes
         if count == 1:
             whole = f"<{n} x {element}>"
@@ -229,7 +231,7 @@ class LaneMemory(VectorBuilder):
         return [self._packed(x) for x in zip(*scalars, strict=True)]
 
     def scatter(self, pointers: IrValue, type_: Type, values: Sequence[IrValue]) -> None:
-        """As `store_lanes`, with a pointer for each lane."""
+        """Store as `store_lanes` does, with a pointer for each lane."""
         for lane in range(self.lanes):
             pointer = self._pointer(pointers, lane)
             for i, x in enumerate(values):

@@ -1,6 +1,6 @@
-"""Writes LLVM IR in which a value is either a scalar or a vector with one element a lane.
+"""Writes LLVM IR in which a value is either a scalar or a vector with one element per lane.
 
-The lowerings of instructions are written for one thread: they see the type of an element. Where an
+The lowerings of instructions are written for one thread and use the type of an element. If an
 operand is a `LaneVector`, the same lowering emits vector code.
 """
 
@@ -18,7 +18,7 @@ _WITH_IMMEDIATE = ("llvm.ctlz", "llvm.cttz", "llvm.abs", "llvm.is.fpclass")
 
 
 class LaneVector(IrValue):
-    """One value a lane; `type` is the type of an element."""
+    """One value per lane; `type` is the type of an element."""
 
     lanes: int
 
@@ -46,7 +46,7 @@ class VectorBuilder(Builder):
     # -- making vectors
 
     def lane_value(self, type_: str, text: str) -> LaneVector:
-        """The result of an instruction that gives a vector with an element of `type_` a lane."""
+        """Append an instruction whose result is a vector with one element of `type_` per lane."""
         made = super().value(type_, text)
         return LaneVector.of(made.text, type_, self.lanes)
 
@@ -56,11 +56,11 @@ class VectorBuilder(Builder):
         return super().value(type_, text)
 
     def raw(self, type_: str, text: str) -> IrValue:
-        """The result of an instruction that is written as it stands."""
+        """Append an instruction as it is written, and return its result."""
         return super().value(type_, text)
 
     def vector(self, a: IrValue) -> LaneVector:
-        """The same value in all lanes."""
+        """Return a vector with the same value in all lanes."""
         if isinstance(a, LaneVector):
             return a
         if not a.text.startswith("%"):
@@ -78,12 +78,13 @@ class VectorBuilder(Builder):
         )
 
     def constants(self, type_: str, numbers: Sequence[int]) -> LaneVector:
-        """A vector of integer constants."""
+        """Return a vector of integer constants."""
         items = ", ".join(str(constant(type_, number)) for number in numbers)
         return LaneVector.of(f"<{items}>", type_, self.lanes)
 
     def shuffle(self, a: IrValue, b: IrValue, indices: Sequence[int], type_: str) -> IrValue:
-        """Elements of two vectors of one type, whose elements are counted through."""
+        """Select elements of two vectors of one type; those of the second follow those of the
+        first."""
         mask = ", ".join(f"i32 {i}" for i in indices)
         whole = f"<{len(indices)} x {type_}>"
         return self.raw(whole, f"shufflevector {a}, {b}, <{len(indices)} x i32> <{mask}>")
@@ -92,13 +93,13 @@ class VectorBuilder(Builder):
         return self.raw(vector.type, f"extractelement {vector}, i32 {lane}")
 
     def bits_of_lanes(self, predicate: LaneVector) -> IrValue:
-        """An integer with the predicate of lane i in bit i."""
+        """Return an integer with the predicate of lane i in bit i."""
         type_ = f"i{self.lanes}"
         return self.raw(type_, f"bitcast {predicate} to {type_}")
 
     def held_bits(self, predicate: LaneVector) -> IrValue:
-        """The same, to be used in other basic blocks as well: of a vector of predicates that lives
-        longer than its basic block LLVM makes one register a lane."""
+        """Return the same for use in other basic blocks. A vector of predicates that is used there
+        would take one register per lane in LLVM's code."""
         bits = self.bits_of_lanes(predicate)
         return self.raw(bits.type, f'call {bits.type} asm "", "=r,0"({bits})')
 

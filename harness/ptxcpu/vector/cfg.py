@@ -1,8 +1,8 @@
 """The control-flow graph of a kernel: basic blocks, dominators, and the regions of branches.
 
-Dominators are found as by K. D. Cooper, T. J. Harvey and K. Kennedy, "A Simple, Fast Dominance
-Algorithm", 2001. The order of a region's blocks is that of F. Bourdoncle, "Efficient Chaotic
-Iteration Strategies with Widenings", 1993: topological, but that each loop stands as one.
+Dominators are found with the algorithm of K. D. Cooper, T. J. Harvey and K. Kennedy, "A Simple,
+Fast Dominance Algorithm", 2001. The order of a region's blocks is that of F. Bourdoncle, "Efficient
+Chaotic Iteration Strategies with Widenings", 1993: topological, with each loop as one part.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from harness.ptxcpu.ptx.syntax import Instruction, Label, Symbol
 
 _ENDS = ("ret", "exit", "trap")
 _MEETINGS = ("bar", "barrier", "shfl", "vote", "match", "redux", "call", "brx", *_ENDS)
-"""Instructions at which lanes must not be apart, or that a region does not contain."""
+"""Instructions at which lanes must not be divergent, or that a region may not contain."""
 
 _EFFECTS = ("atom", "red", "mbarrier")
-"""Instructions by which threads learn of one another."""
+"""Instructions by which threads communicate."""
 
 MAX_REGION = 400
-"""Instructions of a region that is worth a second version of its code."""
+"""The most instructions of a region of which a second, masked version is generated."""
 
 
 @dataclass(frozen=True)
 class BasicBlock:
     """The items [first, end) of a kernel's body, and the numbers of the blocks that may follow.
 
-    The number of the virtual block behind all ends is the count of blocks.
+    All ends of the kernel lead to a virtual block, whose number is the number of blocks.
     """
 
     first: int
@@ -39,10 +39,10 @@ class BasicBlock:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop, whose ways back all lead to its head.
+    """A loop, whose back edges all lead to its head.
 
     body: its other parts, in the order in which one step runs them.
-    exits: the blocks outside that its blocks lead to.
+    exits: the blocks outside to which its blocks lead.
     """
 
     head: int
@@ -55,7 +55,7 @@ Part: TypeAlias = "int | Loop"
 
 
 def blocks_of(part: Part) -> Iterator[int]:
-    """The blocks of a part of a region."""
+    """Return the blocks of a part of a region."""
     if isinstance(part, int):
         yield part
     else:
@@ -66,13 +66,13 @@ def blocks_of(part: Part) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Region:
-    """What lies between a branch and the block where its ways meet again, in topological order."""
+    """The blocks between a branch and the join of its paths, in topological order."""
 
     parts: tuple[Part, ...]
     join: int
 
     def blocks(self) -> Iterator[tuple[int, bool]]:
-        """Each block, and whether it is in a loop of the region."""
+        """Return each block, and whether it is in a loop of the region."""
         for part in self.parts:
             for number in blocks_of(part):
                 yield number, isinstance(part, Loop)
@@ -93,16 +93,17 @@ class ControlFlowGraph:
         self.postdominators = immediate_dominators(reverse, len(self.blocks))
 
     def block_of(self, index: int) -> int:
-        """The number of the block that an item of the body is in."""
+        """Return the number of the block that contains an item of the body."""
         return next(i for i, block in enumerate(self.blocks) if block.first <= index < block.end)
 
     def region(self, number: int) -> Region | None:
-        """What the branch at the end of a block decides on.
+        """Return the region of the branch at the end of a block.
 
-        None where the ways meet only at the end of the kernel, or where the region has the branch
-        itself, a place where threads meet, or too many instructions. None also where it has a loop
-        without an effect on other threads: all that such a loop writes would be varying, which
-        costs more, where the lanes do agree, than leaving the block to threads where they do not.
+        Returns None if the paths join only at the end of the kernel, or if the region contains the
+        branch itself, a barrier, or too many instructions. Returns None also if it has a loop
+        without
+        an effect on other threads: all that such a loop writes would be varying. When lanes agree,
+        that costs more than the thread path costs when they do not.
         """
         join = self.postdominators.get(number)
         if join is None or join == len(self.blocks):
@@ -117,8 +118,8 @@ class ControlFlowGraph:
         return Region(parts, join)
 
     def _between(self, number: int, join: int) -> set[int] | None:
-        """The blocks that are reached from a block before the join; None if they have too many
-        instructions, or end the kernel."""
+        """Return the blocks that are reached from a block before the join; None if they have too
+        many instructions, or end the kernel."""
         found: set[int] = set()
         size = 0
         waiting = [*self.blocks[number].successors]
@@ -136,7 +137,7 @@ class ControlFlowGraph:
         return found
 
     def instructions(self, number: int) -> list[tuple[int, Instruction]]:
-        """The instructions of a block with their indices."""
+        """Return the instructions of a block with their indices."""
         block = self.blocks[number]
         items = enumerate(self.kernel.body[block.first : block.end], block.first)
         return [(i, item) for i, item in items if isinstance(item, Instruction)]
@@ -158,7 +159,7 @@ class _Order:
         self._blocks = blocks
         self._inside = inside
         self._number = dict.fromkeys(inside, 0)
-        """When a block was reached; 0 where it was not."""
+        """The number in the order of the depth-first search; 0 if the block was not reached."""
         self._count = 0
         self._stack: list[int] = []
 
@@ -170,7 +171,7 @@ class _Order:
         return tuple(reversed(found))
 
     def _visit(self, block: int, found: list[Part]) -> int:
-        """Append the parts that begin with what is reached from a block, last ones first."""
+        """Append the parts that are reached from a block, in reverse order."""
         self._stack.append(block)
         self._count += 1
         self._number[block] = head = self._count
@@ -222,7 +223,7 @@ def _blocks(kernel: InlinedKernel) -> list[BasicBlock]:
 def _successors(
     kernel: InlinedKernel, end: int, number: int, count: int, labels: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """The blocks after block `number`, which ends before the item `end`."""
+    """Return the successors of block `number`, which ends before the item `end`."""
     last = kernel.body[end - 1]
     following = (number + 1,) if number + 1 < count else (count,)
     if isinstance(last, Label):
@@ -242,7 +243,8 @@ def _successors(
 
 
 def immediate_dominators(successors: Sequence[Sequence[int]], entry: int) -> dict[int, int]:
-    """The immediate dominator of each node that is reached from `entry`, which is its own."""
+    """Return the immediate dominator of each node that is reached from `entry`; `entry` is its
+    own."""
     order = _postorder(successors, entry)
     rank = {node: i for i, node in enumerate(order)}
     predecessors: dict[int, list[int]] = {node: [] for node in order}
@@ -276,7 +278,7 @@ def immediate_dominators(successors: Sequence[Sequence[int]], entry: int) -> dic
 
 
 def _postorder(successors: Sequence[Sequence[int]], entry: int) -> list[int]:
-    """Every node that is reached, after all that are first reached from it."""
+    """Return the nodes that are reached, in postorder of a depth-first search."""
     order: list[int] = []
     seen = {entry}
     stack = [(entry, iter(successors[entry]))]

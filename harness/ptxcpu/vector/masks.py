@@ -1,5 +1,5 @@
-"""Runs the region of a branch on which the lanes of a unit disagree: each basic block under the
-mask of the lanes that come there, each loop until no lane is left in it.
+"""Runs the region of a divergent branch: each basic block under the mask of the lanes that reach
+it, and each loop until no lane is left in it.
 
 Source: M. Pharr and W. R. Mark, "ispc: A SPMD Compiler for High-Performance CPU Programming",
 InPar 2012, section 5.
@@ -21,26 +21,26 @@ class MaskedBuilder(VectorBuilder):
     """A builder that can run instructions under masks."""
 
     loops_entered: int
-    """Loops that lanes leave one after the other, around the instruction at hand."""
+    """The number of loops around the current instruction that lanes leave at different times."""
 
     def variable(self, type_: str) -> IrValue:
-        """The address of a new variable, which is zero when the unit begins."""
+        """Return the address of a new variable, which is zero when the unit begins."""
         raise NotImplementedError
 
     def bits_of_guard(self, guard: Guard) -> IrValue:
-        """The lanes whose guard holds, a bit each."""
+        """Return the mask of the lanes whose guard is true."""
         raise NotImplementedError
 
     def continue_at(self, label: str) -> None:
-        """Begin a basic block that is entered from the end of this one only."""
+        """Begin a basic block that is entered only from the end of this one."""
         self.lines.append(f"{label}:")
 
     def poll(self, index: int) -> None:
-        """Stop if the time is over."""
+        """Stop if the time limit is reached."""
         raise NotImplementedError
 
     def run_masked(self, index: int, item: Instruction, lanes: IrValue) -> None:
-        """Run an instruction for these lanes alone."""
+        """Run an instruction for these lanes only."""
         raise NotImplementedError
 
 
@@ -53,10 +53,10 @@ class MaskedRegion:
         self.region = region
         self._mask_type = f"i{builder.lanes}"
         self._masks: dict[int, IrValue] = {}
-        """The lanes that come to each block which has not been run yet, a bit each."""
+        """The mask of the lanes that reach each block which has not run yet."""
 
     def run(self, index: int, guard: Guard) -> None:
-        """Translate all that lies between the branch at this index and the join."""
+        """Translate all blocks between the branch at this index and the join."""
         self._branch(self.graph.block_of(index), None, guard)
         self._run(self.region.parts, index)
 
@@ -65,7 +65,7 @@ class MaskedRegion:
         masks[number] = self.builder.op("or", masks[number], lanes) if number in masks else lanes
 
     def _branch(self, number: int, lanes: IrValue | None, guard: Guard | None) -> None:
-        """From the end of a block, some of the lanes that are there take its branch."""
+        """Let some of the lanes at the end of a block take its branch."""
         b, successors = self.builder, self.graph.blocks[number].successors
         if guard is None or len(successors) == 1:
             assert lanes is not None
@@ -92,7 +92,7 @@ class MaskedRegion:
         self._branch(number, lanes, last)
 
     def _repeat(self, loop: Loop, index: int) -> None:
-        """Run a loop step by step, in which a block that is not the head may be entered first."""
+        """Run a loop step by step. Lanes may enter it at a block that is not its head."""
         b, type_ = self.builder, self._mask_type
         nobody = constant(type_, 0)
         entries = dict.fromkeys([loop.head, *(x for x in blocks_of(loop) if x in self._masks)])

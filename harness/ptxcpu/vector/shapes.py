@@ -1,4 +1,4 @@
-"""Divergence analysis: what the lanes of each register have in common.
+"""Divergence analysis: which values the lanes of a register share.
 
 A register is uniform if all lanes hold the same value, affine if lane l holds `base + l * stride`,
 and varying otherwise. This analysis generalises the first two: within a group of neighbouring
@@ -6,10 +6,10 @@ lanes, each lane holds the value of the group's first lane (its leader) plus a n
 compile time. Uniform and affine registers have one group; `threadIdx.y * pitch` in a block of
 16x16 threads has two groups in a warp; a varying register has as many groups as lanes.
 
-The analysis is a forward data-flow analysis, insensitive to the order of instructions: PTX is
-nearly in SSA form. It assumes that the lanes stay together, but for regions between a branch and
-its join (see `cfg.py`): what is written there and elsewhere, too, is varying, and so is all that is
-written in a loop of theirs.
+The analysis is a flow-insensitive forward data-flow analysis: PTX is nearly in SSA form. It assumes
+that lanes diverge only in regions between a branch and its join (see `cfg.py`). A register that is
+written both in a region and elsewhere is varying, and so is each one that a loop of a region
+writes.
 
 Sources: R. Karrenberg and S. Hack, "Whole-Function Vectorization", CGO 2011, and "Improving
 Performance of OpenCL on CPUs", CC 2012 (uniform and consecutive values); M. Pharr and W. R. Mark,
@@ -41,14 +41,15 @@ from harness.ptxcpu.ptx.types import TYPES
 from harness.ptxcpu.vector.cfg import ControlFlowGraph, Region
 
 MAX_GROUPS = 4
-"""A register with more groups is treated as varying: its leaders would fill a vector anyway."""
+"""A register with more groups is treated as varying, since its leaders would fill a vector
+anyway."""
 
 MAX_REGIONS = 200
-"""Branches of a kernel on which lanes may part. A kernel with more would take long to translate:
-threads run its blocks at the edges."""
+"""The most divergent branches of a kernel that are translated with masks. Kernels with more would
+take long to translate, so threads run their blocks at the edges."""
 
 _WIDENING_ROUNDS = 4
-"""After so many changes of one register, nothing is assumed of its bits any more."""
+"""After this many changes of a register, all of its bits are unknown."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,12 @@ class Shape:
         return not any(self.offsets)
 
     def leader(self, lane: int) -> int:
-        """The first lane of the group that `lane` belongs to."""
+        """Return the first lane of the group that `lane` belongs to."""
         size = self.lanes // self.groups
         return lane - lane % size
 
     def split(self, groups: int) -> Shape:
-        """The same with more groups."""
+        """Return the same shape with more groups."""
         if groups <= self.groups:
             return self
         finer = Shape(groups, self.offsets)
@@ -89,7 +90,7 @@ class Shape:
         )
 
     def split_until_constant(self) -> Shape:
-        """With as many groups as it takes for all lanes of a group to hold the same value."""
+        """Return the shape split until all lanes of a group hold the same value."""
         shape = self
         while any(shape.offsets):
             shape = shape.split(2 * shape.groups)
@@ -117,10 +118,10 @@ def join(a: Shape, b: Shape) -> Shape:
 
 @dataclass(frozen=True)
 class Lanes:
-    """What is known of the lanes of a value.
+    """The result of the analysis for a value.
 
     maybe: the bits that a leader may have set.
-    constant: the value of every leader, where it is known.
+    constant: the value of every leader, if it is known.
     part: the register and the mask of which this value is the bitwise and, if it is one.
     """
 
@@ -130,7 +131,7 @@ class Lanes:
     part: tuple[str, int] | None = None
 
     def all_bits(self, width: int) -> int:
-        """The bits that any lane may have set."""
+        """Return the bits that any lane may have set."""
         full = (1 << width) - 1
         if not any(self.shape.offsets):
             return self.maybe
@@ -141,14 +142,15 @@ class Lanes:
         return full & (1 << (self.maybe + max(self.shape.offsets)).bit_length()) - 1
 
     def may_wrap(self, signed: bool) -> bool:
-        """Whether a leader plus an offset may leave the range of a 32-bit integer."""
+        """Return whether a leader plus an offset may exceed the range of a 32-bit integer."""
         offsets = self.shape.offsets
         if not any(offsets):
             return False
         return min(offsets) < 0 or self.maybe + max(offsets) >= 1 << (31 if signed else 32)
 
     def is_disjoint(self) -> bool:
-        """Whether no leader has a bit set that is set in an offset: then + is |, in every lane."""
+        """Return whether leaders and offsets have no common bits, so that + equals | in every
+        lane."""
         offsets = self.shape.offsets
         return min(offsets) >= 0 and not _union(offsets) & self.maybe
 
@@ -161,7 +163,7 @@ def _union(numbers: Sequence[int]) -> int:
 
 
 def _bits_of_sum(a: int, b: int, width: int) -> int:
-    """The bits that the sum of two numbers with at most these bits may have."""
+    """Return the bits that the sum of two numbers with at most these bits may have."""
     full = (1 << width) - 1
     if not a & b:
         return a | b
@@ -176,7 +178,7 @@ def _signed(number: int, width: int) -> int:
 
 @functools.cache
 def special_lanes(name: str, block: tuple[int, int, int], lanes: int) -> Lanes:
-    """What is known of a special register in a block of this shape."""
+    """Return the lanes of a special register in a block of this shape."""
     x, y, z = block
     base, _, axis = name.partition(".")
     if base == "tid":
@@ -197,7 +199,8 @@ def special_lanes(name: str, block: tuple[int, int, int], lanes: int) -> Lanes:
 
 
 def _thread_position(axis: str, block: tuple[int, int, int], lanes: int) -> Lanes:
-    """`threadIdx`: a unit begins at a multiple of `lanes` in the block's linear order."""
+    """Return the lanes of `threadIdx`. A unit begins at a multiple of `lanes` in the linear
+    order."""
     x, y, z = block
     before, size = {"x": (1, x), "y": (x, y), "z": (x * y, z)}[axis]
     # The value is (thread // before) % size for thread = first + l.
@@ -214,7 +217,7 @@ def _thread_position(axis: str, block: tuple[int, int, int], lanes: int) -> Lane
 
 
 def written(operand: Operand) -> Iterator[str]:
-    """The registers in a destination operand."""
+    """Return the registers in a destination operand."""
     match operand:
         case Register():
             yield operand.name
@@ -227,14 +230,14 @@ def written(operand: Operand) -> Iterator[str]:
 
 
 def written_by(item: Instruction) -> tuple[str, ...]:
-    """The registers that an instruction writes."""
+    """Return the registers that an instruction writes."""
     if not item.operands or item.opcode.split(".")[0] in _NO_RESULT:
         return ()
     return tuple(written(item.operands[0]))
 
 
 def read_by(item: Instruction) -> set[str]:
-    """The registers that an instruction reads."""
+    """Return the registers that an instruction reads."""
     sources = item.operands[1:] if written_by(item) else item.operands
     found = {name for operand in sources for name in _read(operand)}
     return found | (set(_read(item.guard)) if item.guard is not None else set())
@@ -254,7 +257,7 @@ def _read(operand: Operand) -> Iterator[str]:
 
 
 def _defined_once(kernel: InlinedKernel) -> frozenset[str]:
-    """The registers that one instruction writes, whenever it is executed."""
+    """Return the registers that exactly one instruction writes, without a guard."""
     count: dict[str, int] = {}
     for item in kernel.body:
         if isinstance(item, Instruction):
@@ -268,7 +271,7 @@ _NO_RESULT = {
     *("cp", "prefetch", "prefetchu", "brkpt", "discard", "applypriority", "nanosleep", "pmevent"),
 }
 ONE_BY_ONE = {"atom", "red", "mbarrier"}
-"""Instructions that are run for one lane after the other, by what lowers them for threads."""
+"""Instructions that run for one lane after the other, with the lowerings for threads."""
 
 _LINEAR = {"add", "sub", "mul", "mad", "shl"}
 _LOGIC = {"and", "or", "xor", "shr"}
@@ -282,7 +285,7 @@ class ShapeAnalysis:
         self.block = block
         self.lanes = lanes
         self.registers: dict[str, Lanes] = {}
-        """Of registers that are written somewhere."""
+        """The lanes of all registers that are written."""
         self._changes: dict[str, int] = {}
         self.defined_once = _defined_once(kernel)
         self.graph = ControlFlowGraph(kernel)
@@ -291,12 +294,12 @@ class ShapeAnalysis:
         self._solve()
 
     def shape(self, name: str) -> Shape:
-        """The shape of a register; what is never written is zero in all lanes."""
+        """Return the shape of a register; a register that is never written is zero in all lanes."""
         return self.registers[name].shape if name in self.registers else uniform(self.lanes)
 
     def widened(self, item: Instruction) -> list[tuple[Operand, Lanes, bool]]:
-        """The 32-bit operands that an instruction extends to 64 bits, whether their sign is kept,
-        and whose lanes are only as this analysis says if no lane wraps around."""
+        """Return the 32-bit operands that an instruction sign- or zero-extends to 64 bits, for
+        which this analysis is correct only if no lane overflows."""
         root, *modifiers = item.opcode.split(".")
         if root == "cvt":
             kinds = [TYPES.get(x) for x in modifiers]
@@ -311,7 +314,7 @@ class ShapeAnalysis:
         return [(x, lanes, s) for x, lanes, s in found if lanes and lanes.may_wrap(s)]
 
     def of(self, operand: Operand) -> Lanes | None:
-        """What is known of an operand; None for a register that nothing has reached yet."""
+        """Return the lanes of an operand; None for a register that has no value yet."""
         match operand:
             case Register():
                 return self.registers.get(operand.name)
@@ -330,7 +333,7 @@ class ShapeAnalysis:
                 return Lanes(uniform(self.lanes), (1 << 64) - 1)
 
     def _together(self, given: Sequence[Lanes | None]) -> Lanes | None:
-        """What is known of a result that depends on these values in any way."""
+        """Return the lanes of a result that depends on these values in an unknown way."""
         groups = 1
         for lanes in given:
             if lanes is None:
@@ -370,7 +373,7 @@ class ShapeAnalysis:
         return found if len(found) <= MAX_REGIONS else {}
 
     def _visit_guard(self, index: int, item: Instruction, guard: Register | Not) -> bool:
-        """What lanes write that are apart is varying, unless nothing else writes it."""
+        """Make registers varying that divergent lanes write, unless nothing else writes them."""
         known = self.of(guard)
         if known is None or known.shape.is_uniform:
             return False
@@ -383,9 +386,9 @@ class ShapeAnalysis:
         return changed
 
     def _vary(self, item: Instruction, is_guarded: bool) -> bool:
-        """Note that some lanes may execute an instruction without the others.
+        """Record that some lanes may execute an instruction without the others.
 
-        is_guarded: and that others keep what they have.
+        is_guarded: the other lanes keep their values.
         """
         changed = False
         for name in written_by(item):
@@ -400,7 +403,7 @@ class ShapeAnalysis:
         return changed
 
     def _join(self, name: str, new: Lanes) -> bool:
-        """Add one more value that a register may have. Says whether that changes anything."""
+        """Add a value that a register may have. Returns whether that changes anything."""
         type_ = self.kernel.registers[name]
         full = (1 << type_.bits) - 1
         if type_.is_float or type_.bits not in (32, 64):
@@ -429,7 +432,7 @@ class ShapeAnalysis:
         return changed
 
     def _fitted(self, new: Lanes, width: int, name: str) -> Lanes:
-        """A value as a register of this width holds it."""
+        """Return the lanes of a value in a register of this width."""
         full = (1 << width) - 1
         offsets = tuple(_signed(x, width) for x in new.shape.offsets)
         shape = Shape(new.shape.groups, offsets).limited()
@@ -442,7 +445,7 @@ class ShapeAnalysis:
         return Lanes(shape, new.maybe & full, constant, part)
 
     def _result(self, item: Instruction) -> Lanes | None:
-        """What is known of the result of one instruction."""
+        """Return the lanes of the result of one instruction."""
         root, *modifiers = item.opcode.split(".")
         sources = [self.of(operand) for operand in item.operands[1:]]
         if any(source is None for source in sources):
@@ -467,7 +470,7 @@ class ShapeAnalysis:
         known: list[Lanes],
         held: int,
     ) -> Lanes | None:
-        """The result of an instruction that keeps offsets known; None for all others."""
+        """Return the result of an instruction that preserves offsets; None for all others."""
         type_ = TYPES.get(modifiers[-1]) if modifiers else None
         if type_ is None or type_.is_float or type_.bits not in (32, 64):
             return None
@@ -493,7 +496,7 @@ class ShapeAnalysis:
         return None
 
     def _whole(self, root: str, operands: Sequence[Operand], width: int, wide: bool) -> bool:
-        """Whether each source register is exactly as wide as the instruction reads it."""
+        """Return whether each source register has exactly the width that the instruction reads."""
         for i, operand in enumerate(operands):
             if isinstance(operand, Register):
                 expected = 2 * width if wide and root == "mad" and i == 2 else width
@@ -517,7 +520,7 @@ class ShapeAnalysis:
         return self._widened(a, from_.is_signed)
 
     def _widened(self, a: Lanes, signed: bool) -> Lanes:
-        """A 32-bit integer as a 64-bit one, provided that no lane's sum wraps around."""
+        """Return a 32-bit integer extended to 64 bits, provided that no lane's sum overflows."""
         may_be_negative = signed and a.maybe >> 31
         constant = a.constant
         if constant is not None:
@@ -572,7 +575,7 @@ class ShapeAnalysis:
     def _difference(
         self, operands: Sequence[Operand], known: list[Lanes], width: int
     ) -> Lanes | None:
-        """a - (a & mask) is a & ~mask, which tells more than a difference does."""
+        """Return a - (a & mask) as a & ~mask, of which more is known than of a difference."""
         a, b = (self._part(x, y) for x, y in zip(operands, known, strict=True))
         if a and b and a[0] == b[0] and b[1] & ~a[1] == 0:
             rest = a[1] & ~b[1]
@@ -582,8 +585,8 @@ class ShapeAnalysis:
         return self._sum(known[0], known[1], width, -1)
 
     def _part(self, operand: Operand, lanes: Lanes) -> tuple[str, int] | None:
-        """The register and the mask of which an operand is the bitwise and. Registers that are
-        written more than once do not count: they may have changed since."""
+        """Return the register and the mask of which an operand is the bitwise and. Registers that
+        are written more than once are excluded, since they may have changed."""
         if lanes.part is not None:
             return lanes.part
         if isinstance(operand, Register) and operand.name in self.defined_once:
@@ -655,7 +658,7 @@ class ShapeAnalysis:
         return Lanes(Shape(a.shape.groups, shifted), a.maybe | number | bits)
 
     def _masked(self, a: Lanes, mask: int, width: int) -> Lanes | None:
-        """The bitwise and of a value and a constant."""
+        """Return the bitwise and of a value and a constant."""
         mask &= (1 << width) - 1
         if not a.is_disjoint():
             return None

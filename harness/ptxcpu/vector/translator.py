@@ -3,21 +3,20 @@
 An instruction is emitted once for each group of lanes of its result, as scalar code for the
 group's leader (see `shapes.py`); where the result is varying, once as vector code.
 
-What this code does not handle it leaves to the thread path. If that is seen while translating,
-CannotTranslate is raised. If it is seen while running, the unit ends in State.LEFT, and the whole
-block is run again by threads: lanes that take different branches, an access that is outside its
-array, a number that wraps around although the analysis assumed that it does not, and the end of
-the time limit. So a fault is always found, and described, by the thread path. Running a block
-again gives the same result if the block reads nothing that blocks write. Where blocks do that, the
-whole launch is run again (`execution/launch.py`).
+Cases that this code does not handle are left to the thread path. If such a case is found while
+translating, CannotTranslate is raised. If it occurs at run time, the unit ends in State.LEFT, and
+threads run the whole block again. Such cases are branches on which lanes diverge, an access outside
+its array, an overflow that the analysis assumed not to happen, and the time limit. So the thread
+path always finds and describes a fault. Running a block again gives the same result if it reads
+nothing that blocks write. Otherwise the whole launch is run again (`execution/launch.py`).
 
-Lanes that part at a branch run under masks until they meet again: each basic block with the lanes
-that come there, a loop until no lane is left in it (Pharr and Mark, see `shapes.py`). Instructions
-with an effect that lanes have one after the other (atomics, mbarriers, bulk copies) are lowered as
-for a thread, in a loop over the lanes of the mask.
+Lanes that diverge at a branch run under masks until they reconverge: each basic block for the lanes
+that reach it, a loop until no lane is left in it (Pharr and Mark, see `shapes.py`). Instructions
+whose effects take place for one lane after the other (atomics, mbarriers, bulk copies) are lowered
+as for a thread, in a loop over the lanes of the mask.
 
-Sources: see `shapes.py`. That one coroutine runs from barrier to barrier is due to P. Jääskeläinen
-et al., "pocl: A Performance-Portable OpenCL Implementation", IJPP 2015, who split the kernel there.
+Sources: see `shapes.py`. Running from barrier to barrier is due to P. Jääskeläinen et al., "pocl: A
+Performance-Portable OpenCL Implementation", IJPP 2015, who split the kernel at barriers.
 """
 
 from __future__ import annotations
@@ -66,22 +65,22 @@ COMPUTED = {
     *("popc", "prefetch", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp"),
     *("shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "tanh", "testp", "xor"),
 }
-"""Instructions whose results depend on their operands alone."""
+"""Instructions whose results depend only on their operands."""
 
 _ROW, _ELEMENT = 4, 4
-"""How many elements of how many bytes are permuted at once."""
+"""The number of elements, and their bytes, that are permuted at once."""
 
 _LINE = 64
-"""Bytes of a cache line of the host."""
+"""The bytes of a cache line of the host."""
 
 _PREFETCHED_LINES = 8
-"""The most that one load asks for ahead."""
+"""The most cache lines that one load prefetches."""
 
 _SPACES = ("global", "shared", "const", "")
 
 
 def refusal(kernel: InlinedKernel, block: tuple[int, int, int], lanes: int) -> str:
-    """Why a kernel cannot run on the vector path at all; empty where it may."""
+    """Return why a kernel cannot run on the vector path; empty if it can."""
     x, y, z = block
     if x * y * z % lanes:
         return "the block is not made of whole units"
@@ -98,10 +97,11 @@ def refusal(kernel: InlinedKernel, block: tuple[int, int, int], lanes: int) -> s
 
 
 def lanes_for(kernel: InlinedKernel, block: tuple[int, int, int]) -> int:
-    """How many threads a unit should have.
+    """Return how many threads a unit should have.
 
-    A thread with few sums leaves vector registers free for more threads. One with many sums keeps
-    them in memory anyway, and its code gets long: half of it is half the time to translate.
+    A thread with few sums leaves vector registers free for more threads. A thread with many sums
+    keeps them in memory anyway, and its code is long: half as many lanes take half the time to
+    translate.
     """
     count: dict[str, int] = {}
     for item in kernel.body:
@@ -117,7 +117,7 @@ def lanes_for(kernel: InlinedKernel, block: tuple[int, int, int]) -> int:
 
 
 class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
-    """One unit as a coroutine `ptr @thread(context, unit)`, to be called as ThreadTranslator's."""
+    """A unit as a coroutine `ptr @thread(context, unit)`, called like that of ThreadTranslator."""
 
     def __init__(
         self,
@@ -139,18 +139,19 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         """The lane whose values are read and written; None for all of them."""
         self._delayed: list[tuple[Operand, IrValue, bool, int | None]] | None = None
         self.mask_bits: IrValue | None = None
-        """The lanes that execute the instruction at hand; None for all of them."""
+        """The lanes that execute the current instruction; None for all of them."""
         self._one_lane: IrValue | None = None
-        """The number, as i32, of the one lane that executes it, where only that is known."""
+        """The number, as i32, of the one lane that executes it, if its lane is known only at run
+        time."""
         self.loops_entered = 0
         self._allocated: list[tuple[str, str]] = []
         """Names and types of this translation's own variables."""
         self._vectors: dict[str, LaneVector] = {}
         self._hosts: dict[tuple[str, str], list[IrValue]] = {}
         self._loaded_ahead: dict[tuple[str, int], IrValue] = {}
-        """What loads of this basic block will give, by base and offset."""
+        """The values of loads of this basic block, by base and offset."""
         self._prefetched: set[tuple[str, int]] = set()
-        """Base and line of what this basic block has asked for."""
+        """The base and cache line of each prefetch in this basic block."""
         self._accesses = {
             i: self._decoded(table, item, i)
             for i, item in enumerate(kernel.body)
@@ -209,7 +210,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return "\n".join([head, *self.lines, "}", *sorted(self.declarations), _CORO])
 
     def _text(self, text: str) -> None:
-        """Append instructions and labels, one a line."""
+        """Append instructions and labels, one per line."""
         for line in map(str.strip, text.splitlines()):
             self.lines.append(line if line.endswith(":") else "  " + line)
 
@@ -287,7 +288,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return self._spread([self._slot(name, i) for i in range(shape.groups)], shape)
 
     def _bits(self, name: str) -> IrValue:
-        """A varying predicate of all lanes, a bit each."""
+        """Return a varying predicate of all lanes as a mask."""
         (slot,) = self._slots_of(name)
         if slot not in self._held:
             self._held[slot] = self.load(f"i{self.lanes}", IrValue(slot, "ptr"))
@@ -298,7 +299,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return None if self.mask_bits is None else self.lanes_of_bits(self.mask_bits)
 
     def bits_of_guard(self, guard: Register | Not) -> IrValue:
-        """The lanes whose guard holds, a bit each."""
+        """Return the mask of the lanes whose guard is true."""
         register = guard.register if isinstance(guard, Not) else guard
         if self.shapes.shape(register.name).is_varying:
             bits = self._bits(register.name)
@@ -308,7 +309,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return self.invert(bits) if isinstance(guard, Not) else bits
 
     def _spread(self, leaders: Sequence[IrValue], shape: Shape) -> LaneVector:
-        """All lanes of a value with these leaders."""
+        """Return all lanes of a value with these leaders."""
         type_ = leaders[0].type
         if len(leaders) == 1:
             vector = self.vector(leaders[0])
@@ -329,7 +330,8 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return vector
 
     def _spread_predicate(self, leaders: Sequence[IrValue]) -> LaneVector:
-        """The same for predicates, by arithmetic on a bit a lane: permuting them takes longer."""
+        """Return the same for predicates, by arithmetic on a mask, which is faster than a
+        permutation."""
         size = self.lanes // len(leaders)
         whole = f"i{self.lanes}"
         bits = constant(whole, 0)
@@ -425,7 +427,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return self._at_lane(name, self._lane)
 
     def _at_lane(self, name: str, lane: int | IrValue) -> IrValue:
-        """A special register of one lane."""
+        """Return a special register of one lane."""
         base, _, axis = name.partition(".")
         thread = self.op("add", IrValue("%first32", "i32"), lane)
         if base == "tid":
@@ -481,7 +483,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
             self._instruction(index, item, root)
 
     def run_masked(self, index: int, item: Instruction, lanes: IrValue) -> None:
-        """Run an instruction for these lanes alone."""
+        """Run an instruction for these lanes only."""
         self._hosts = {}
         self.mask_bits = lanes
         if item.guard is not None:
@@ -539,8 +541,8 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         other: str,
         run_apart: Callable[[], None] | None,
     ) -> None:
-        """Branch by a guard on which all lanes agree. Where they do not, do as `run_apart` says, or
-        leave the vector path."""
+        """Branch by a guard on which all lanes agree. If they do not, call `run_apart`, or leave
+        the vector path."""
         register = guard.register if isinstance(guard, Not) else guard
         if isinstance(guard, Not):
             then, other = other, then
@@ -580,13 +582,13 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         self.suspend(index, State.BARRIER)
 
     def before_meeting(self) -> None:
-        """What a unit does before a barrier, and at its end."""
+        """Called before a barrier, and at the end of a unit."""
 
     # -- one lane after the other
 
     def _one_by_one(self, index: int, item: Instruction) -> None:
-        """Run an instruction for each lane of the mask, in ascending order; only once where all
-        lanes of a group get the same result."""
+        """Run an instruction for each lane of the mask, in ascending order; only once if all lanes
+        of a group get the same result."""
         names = written_by(item)
         if names and not any(self.shapes.shape(name).is_varying for name in names):
             self._compute(index, item)
@@ -616,7 +618,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return self.op("add", IrValue("%first", "i64"), self.resize(lane, "i64"))
 
     def pointer(self, space: str, address: Address, access: MemoryAccess) -> IrValue:
-        """Where one lane's bytes lie on the host, as the runtime finds it."""
+        """Return the host address of one lane's bytes, which the runtime looks up."""
         if space == "shared":
             access = replace(access, kind=access.kind | layout.Access.OWN)
         pointer = self._told("rt_checked_access", space, self.address_value(address), access)
@@ -647,8 +649,8 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
             self.write(operand, value, signed)
 
     def _check_widening(self, item: Instruction, groups: int) -> None:
-        """The analysis assumes that extending a leader and adding the offset is the same as adding
-        the offset and extending: leave where that is not so."""
+        """Leave the vector path if a sum of leader and offset overflows. The analysis assumes that
+        extending a leader and then adding the offset gives the same as the opposite order."""
         for operand, lanes, signed in self.shapes.widened(item):
             shape = lanes.shape.split(groups)
             size = self.lanes // groups
@@ -701,9 +703,9 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
     def _loaded_lanes(
         self, access: Access, hosts: Sequence[IrValue], parts: Sequence[tuple[int, ...]]
     ) -> list[IrValue]:
-        """A raw vector for each register that a load writes.
+        """Return a raw vector for each register that a load writes.
 
-        Where lanes read rows that lie apart, one element after the other, four of these loads
+        If lanes read rows that are not contiguous, one element after the other, four of these loads
         become one, which permutes four elements of each row.
         """
         place = str(access.address.base), access.address.offset
@@ -729,8 +731,8 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return [self._loaded_ahead.pop(place)]
 
     def _row(self, access: Access) -> tuple[int, ...]:
-        """The offsets of four loads side by side, from this one on, that go through one register
-        before anything is stored; none if there are no such loads."""
+        """Return the offsets of four contiguous loads with the same base register, from this one
+        on, without a store between them; none if there are no such loads."""
         if len(access.items) != 1 or access.type.bytes != _ELEMENT:
             return ()
         offsets = set()
@@ -752,16 +754,16 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return next((row for row in rows if offsets.issuperset(row)), ())
 
     def _of_one_lane(self, value: LaneVector) -> IrValue:
-        """The value of the first lane that executes the instruction at hand."""
+        """Return the value of the first lane that executes the current instruction."""
         if self.mask_bits is None:
             return self.element(value, 0)
         first = self.op("and", self.intrinsic("cttz", self.mask_bits, FALSE), self.lanes - 1)
         return self.raw(value.type, f"extractelement {value}, {first}")
 
     def _prefetch(self, access: Access, host: IrValue, size: int) -> None:
-        """Ask for what this load should read when it is next executed: as far behind what it reads
-        now as that is behind what it read last. Arrays larger than the caches are read by columns
-        whose distance the processor's own prefetcher does not follow."""
+        """Prefetch the data that this load should read when it is next executed, assuming that its
+        address advances by the same distance again. Arrays larger than the caches are read by
+        columns whose stride the processor's own prefetcher does not recognise."""
         if not self.is_in_loop(access.index):
             return
         before = self.variable("i64")  # where this load read last
@@ -812,7 +814,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
             self.store_lanes(host, offsets, access.type, values)
 
     def _raw(self, item: Operand, access: Access) -> IrValue:
-        """All lanes of an operand as a raw vector."""
+        """Return all lanes of an operand as a raw vector."""
         self._lane = None
         value = self.vector(self.read(item, access.type))
         return IrValue(value.text, f"<{self.lanes} x {value.type}>")
@@ -827,8 +829,8 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return self.read(item, access.type)
 
     def _leaders_on_host(self, access: Access, shape: Shape) -> list[IrValue]:
-        """Where the base address of each group's leader lies on the host, after a check of all
-        accesses of this basic block that go through the same register."""
+        """Return the host address of each group's leader, after a check of all accesses of this
+        basic block with the same base register."""
         key = (access.space, str(access.address.base))
         if key not in self._hosts:
             together = self._with_same_base(access)
@@ -849,7 +851,8 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         self._loaded_ahead = {at: raw for at, raw in self._loaded_ahead.items() if at[0] != base}
 
     def _with_same_base(self, access: Access) -> list[Access]:
-        """The accesses from this one to the next label or branch with the same base address."""
+        """Return the accesses from this one to the next label or branch with the same base
+        address."""
         found = []
         base = access.address.base
         for index in range(access.index, len(self.kernel.body)):
@@ -868,8 +871,8 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
     def _checked(
         self, leader: IrValue, offsets: Sequence[int], together: Sequence[Access]
     ) -> IrValue:
-        """Where `leader` lies on the host. Leaves unless all of these accesses, of all lanes, are
-        aligned and inside one array that they may access."""
+        """Return the host address of `leader`. Leaves the vector path unless all of these accesses,
+        of all lanes, are aligned and inside one array that they may access."""
         low = min(x.address.offset for x in together) + min(offsets)
         high = max(x.address.offset + x.bytes for x in together) + max(offsets)
         for rest, n in sorted({(x.address.offset % x.bytes, x.bytes) for x in together}):
@@ -891,7 +894,8 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return self.offset(host, distance)
 
     def _once(self, name: str, made: Callable[[], IrValue]) -> IrValue:
-        """A value that is made once in a basic block and those that are entered from its end."""
+        """Return a value that is computed once for a basic block and those entered only from its
+        end."""
         if name not in self._held:
             self._held[name] = made()
         return self._held[name]
@@ -900,7 +904,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return self._once(f"field {name}", lambda: super(VectorTranslator, self).field(name, type_))
 
     def _room(self, bytes_: IrValue, size: int) -> IrValue:
-        """Where in an array an access of so many bytes begins at the latest."""
+        """Return the last offset in an array at which an access of this many bytes may begin."""
         room = self.op("sub", bytes_, size)
         self.leave_unless(self.compare("sge", room, 0))
         return room
@@ -908,8 +912,8 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
     def _span(
         self, address: IrValue, together: Sequence[Access]
     ) -> tuple[IrValue, IrValue, IrValue]:
-        """The host address, the bytes and the device address of the array that lies where
-        `address` points; leaves where there is none that these accesses may touch."""
+        """Return the host address, the size and the device address of the array to which `address`
+        points. Leaves the vector path if there is none that these accesses may use."""
         known = self._window_of(together[0].space, together[0].address)
         if known is not None:  # an address elsewhere is too far from the base to be inside
             window = constant("i64", known)
@@ -944,7 +948,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return host, bytes_, base
 
     def _access_anywhere(self, access: Access) -> None:
-        """An access whose lanes' addresses have nothing in common."""
+        """Emit an access whose lanes have unrelated addresses."""
         pointers = self._pointers(access)
         if access.is_store:
             self.scatter(pointers, access.type, [self._raw(x, access) for x in access.items])
@@ -954,7 +958,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
             self._write_vector(access, item, raw)
 
     def _pointers(self, access: Access) -> IrValue:
-        """Where on the host each lane's bytes lie, all of them checked."""
+        """Return the host address of each lane's bytes, after checking all of them."""
         self._lane = None
         value = self.vector(self.read(access.address.base, B64))
         if access.address.offset:
@@ -988,8 +992,8 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
     # -- asynchronous copies
 
     def _copy_async(self, index: int, item: Instruction) -> None:
-        """`cp.async`: the bytes arrive at once, which is as good as any moment until they are
-        waited for. (On the thread path they arrive as late as they may.)"""
+        """Emit `cp.async`. The bytes arrive at once, which is permitted at any time before the
+        wait. (On the thread path they arrive as late as possible.)"""
         words = item.opcode.split(".")
         if words[1:3] in (["async", "bulk"], ["async", "mbarrier"]):
             self._one_by_one(index, item)
@@ -1043,7 +1047,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         self.place(done)
 
     def _filled(self, rest: Operand, size: int) -> tuple[IrValue, IrValue]:
-        """Which lanes copy all bytes, and which none."""
+        """Return the masks of the lanes that copy all bytes, and of those that copy none."""
         if isinstance(rest, Register) and self.kernel.registers[rest.name] is PREDICATE:
             none = self.read(rest, PREDICATE)
             return self.invert(none), none
@@ -1051,7 +1055,8 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return self.compare("eq", count, size), self.compare("eq", count, 0)
 
     def _is_structured(self, access: Access) -> Shape | None:
-        """The shape of an access's addresses, if all lanes take part and have a known distance."""
+        """Return the shape of an access's addresses, if all lanes take part and distances are
+        known."""
         lanes = self.shapes.of(access.address.base)
         shape = lanes.shape if lanes else uniform(self.lanes)
         if shape.is_varying or self.mask_bits is not None:
@@ -1059,7 +1064,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         return None if any(x % access.bytes for x in shape.offsets) else shape
 
     def _parts(self, access: Access, shape: Shape) -> list[tuple[IrValue, tuple[int, ...]]]:
-        """Of each group of lanes, where the leader accesses the host, and the lanes' offsets."""
+        """Return for each group of lanes the host address of the leader, and the lanes' offsets."""
         size, parts = self.lanes // shape.groups, []
         for first in range(0, self.lanes, size):
             self._lane = first

@@ -1,9 +1,9 @@
 """Unrolls short inner loops, so that sums stay in vector registers from one step to the next.
 
-A thread's sums fill more vector registers than a processor has. In a loop that stays a loop, each
-is loaded and stored in every step; in one long basic block LLVM takes a sum through all steps.
-Only loops that are one basic block of loads and arithmetic are unrolled, where a register counts
-from one constant to another.
+A thread's sums need more vector registers than a processor has. In a loop, each sum is loaded and
+stored in every step; in one long basic block LLVM computes all steps of a sum in a register. Only
+loops of one basic block of loads and arithmetic are unrolled, in which a register counts from one
+constant to another.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from harness.ptxcpu.vector.shapes import read_by, written_by
 MAX_STEPS = 64
 
 MAX_INSTRUCTIONS = 1500
-"""Those of all steps of a loop. A longer basic block would take seconds to compile."""
+"""The most instructions of all steps of a loop. A longer basic block would take seconds to
+compile."""
 
 MIN_PRODUCTS = 8
-"""Those that a step adds up. Fewer sums are in registers anyway."""
+"""The fewest sums of a step. Fewer sums stay in registers anyway."""
 
 _COMPARISONS = {
     **{"ne": operator.ne, "lt": operator.lt, "le": operator.le},
@@ -46,7 +47,7 @@ Body = Sequence[Instruction | Label]
 def unrolled(kernel: InlinedKernel, computed: Collection[str]) -> InlinedKernel:
     """Return the same kernel with its short inner loops unrolled.
 
-    computed: the instructions whose results depend on their operands alone.
+    computed: the instructions whose results depend only on their operands.
     """
     targets = Counter(name for names in kernel.branch_targets.values() for name in names)
     for item in kernel.body:
@@ -70,11 +71,11 @@ def unrolled(kernel: InlinedKernel, computed: Collection[str]) -> InlinedKernel:
 
 @dataclass(frozen=True)
 class _Loop:
-    """A loop of one basic block, whose instructions stand between its label and the branch back.
+    """A loop of one basic block: the instructions between its label and the branch back.
 
-    counted: what each step adds to a register, by the place of the addition.
-    condition: the place of the comparison that the branch depends on.
-    strides: how far each step moves an address that a register holds in the first step.
+    counted: the increment of a register in each step, by the index of the addition.
+    condition: the index of the comparison on which the branch depends.
+    strides: the distance by which an address advances in each step, by register.
     """
 
     body: Sequence[Instruction]
@@ -84,11 +85,11 @@ class _Loop:
     strides: Mapping[str, int]
 
     def unrolled(self, registers: dict[str, Type], tag: str) -> list[Instruction]:
-        """The instructions of all steps.
+        """Return the instructions of all steps.
 
-        What only one step reads is in registers of that step. A register that is counted up keeps
-        its first value until the end. Addresses are those of the first step and a distance, so
-        that one check serves all steps.
+        Values that only one step reads are in registers of that step. A register that is counted up
+        keeps its first value until the end. Addresses are those of the first step plus a distance,
+        so that one check suffices for all steps.
         """
         found: list[Instruction] = []
         names: dict[str, str] = {}
@@ -129,10 +130,10 @@ class _Loop:
 def _moved(
     operand: Operand, names: dict[str, str], bases: Mapping[str, tuple[str, int]]
 ) -> Operand:
-    """An operand as a later step has it.
+    """Return an operand for a later step.
 
-    bases: another register and a distance from it, for registers that hold addresses of 64 bits.
-    (One of 32 bits might wrap around on its way.)
+    bases: another register and a distance from it, for registers with 64-bit addresses. (A 32-bit
+    one might overflow.)
     """
     match operand:
         case Address(Register(name), offset) if name in bases:
@@ -142,9 +143,9 @@ def _moved(
 
 
 def _loop_behind(body: Body, first: int, before: Body, computed: Collection[str]) -> _Loop | None:
-    """The loop that begins at this place behind its label, if it can be unrolled.
+    """Return the loop that begins at this index after its label, if it can be unrolled.
 
-    before: what stands in front of it.
+    before: the instructions before it.
     """
     items: list[Instruction] = []
     for item in body[first:]:
@@ -190,7 +191,7 @@ _ADDITIONS = {f"add.{kind}{width}" for kind in "su" for width in (32, 64)}
 def _steps(
     comparison: Instruction, at: int, counted: Mapping[int, tuple[str, int]], before: Body
 ) -> int | None:
-    """How many steps a loop has that ends as this comparison of a counted register says."""
+    """Return the number of steps of a loop that ends by this comparison of a counted register."""
     root, *modifiers = comparison.opcode.split(".")
     match comparison.operands:
         case (Register(), Register(name), Integer(bound)):
@@ -212,10 +213,10 @@ def _steps(
 
 
 class _Strides:
-    """Finds how far each step of a loop moves the addresses that its registers hold.
+    """Finds the distance by which each step of a loop advances the addresses in its registers.
 
-    found: by register. A register of 32 bits counts only if its values are known, since the sum of
-    two others may wrap around before it is extended to an address.
+    found: the result by register. A 32-bit register is included only if its values are known, since
+    the sum of two others may overflow before it is extended to an address.
     """
 
     def __init__(
@@ -228,7 +229,7 @@ class _Strides:
     ) -> None:
         self.steps = steps
         self.known: dict[str, tuple[int | None, int] | None] = {}
-        """Of registers that the loop writes: the value in the first step, and the stride."""
+        """The value in the first step and the stride of each register that the loop writes."""
         self.found: dict[str, int] = {}
         for item in items:
             self.known.update(dict.fromkeys(written_by(item)))
@@ -272,7 +273,7 @@ class _Strides:
         return result
 
     def is_small(self, value: tuple[int | None, int]) -> bool:
-        """Whether a value is known and never negative in 32 bits."""
+        """Return whether a value is known and never negative in 32 bits."""
         start, stride = value
         if start is None:
             return False
@@ -296,8 +297,8 @@ def _combined(root: str, values: Sequence[tuple[int | None, int]]) -> tuple[int 
 
 
 def _constant(name: str, before: Body) -> int | None:
-    """The constant that a register holds behind these instructions, as far as the last of their
-    basic blocks tells."""
+    """Return the constant in a register after these instructions, if the last of their basic blocks
+    determines it."""
     for item in reversed(before):
         if isinstance(item, Label):
             return None
@@ -309,7 +310,7 @@ def _constant(name: str, before: Body) -> int | None:
 
 
 def _written_first(items: Sequence[Instruction]) -> set[str]:
-    """The registers that are written before they are read."""
+    """Return the registers that are written before they are read."""
     found: set[str] = set()
     read: set[str] = set()
     for item in items:

@@ -1,14 +1,14 @@
-"""Watches a unit's accesses for races and uninitialised reads, where barriers of the whole block
-are all that orders threads.
+"""Checks a unit's accesses for races and uninitialised reads, in kernels in which only barriers of
+the whole block order threads.
 
-Each cell of shared memory has two words: who wrote it last, and who read it last. A word is the
-number of the interval between barriers, and below it the thread, or MANY. An access is in order
-unless the other word is of the same interval and of another thread; and what is read must have been
-written since the block began. Stores to buffers are told to the runtime (`runtime/watch.cu`).
+Each cell of shared memory has two words: one for the last write and one for the last read. A word
+contains the number of the interval between barriers and the thread, or MANY. An access is ordered
+unless the other word has the same interval and another thread. A cell that is read must have been
+written since the block began. Stores to buffers are reported to the runtime (`runtime/watch.cu`).
 
-This only says whether a block may have a mistake. If so, threads run the launch again, and their
-checks (`runtime/checks.cu`) say what is wrong. Kernels with a finer order of accesses, by atomics,
-mbarriers or strong accesses, are refused.
+The result only says whether a block may have an error. If so, threads run the launch again, and
+their checks (`runtime/checks.cu`) find the error. Kernels that order accesses by atomics, mbarriers
+or strong accesses are refused.
 
 Source: C. Flanagan and S. Freund, "FastTrack: Efficient and Precise Dynamic Race Detection", PLDI
 2009 (one epoch for each cell is enough where accesses are totally ordered).
@@ -32,16 +32,16 @@ from harness.ptxcpu.vector.shapes import ONE_BY_ONE, Shape, uniform
 from harness.ptxcpu.vector.translator import VectorTranslator
 
 _MOST_CELLS = 8
-"""How many cells are checked by one vector instruction."""
+"""The number of cells that are checked by one vector instruction."""
 
 _MOST_RUNS = 16
-"""How many rows of neighbouring cells an access has, at most, that is checked without a call."""
+"""The most rows of neighbouring cells of an access that is checked without a call."""
 
 _WORD = 4
 
 
 def refusal(kernel: InlinedKernel) -> str:
-    """Why a kernel's blocks cannot be watched on the vector path; empty where they may be."""
+    """Return why a kernel's blocks cannot be watched on the vector path; empty if they can."""
     for item in kernel.body:
         if isinstance(item, Instruction):
             root, *modifiers = item.opcode.split(".")
@@ -56,8 +56,8 @@ def refusal(kernel: InlinedKernel) -> str:
 class _Run:
     """Neighbouring cells that one instruction of a group of lanes accesses.
 
-    first: of the cells, counted from the group's leader's.
-    lanes: which lane accesses each; none of them where several do.
+    first: the first cell, relative to that of the group's leader.
+    lanes: the lane that accesses each cell; empty if several lanes access the same cell.
     """
 
     first: int
@@ -66,7 +66,7 @@ class _Run:
 
 
 class WatchedTranslator(VectorTranslator):
-    """Units as VectorTranslator's, whose accesses are watched."""
+    """A VectorTranslator whose units check their accesses."""
 
     def __init__(
         self,
@@ -82,7 +82,8 @@ class WatchedTranslator(VectorTranslator):
         super().__init__(kernel, table, block, lanes)
         self._cell_width = cell_width
         self._doubts: dict[int, IrValue] = {}
-        """Variables of so many words, of which one is negative if an access was not in order."""
+        """Vector variables by size in words; a negative word means an access that was not
+        ordered."""
         self._addresses: IrValue | None = None
         inputs = {*kernel.buffer_windows.values()} - kernel.writable_windows
         for access in self._accesses.values():
@@ -119,7 +120,7 @@ class WatchedTranslator(VectorTranslator):
                 self._watch_run(leader, run, access.is_store)
 
     def _runs(self, access: Access, shape: Shape) -> list[list[_Run]] | None:
-        """The cells that each group of lanes accesses; None where they are too scattered."""
+        """Return the cells that each group of lanes accesses; None if they are too scattered."""
         size, width = self.lanes // shape.groups, self._cell_width
         found = []
         for group in range(shape.groups):
@@ -165,7 +166,7 @@ class WatchedTranslator(VectorTranslator):
         self.emit(f"store {word}, {reads}, align 4")
 
     def _unless_own(self, since: IrValue, word: IrValue, own: IrValue) -> IrValue:
-        """Zero where a word is the lane's own."""
+        """Return zero for each word that is the lane's own."""
         size = since.type[1:].split(" ")[0]
         same = self.raw(f"<{size} x i1>", f"icmp eq {word}, {own.text}")
         return self.raw(since.type, f"select {same}, {since.type} zeroinitializer, {since}")
@@ -181,7 +182,8 @@ class WatchedTranslator(VectorTranslator):
         self.store(self.raw(words.type, f"or {before}, {words.text}"), self._doubts[size])
 
     def _own(self, run: _Run) -> IrValue | None:
-        """The words of the lanes that access these cells, if one does each."""
+        """Return the words of the lanes that access these cells, if each is accessed by one
+        lane."""
         if run.lanes is None:
             return None
         lanes = ", ".join(f"i32 {lane}" for lane in run.lanes)
@@ -202,13 +204,13 @@ class WatchedTranslator(VectorTranslator):
         return self._once(f"watch {name} {size}", lambda: self._splat(scalar(), size))
 
     def _watched(self, name: str, type_: str) -> IrValue:
-        """A field of the Watch, as it is until the next barrier."""
+        """Return a field of the Watch, which does not change until the next barrier."""
         watch = self.field("watch", "ptr")
         return self._once(
             f"watch {name}", lambda: self.load(type_, self.offset(watch, WATCH_OFFSET[name]))
         )
 
-    # -- what the runtime is told
+    # -- reports to the runtime
 
     def _all_addresses(self, access: Access) -> LaneVector:
         self._lane = None
@@ -227,7 +229,7 @@ class WatchedTranslator(VectorTranslator):
         self.runtime("void", name, self._addresses, mask, access.bytes, int(access.is_store))
 
     def before_meeting(self) -> None:
-        """Tell the runtime whether an access of this interval was not in order."""
+        """Report to the runtime whether an access of this interval was not ordered."""
         for size, variable in self._doubts.items():
             whole = f"<{size} x i32>"
             words = self.load(whole, variable)
@@ -240,7 +242,7 @@ class WatchedTranslator(VectorTranslator):
 
 
 def _runs_of(users: dict[int, set[int]]) -> list[_Run]:
-    """Rows of neighbouring cells with one user each, or with several."""
+    """Return rows of neighbouring cells that have one user each, or several."""
     runs: list[_Run] = []
     cells = sorted(users)
     at = 0
