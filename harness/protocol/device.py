@@ -124,9 +124,9 @@ class Sanitize(Launching, Request[Sanitized]):
 
     launches: tuple[LaunchInputs, ...]
     tools: tuple[Tool, ...]
-    bounds_seconds: float = 30.0
-    """How long the CPU device may take to check the bounds of all blocks of a launch of which it
-    watches only some, by an estimate."""
+    sample_seconds: float = 30.0
+    """How long the CPU device may take for a launch of which it watches only some blocks: to watch
+    those, and then, by an estimate, to check the bounds of all."""
 
 
 class Uncounted(Value):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from harness.devices.cpu import device
 from harness.protocol.device import Refusal, Sanitize, Sanitized
 from harness.protocol.report import Array, Finding, Hazard, Tool
 from harness.protocol.request import Fault
@@ -449,20 +448,18 @@ def test_recursion_is_refused(cpu: Runner, name: str) -> None:
     assert "recursion" in answer.message and answer.at is not None and answer.instruction
 
 
-def test_of_a_large_launch_some_blocks_are_watched(
-    cpu: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_large_launch_some_blocks_are_watched(cpu: Runner) -> None:
     def found(body: str, *blocks: int) -> set[Hazard]:
         cpu.load(
             "__device__ int tickets; __global__ void matrix_multiplication_kernel("
             "const float* A, const float* B, float* C, int M, int N, int K) {" + body + "}"
         )
         inputs = given(Shape(64, 40, 48)).model_copy(update={"blocks": blocks})  # 3 by 4 blocks
-        answer = cpu.device.sanitize(Sanitize(launches=(inputs,), tools=tuple(Tool), seconds=60))
+        request = Sanitize(launches=(inputs,), tools=tuple(Tool), seconds=60, sample_seconds=0.3)
+        answer = cpu.device.sanitize(request)
         assert isinstance(answer, Sanitized) and not answer.products and not answer.stopped
         return {finding.hazard for finding in answer.findings}
 
-    monkeypatch.setattr(device, "SAMPLE_SECONDS", 0.3)
     race = """__shared__ int x; if (blockIdx.x == 1 && blockIdx.y == 2) x = threadIdx.x;
         __syncthreads(); if (blockIdx.x == 9) C[0] = x;"""
     assert found(race, 3, 7) == {Hazard.RACE} and not found(race, 3, 8)

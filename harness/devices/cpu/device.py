@@ -63,7 +63,7 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 
 PROGRAM = "the CPU device"
 
-SAMPLE_SECONDS = 5.0
+WATCHING_SECONDS = 5.0
 """The time limit of watching some blocks of a large launch. Most kernels need less of it at the
 ranked size."""
 
@@ -205,7 +205,7 @@ class CpuDevice:
         for number, given in enumerate(request.launches):
             left = max(request.seconds - (time.monotonic() - start), 0.1)
             if given.blocks is not None:
-                seen, sampled = self._check_sample(given, left, request.bounds_seconds)
+                seen, sampled = self._check_sample(given, min(left, request.sample_seconds))
                 found += seen
                 continue
             grid = self._loaded().grid(given.arguments)
@@ -239,19 +239,19 @@ class CpuDevice:
         )
 
     def _check_sample(
-        self, given: LaunchInputs, seconds: float, bounds_seconds: float
+        self, given: LaunchInputs, seconds: float
     ) -> tuple[list[Finding], WatchedBlocks | None]:
         """Check some blocks of a launch. If they are clean, search all blocks for a bad access, as
         far as the vector path can run them in time. Return the findings, and the numbers of blocks
         that were run."""
-        module = self._loaded()
+        module, start = self._loaded(), time.monotonic()
         grid = module.grid(given.arguments)
         if _refused(module.kernel, grid):
             return [], None
         _, arguments = _arguments(given)
         try:
             result = module.kernel.check(
-                grid, arguments, seconds=min(seconds, SAMPLE_SECONDS), blocks=given.blocks
+                grid, arguments, seconds=min(seconds, WATCHING_SECONDS), blocks=given.blocks
             )
         except PtxError:
             return [], None
@@ -260,7 +260,8 @@ class CpuDevice:
         found = list(result.findings)
         is_over = result.fault is None or result.fault.cause is Cause.TIME_LIMIT
         if not found and is_over:
-            swept = module.kernel.sweep(grid, arguments, seconds=min(seconds, bounds_seconds))
+            left = max(seconds - (time.monotonic() - start), 0.1)
+            swept = module.kernel.sweep(grid, arguments, seconds=left)
             if swept and swept.fault and swept.fault.finding:
                 found.append(swept.fault.finding)
             elif swept and not swept.fault:

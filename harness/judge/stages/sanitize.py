@@ -43,10 +43,10 @@ from problem.problem import Problem
 SECONDS = 120.0
 """Time limit of each program: all tools, all shapes."""
 
-BOUNDS_SECONDS = 30.0
-BOUNDS_SECONDS_BESIDE_GPU = 4.5
-"""How long checking the bounds of every block of the ranked size may take. A large kernel takes ten
-seconds to translate for that, which would double a grading that has a GPU."""
+SAMPLE_SECONDS = 35.0
+SAMPLE_SECONDS_BESIDE_GPU = 2.5
+"""How long watching some blocks of the ranked size and checking the bounds of all may take. A large
+kernel takes ten seconds for that, which would lengthen a grading that has a GPU by half."""
 
 SMALL_FLOP = 1 << 26
 """A larger case takes an instrumented kernel minutes on a CPU."""
@@ -89,7 +89,7 @@ class Watched:
     samples: tuple[Sample, ...] = ()
     tools: tuple[Tool, ...] = tuple(Tool)
     seconds: float = SECONDS
-    bounds_seconds: float = BOUNDS_SECONDS
+    sample_seconds: float = SAMPLE_SECONDS
 
 
 def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Refusal | Fault]:
@@ -120,7 +120,7 @@ def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Refusal | Faul
             launches=tuple(launches),
             tools=watched.tools,
             seconds=watched.seconds,
-            bounds_seconds=watched.bounds_seconds,
+            sample_seconds=watched.sample_seconds,
         )
         return steps.device(watched.place).ask(request)
 
@@ -253,7 +253,7 @@ def _on_cpu(grading: Grading) -> Watched:
         _cases(grading),
         _samples(grading),
         tools,
-        bounds_seconds=BOUNDS_SECONDS_BESIDE_GPU,
+        sample_seconds=SAMPLE_SECONDS_BESIDE_GPU,
     )
 
 
