@@ -11,9 +11,16 @@ from harness.ptxcpu.analysis.inline import DYNAMIC, InlinedKernel
 from harness.ptxcpu.analysis.pointers import pointer_windows
 from harness.ptxcpu.codegen.calls import call_host
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
-from harness.ptxcpu.codegen.translator import Lowerings, MemoryAccess, Translator
+from harness.ptxcpu.codegen.product_batch import ProductBatch
+from harness.ptxcpu.codegen.translator import (
+    PREDICATE,
+    Lowerings,
+    MatrixProduct,
+    MemoryAccess,
+    Translator,
+)
 from harness.ptxcpu.errors import CannotTranslate
-from harness.ptxcpu.ptx.syntax import Address, Instruction, Label, Operand, Register, Symbol
+from harness.ptxcpu.ptx.syntax import Address, Instruction, Label, Not, Operand, Register, Symbol
 from harness.ptxcpu.ptx.types import TYPES
 from harness.ptxcpu.runtime import layout
 from harness.ptxcpu.runtime.layout import Access, Cause, Collective, Event, State, Window
@@ -22,6 +29,11 @@ _MULTIPROCESSORS = 132
 _SINCE_1970 = 1_790_000_000_000_000_000
 """The value of an H100 in nanoseconds, so that a kernel does not recognise this device by it."""
 
+
+_B32 = TYPES["b32"]
+
+_OF_CHECKS = {Collective.WGMMA_FENCE, Collective.WGMMA_COMMIT, Collective.WGMMA_WAIT}
+"""They order what asynchronous products read, which the checks alone look at."""
 
 LONG_BLOCK = 500
 """After this many instructions a watched basic block is split by a check of the time limit, since
@@ -54,8 +66,8 @@ class ThreadTranslator(Translator):
         self.block = block
         self.mode = mode
         self._windows = pointer_windows(kernel) if mode is Mode.RUN else {}
-        self._published: dict[str, int] = {}
-        """Registers of which a word of this lane's buffer still has the value."""
+        self._products = ProductBatch()
+        self._is_guarded = False
         self._since_label = 0
         """The number of instructions of this basic block so far."""
 
@@ -148,14 +160,11 @@ class ThreadTranslator(Translator):
         mask: IrValue | int = -1,
         argument: IrValue | int = 0,
         phase: int = 0,
-        updated: Sequence[Operand] = (),
     ) -> list[IrValue]:
-        """Publish words, let the runtime act for all lanes of the mask, read the results. What was
-        published as the last results is not published again."""
-        for word, item in enumerate(updated):
-            if not isinstance(item, Register) or self._published.get(item.name) != word:
-                self.store(self.read(item, TYPES["b32"]), self.lane_words(word))
-        for i, given in enumerate(words, len(updated)):
+        """Publish words, let the runtime act for all lanes of the mask, read the results."""
+        if self.mode is Mode.RUN and which in _OF_CHECKS:
+            return []
+        for i, given in enumerate(words):
             self.store(given, self.lane_words(i))
         self.suspend(
             index,
@@ -165,17 +174,72 @@ class ThreadTranslator(Translator):
             collective=int(which),
             argument=argument,
         )
-        for word, item in enumerate(updated):
-            self.write(item, self.load("i32", self.lane_words(word)))
-        if words or updated:
-            names = [item.name for item in updated if isinstance(item, Register)]
-            self._published = {name: word for word, name in enumerate(names)}
+        if words:
+            self._products.forget_published()
         return [self.load("i32", self.lane_words(i)) for i in range(results)]
 
     def write(self, operand: Operand, value: IrValue, signed: bool = False) -> None:
         super().write(operand, value, signed)
         if isinstance(operand, Register):
-            self._published.pop(operand.name, None)
+            self._products.forget(operand.name)
+
+    def multiply(self, index: int, product: MatrixProduct) -> None:
+        """Publish what is not in the lane buffer yet. The product is computed when the lanes meet
+        in `finish_products`: at once where checks may be at work."""
+        batch = self._products
+        if not batch.can_add(product):
+            self.finish_products()
+        if not batch.can_add(product):
+            batch.forget_published()
+        at_sums, is_published = batch.place_sums(product)
+        for i, item in enumerate(product.start):
+            if not is_published:
+                self.store(self.read(item, _B32), self.lane_words(at_sums + i))
+        places = []
+        for operand in product.operands:
+            word, is_known = batch.place_operand(operand)
+            places.append(word)
+            for i, value in enumerate([] if is_known else self._words_of(operand)):
+                self.store(value, self.lane_words(word + i))
+        batch.add(index, product, at_sums, places)
+        if self.mode is Mode.WATCH or self._is_guarded:
+            self.finish_products()
+
+    def _words_of(self, operand: Sequence[Operand]) -> list[IrValue]:
+        """An operand of a product as 32-bit words: registers, a descriptor, or a predicate."""
+        first = operand[0]
+        type_ = self.kernel.registers[first.name] if isinstance(first, Register) else _B32
+        if isinstance(first, Not) or type_ is PREDICATE:
+            return [self.resize(self.read(first, PREDICATE), "i32")]
+        if len(operand) == 1 and type_.bytes == 8:
+            whole = self.read(first, TYPES["b64"])
+            return [self.resize(whole, "i32"), self.resize(self.op("lshr", whole, 32), "i32")]
+        return [self.read(item, _B32) for item in operand]
+
+    def finish_products(self) -> None:
+        """Let the runtime compute the products that were asked for, and read their sums."""
+        batch = self._products
+        if not batch.products:
+            return
+        index = batch.products[0][0]
+        numbers = [n for product in batch.products for n in product] + [-1] * len(batch.products[0])
+        self.declarations.add(
+            f"@products.{index} = private constant [{len(numbers)} x i32] "
+            f"[{', '.join(f'i32 {n}' for n in numbers)}]"
+        )
+        argument = IrValue(f"ptrtoint (ptr @products.{index} to i64)", "i64")
+        sums = batch.finish()
+        self.suspend(
+            index,
+            State.COLLECTIVE,
+            mask=-1,
+            collective=int(Collective.PRODUCTS),
+            argument=argument,
+        )
+        for word, items in sums:
+            for i, item in enumerate(items):
+                self.write(item, self.load("i32", self.lane_words(word + i)))
+        batch.note_published(sums)
 
     def stop_unless(self, ok: IrValue, fault: Cause, index: int) -> None:
         good, bad = self.new_label(), self.new_label()
@@ -394,9 +458,10 @@ class ThreadTranslator(Translator):
     # -- control
 
     def label(self, index: int, item: Label) -> None:
+        self.finish_products()
         super().label(index, item)
         self._since_label = 0
-        self._published = {}
+        self._products.forget_published()
         self.count_block(index)
 
     def statement(self, index: int, item: Instruction) -> None:
@@ -404,9 +469,12 @@ class ThreadTranslator(Translator):
         if self.mode is Mode.WATCH and self._since_label > LONG_BLOCK:
             self._since_label = 0
             self.poll(index)
+        if not self._products.allows(item):
+            self.finish_products()
+        self._is_guarded = item.guard is not None
         super().statement(index, item)
-        if item.guard is not None:
-            self._published = {}
+        if self._is_guarded:
+            self._products.forget_published()
 
     def poll(self, index: int) -> None:
         asked = self.value("i8", f"load volatile i8, {self.field('stop', 'ptr')}")

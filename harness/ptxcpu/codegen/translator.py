@@ -7,7 +7,6 @@ runtime. The lowerings are passed in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -49,6 +48,26 @@ class MemoryAccess:
         if self.n & (self.n - 1) or not self.n:
             raise CannotTranslate(f"an access of {self.n} bytes")
         return self.n.bit_length() - 1
+
+
+@dataclass(frozen=True)
+class MatrixProduct:
+    """A product of tensor cores, `sums = a * b + start`, as the lanes of a warp bring it.
+
+    a, b: registers, or one with a descriptor.
+    uses_start: of wgmma, which may leave out what it adds to.
+    """
+
+    variant: int
+    sums: tuple[Operand, ...]
+    start: tuple[Operand, ...]
+    a: tuple[Operand, ...]
+    b: tuple[Operand, ...]
+    uses_start: Operand | None = None
+
+    @property
+    def operands(self) -> tuple[tuple[Operand, ...], ...]:
+        return (self.a, self.b) if self.uses_start is None else (self.a, self.b, (self.uses_start,))
 
 
 class Lowerings(Protocol):
@@ -116,9 +135,10 @@ class Translator(Builder):
         mask: IrValue | int = -1,
         argument: IrValue | int = 0,
         phase: int = 0,
-        updated: Sequence[Operand] = (),
     ) -> list[IrValue]:
-        """updated: registers that come before the words, and are replaced."""
+        raise CannotTranslate("what threads do together, outside a kernel")
+
+    def multiply(self, index: int, product: MatrixProduct) -> None:
         raise CannotTranslate("what threads do together, outside a kernel")
 
     def suspend(self, index: int, state: State, phase: int = 0, **cells: IrValue | int) -> None:

@@ -69,12 +69,11 @@ __device__ __noinline__ unsigned* lane_words(Context* c, long long w, int word);
 
 // tensor.cu
 __device__ __noinline__ void load_matrix(Context* c, long long w, long long pc, long long variant, bool store);
-__device__ __noinline__ void mma(Context* c, long long w, long long variant);
 __device__ __noinline__ void wmma_move(Context* c, long long w, long long pc, long long variant, bool store);
 __device__ __noinline__ void wmma(Context* c, long long w, long long variant);
 
 // wgmma.cu
-__device__ __noinline__ void wgmma(Context* c, long long w, long long pc, long long variant);
+__device__ __noinline__ void execute_products(Context* c, long long w, const struct Product* product);
 
 // counts.cu
 __device__ __noinline__ void count_traces(Context* c, long long w);

@@ -114,11 +114,11 @@ class Collective(IntEnum):
     ACTIVE = 5
     LOAD_MATRIX = 6
     STORE_MATRIX = 7
-    MMA = 8
+    PRODUCTS = 8  # mma and wgmma, several of them
     WMMA_LOAD = 9
     WMMA_STORE = 10
     WMMA = 11
-    WGMMA = 12
+    WGMMA_FENCE = 12
     WGMMA_COMMIT = 13
     WGMMA_WAIT = 14  # until no more groups than its variant are in flight
 
@@ -135,7 +135,7 @@ class Event(IntEnum):
     BYPASS = 6  # the same of a copy that leaves no trace in the L1 cache
 
 
-LANE_BUFFER_WORDS = 160  # 32-bit words a lane can publish: wgmma m64n256 has 128 accumulators
+LANE_BUFFER_WORDS = 256  # 32-bit words a lane can publish: wgmma m64n256 has 128 accumulators
 LANES = 32
 NAMED_BARRIERS = 16
 COPIES_IN_FLIGHT = 256  # cp.async per thread

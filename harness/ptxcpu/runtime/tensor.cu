@@ -57,14 +57,19 @@ __device__ void load_matrix(Context* c, long long w, long long pc, long long var
     for (int i = 0; store && i < 8 * matrices; ++i) copy_bytes(at[i], (const char*)row[i], 16);
 }
 
-// ---- mma.sync.m16n8: words c[4], a[A's], b[half as many] of every lane, d over c
+// ---- mma.sync.m16n8: words of accumulators, of A and of B, half as many
 
-// variant: words of A << 2 | kind
-__device__ void mma(Context* c, long long w, long long variant) {
-    int kind = variant & 3, words = (int)(variant >> 2);
-    Rows a;
-    host_unpack_rows(kind, &a, lane_words(c, w, 4), words / 2, 0);
-    host_multiply(kind, lane_words(c, w, 0), &a, lane_words(c, w, 4 + words), words / 2, 0);
+// One product of a batch: where its operands lie in the lane buffer. `uses_sums` is the word that says
+// whether the accumulators count (wgmma), or negative (mma.sync). A negative pc ends a batch.
+struct Product {
+    int pc, variant, sums, a, b, uses_sums;
+};
+
+// variant: words of A << 2 | kind; rows: A, unpacked already if it is the same as before
+__device__ void mma(Context* c, long long w, const Product* p, Rows* rows, bool same_rows) {
+    int kind = p->variant & 3, words = p->variant >> 2;
+    if (!same_rows) host_unpack_rows(kind, rows, lane_words(c, w, p->a), words / 2, 0);
+    host_multiply(kind, lane_words(c, w, p->sums), rows, lane_words(c, w, p->b), words / 2, 0);
 }
 
 // ---- wmma: which lane holds which element is the device's own affair. Here lane l holds the

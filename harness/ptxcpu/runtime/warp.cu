@@ -103,15 +103,10 @@ __device__ void execute_collective(Context* c, long long w, unsigned here) {
             break;
         case COLLECTIVE_LOAD_MATRIX: load_matrix(c, w, pc, variant, false); break;
         case COLLECTIVE_STORE_MATRIX: load_matrix(c, w, pc, variant, true); break;
-        case COLLECTIVE_MMA: mma(c, w, variant); break;
+        case COLLECTIVE_PRODUCTS: execute_products(c, w, (const Product*)variant); break;
         case COLLECTIVE_WMMA_LOAD: wmma_move(c, w, pc, variant, false); break;
         case COLLECTIVE_WMMA_STORE: wmma_move(c, w, pc, variant, true); break;
         case COLLECTIVE_WMMA: wmma(c, w, variant); break;
-        case COLLECTIVE_WGMMA:
-            c->thread[w * LANES].issued += 1;
-            c->thread[w * LANES].issued_pc = (int)pc;
-            wgmma(c, w, pc, variant);
-            break;
         case COLLECTIVE_WGMMA_COMMIT: c->thread[w * LANES].products += 1; break;
     }
 }

@@ -60,31 +60,50 @@ __device__ void fetch(Context* c, long long w, long long pc, const SharedMatrix&
 }
 
 // variant: kind of A | kind of B << 3 | A in registers << 6 | A transposed << 7 | B transposed << 8 |
-// product negated << 9 | saturates << 10 | N << 11; words: accumulators, A (4 registers, or 2 of its
-// descriptor), the descriptor of B, and whether the accumulators count.
-__device__ void wgmma(Context* c, long long w, long long pc, long long variant) {
-    int kind = variant & 7, b_kind = variant >> 3 & 7, columns = (int)(variant >> 11);
-    bool registers = variant >> 6 & 1, negated = variant >> 9 & 1, saturates = variant >> 10 & 1;
-    int words = columns / 2, next = words + (registers ? 4 : 2);
-    Address a_code = lane_words(c, w, words)[0] | (Address)lane_words(c, w, words + 1)[0] << 32;
-    Address b_code = lane_words(c, w, next)[0] | (Address)lane_words(c, w, next + 1)[0] << 32;
-    bool accumulates = lane_words(c, w, next + 2)[0];
+// product negated << 9 | saturates << 10 | N << 11; A: 4 registers, or 2 of its descriptor
+const int OF_ROWS = 7 | 1 << 6 | 1 << 7 | 1 << 9;  // what of the variant decides how A is unpacked
+
+__device__ void unpack_rows(Context* c, long long w, const Product* p, Rows* rows) {
     const int BYTES = 32;  // of the depth
     unsigned raw[4 * LANES];
-    if (!registers) {
-        SharedMatrix m = shared_matrix(a_code, variant >> 7 & 1);
+    const unsigned* words = lane_words(c, w, p->a);
+    if (!(p->variant >> 6 & 1)) {
+        SharedMatrix m = shared_matrix(words[0] | (Address)words[LANES] << 32, p->variant >> 7 & 1);
         bool inside = !c->checks && (m.transposed ? is_inside(c, m, 16, 128) : is_inside(c, m, 64, BYTES));
         for (int half = 0; half < 2; ++half)
-            fetch(c, w, pc, m, inside, 16 * (int)(w & 3) + 8 * half, raw + half * LANES, 2);
+            fetch(c, w, p->pc, m, inside, 16 * (int)(w & 3) + 8 * half, raw + half * LANES, 2);
+        words = raw;
     }
-    Rows a;
-    host_unpack_rows(kind, &a, registers ? lane_words(c, w, words) : raw, 2, negated);
-    SharedMatrix m = shared_matrix(b_code, variant >> 8 & 1);
+    host_unpack_rows(p->variant & 7, rows, words, 2, p->variant >> 9 & 1);
+}
+
+__device__ void wgmma(Context* c, long long w, const Product* p, Rows* rows, bool same_rows) {
+    const int BYTES = 32;
+    int columns = p->variant >> 11;
+    unsigned raw[2 * LANES];
+    const unsigned* words = lane_words(c, w, p->b);
+    bool accumulates = lane_words(c, w, p->uses_sums)[0];
+    c->thread[w * LANES].issued += 1;
+    c->thread[w * LANES].issued_pc = p->pc;
+    if (!same_rows) unpack_rows(c, w, p, rows);
+    SharedMatrix m = shared_matrix(words[0] | (Address)words[LANES] << 32, p->variant >> 8 & 1);
     bool inside = !c->checks && (m.transposed ? is_inside(c, m, 16, 2 * columns) : is_inside(c, m, columns, BYTES));
     for (int column = 0; column < columns; column += TILE_COLUMNS) {
-        unsigned* d = lane_words(c, w, column / 2);
+        unsigned* d = lane_words(c, w, p->sums + column / 2);
         for (int i = 0; !accumulates && i < 4 * LANES; ++i) d[i] = 0;
-        fetch(c, w, pc, m, inside, column, raw, 1);
-        host_multiply(b_kind, d, &a, raw, 2, saturates);
+        fetch(c, w, p->pc, m, inside, column, raw, 1);
+        host_multiply(p->variant >> 3 & 7, d, rows, raw, 2, p->variant >> 10 & 1);
+    }
+}
+
+// The products of a batch, one after the other. Words of operands stay as they are meanwhile.
+__device__ void execute_products(Context* c, long long w, const Product* product) {
+    Rows rows;
+    for (const Product *p = product, *last = 0; p->pc >= 0 && !c->fault; last = p++) {
+        bool is_mma = p->uses_sums < 0;
+        int mask = is_mma ? -1 : OF_ROWS;
+        bool same_rows = last && is_mma == (last->uses_sums < 0) && p->a == last->a && !((p->variant ^ last->variant) & mask);
+        if (is_mma) mma(c, w, p, &rows, same_rows);
+        else wgmma(c, w, p, &rows, same_rows);
     }
 }

@@ -26,6 +26,7 @@ from dataclasses import replace
 
 from harness.ptxcpu.analysis.block_dependence import exchanged_windows
 from harness.ptxcpu.analysis.inline import InlinedKernel
+from harness.ptxcpu.codegen.effects import COMPUTED
 from harness.ptxcpu.codegen.liveness import read_before_written
 from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.table import InstructionTable
@@ -57,15 +58,6 @@ from harness.ptxcpu.vector.shapes import (
     written_by,
 )
 from harness.ptxcpu.vector.unroll import unrolled
-
-COMPUTED = {
-    *("abs", "add", "addc", "and", "bfe", "bfi", "bfind", "brev", "clz", "cnot"),
-    *("copysign", "cos", "cvt", "cvta", "div", "dp4a", "ex2", "fence", "fma", "lg2", "lop3"),
-    *("mad", "mad24", "max", "membar", "min", "mov", "mul", "mul24", "neg", "not", "or"),
-    *("popc", "prefetch", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp"),
-    *("shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "tanh", "testp", "xor"),
-}
-"""Instructions whose results depend only on their operands."""
 
 _ROW, _ELEMENT = 4, 4
 """The number of elements, and their bytes, that are permuted at once."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from harness.ptxcpu.codegen.instructions.memory import space
-from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
+from harness.ptxcpu.codegen.llvm_ir import IrValue
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.translator import PREDICATE, Translator
+from harness.ptxcpu.codegen.translator import MatrixProduct, Translator
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.syntax import Integer, Operand, Vector
 from harness.ptxcpu.ptx.types import TYPES
@@ -115,15 +115,9 @@ def mma(t: Translator, m: MatchedInstruction) -> None:
         raise CannotTranslate("a combination of shape and types that no GPU has")
     for name, count in (("a", a_words), ("b", a_words // 2), ("c", 4), ("d", 4)):
         _need(m.operands[name], count)
-    words = [w for name in "cab" for w in _words(t, m.operands[name])]
-    results = t.collective(
-        m.index,
-        Collective.MMA,
-        words,
-        results=4,
-        argument=a_words << 2 | KINDS.index(m["atype"]),
-    )
-    _write_all(t, m.operands["d"], results)
+    d, c, a, b = (t.items(m.operands[name]) for name in "dcab")
+    variant = a_words << 2 | KINDS.index(m["atype"])
+    t.multiply(m.index, MatrixProduct(variant, d, c, a, b))
 
 
 # ---- wmma: whole matrices of a warp; only the device knows which lane holds what
@@ -261,7 +255,7 @@ _WGMMA_SHAPES = tuple(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16))
 
 @TABLE.instruction("wgmma.fence.sync.aligned")
 def wgmma_order(t: Translator, m: MatchedInstruction) -> None:
-    t.collective(m.index, Collective.SYNC, [], argument=1)
+    t.collective(m.index, Collective.WGMMA_FENCE, [])
 
 
 @TABLE.instruction("wgmma.commit_group.sync.aligned")
@@ -319,26 +313,17 @@ def wgmma_integer(t: Translator, m: MatchedInstruction) -> None:
 
 
 def _wgmma(t: Translator, m: MatchedInstruction, n: int, variant: int) -> None:
-    """Publish the lane's accumulators, A (or its descriptor), the descriptor of B, and whether the
-    accumulators are added."""
-    d, a = m.operands["d"], m.operands["a"]
+    """Multiply accumulators, A (or its descriptor) and the descriptor of B as lanes bring them."""
+    d, a, b = (m.operands[name] for name in "dab")
     registers = isinstance(a, Vector)
     _need(d, n // 2)
     if registers:
         _need(a, 4)
-    words = _words(t, a) if registers else _halves(t, t.read(a, B64))
-    words += _halves(t, t.read(m.operands["b"], B64))
-    words.append(_scale(t, m.operands["scale"]))
     kinds = (*KINDS, *BYTES)
     variant |= kinds.index(m["atype"]) | kinds.index(m["btype"]) << 3
     variant |= int(registers) << 6 | n << 11
-    t.collective(m.index, Collective.WGMMA, words, argument=variant, updated=t.items(d))
-
-
-def _scale(t: Translator, operand: Operand) -> IrValue:
-    if isinstance(operand, Integer):
-        return constant("i32", int(operand.value != 0))
-    return t.resize(t.read(operand, PREDICATE), "i32")
+    sums, scale = t.items(d), m.operands["scale"]
+    t.multiply(m.index, MatrixProduct(variant, sums, sums, t.items(a), t.items(b), scale))
 
 
 def _flag(m: MatchedInstruction, name: str, allowed: tuple[int, int]) -> int:

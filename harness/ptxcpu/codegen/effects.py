@@ -1,0 +1,52 @@
+"""What an instruction touches, without its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.ptxcpu.ptx.syntax import (
+    Address,
+    Coordinates,
+    Group,
+    Instruction,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Vector,
+)
+
+COMPUTED = {
+    *("abs", "add", "addc", "and", "bfe", "bfi", "bfind", "brev", "clz", "cnot"),
+    *("copysign", "cos", "cvt", "cvta", "div", "dp4a", "ex2", "fence", "fma", "lg2", "lop3"),
+    *("mad", "mad24", "max", "membar", "min", "mov", "mul", "mul24", "neg", "not", "or"),
+    *("popc", "prefetch", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp"),
+    *("shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "tanh", "testp", "xor"),
+}
+"""Instructions whose results depend only on their operands."""
+
+
+def registers_of(item: Instruction) -> set[str]:
+    """The registers that an instruction reads or writes."""
+    operands = item.operands if item.guard is None else (*item.operands, item.guard)
+    return {name for operand in operands for name in _registers(operand)}
+
+
+def _registers(operand: Operand) -> Iterator[str]:
+    match operand:
+        case Register():
+            yield operand.name
+        case Not():
+            yield operand.register.name
+        case Pair():
+            yield from _registers(operand.first)
+            yield from _registers(operand.second)
+        case Address():
+            yield from _registers(operand.base)
+        case Coordinates():
+            yield from _registers(operand.base)
+            for item in operand.items:
+                yield from _registers(item)
+        case Vector() | Group():
+            for item in operand.items:
+                yield from _registers(item)

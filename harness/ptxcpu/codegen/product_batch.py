@@ -1,0 +1,125 @@
+"""Products of tensor cores that a thread has asked for, and for which its lanes have not met yet.
+
+To meet costs more than to multiply a tile. Products need nothing of each other but their sums, so
+the lanes meet once for all of them: before their sums are read, before memory that they may read
+is written, and at the end of the basic block. Their operands wait in the lane buffer, those of
+several products once. Sums stay there from batch to batch while their registers are not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.ptxcpu.codegen.effects import COMPUTED, registers_of
+from harness.ptxcpu.codegen.translator import MatrixProduct
+from harness.ptxcpu.ptx.syntax import Instruction, Operand, Register
+from harness.ptxcpu.runtime.layout import LANE_BUFFER_WORDS
+
+_Names = tuple[str, ...]
+
+
+class ProductBatch:
+    """Which words of a lane's buffer hold what. Sums lie from the first word on, operands from the
+    last one down."""
+
+    def __init__(self) -> None:
+        self.products: list[tuple[int, ...]] = []
+        """Their numbers, as struct Product has them (runtime/tensor.cu)."""
+        self._sums: dict[_Names, tuple[int, tuple[Operand, ...]]] = {}
+        self._operands: dict[_Names, int] = {}
+        self._published: dict[str, int] = {}
+        """Registers of which a word still has the value."""
+        self._next_sum, self._last_operand = 0, LANE_BUFFER_WORDS
+
+    def allows(self, item: Instruction) -> bool:
+        """Whether an instruction may be executed before the products are finished."""
+        if item.guard is not None:
+            return False
+        root = item.opcode.split(".")[0]
+        if root in ("mma", "wgmma"):  # `can_add` knows about the products
+            return True
+        may_delay = root in COMPUTED or (root == "ld" and ".volatile" not in item.opcode)
+        return may_delay and not any(map(self._is_summed, registers_of(item)))
+
+    def can_add(self, product: MatrixProduct) -> bool:
+        """Whether a product needs no sum of this batch but its own, and there is room for it."""
+        given = {name for operand in product.operands for name in _names(operand)}
+        if any(map(self._is_summed, given)):
+            return False
+        names, start = _names(product.sums), _names(product.start)
+        if not (names == start and names in self._sums) and any(
+            map(self._is_summed, names + start)
+        ):
+            return False
+        room = 0 if self._word_of(product) is not None else len(names)
+        room += sum(map(_words, product.operands))
+        return self._next_sum + room <= self._last_operand
+
+    def place_sums(self, product: MatrixProduct) -> tuple[int, bool]:
+        """Where the sums of a product lie, and whether what they begin with is there already."""
+        word = self._word_of(product)
+        is_there = word is not None
+        if word is None:
+            word = self._next_sum
+            self._next_sum += len(product.sums)
+        self._sums[_names(product.sums)] = word, product.sums
+        return word, is_there
+
+    def _word_of(self, product: MatrixProduct) -> int | None:
+        """Where what a product adds to lies already, if its sums can replace it there."""
+        names = _names(product.sums)
+        if names != _names(product.start):
+            return None
+        if names in self._sums:
+            return self._sums[names][0]
+        first = self._published.get(names[0])
+        if first is None or any(self._published.get(x) != first + i for i, x in enumerate(names)):
+            return None
+        return first
+
+    def place_operand(self, operand: Sequence[Operand]) -> tuple[int, bool]:
+        """Where an operand lies, and whether it is there already."""
+        names = _names(operand)
+        if names in self._operands:
+            return self._operands[names], True
+        self._last_operand -= _words(operand)
+        if all(isinstance(item, Register) for item in operand):
+            self._operands[names] = self._last_operand
+        return self._last_operand, False
+
+    def add(self, index: int, product: MatrixProduct, sums: int, places: Sequence[int]) -> None:
+        a, b, *uses_start = places
+        self.products.append((index, product.variant, sums, a, b, *(uses_start or [-1])))
+
+    def finish(self) -> list[tuple[int, tuple[Operand, ...]]]:
+        """End the batch. Returns where the sums of registers lie."""
+        sums = list(self._sums.values())
+        self.products, self._sums, self._operands = [], {}, {}
+        self._last_operand = LANE_BUFFER_WORDS
+        return sums
+
+    def note_published(self, sums: Sequence[tuple[int, tuple[Operand, ...]]]) -> None:
+        for word, items in sums:
+            self._published |= {name: word + i for i, name in enumerate(_names(items))}
+
+    def forget(self, name: str) -> None:
+        """A register was written."""
+        self._published.pop(name, None)
+        self._operands = {names: at for names, at in self._operands.items() if name not in names}
+
+    def forget_published(self) -> None:
+        """The words of finished sums may be used for other things."""
+        self._published, self._next_sum = {}, 0
+
+    def _is_summed(self, name: str) -> bool:
+        return any(name in names for names in self._sums)
+
+
+def _names(operand: Sequence[Operand]) -> _Names:
+    """Registers, and the text of what is none."""
+    return tuple(item.name if isinstance(item, Register) else str(item) for item in operand)
+
+
+def _words(operand: Sequence[Operand]) -> int:
+    """At most: one register may be a descriptor of two."""
+    return max(2, len(operand))
