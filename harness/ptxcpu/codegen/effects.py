@@ -1,4 +1,4 @@
-"""What an instruction touches, without its meaning."""
+"""Tells which registers an instruction touches, and whether it does anything else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMPUTED = {
 
 
 def registers_of(item: Instruction) -> set[str]:
-    """The registers that an instruction reads or writes."""
+    """Return the registers that an instruction reads or writes."""
     operands = item.operands if item.guard is None else (*item.operands, item.guard)
     return {name for operand in operands for name in _registers(operand)}
 

@@ -1,4 +1,4 @@
-"""Products of tensor cores that a thread has asked for, and for which its lanes have not met yet.
+"""Keeps products of tensor cores that a thread has asked for until the lanes of its warp meet.
 
 To meet costs more than to multiply a tile. Products need nothing of each other but their sums, so
 the lanes meet once for all of them: before their sums are read, before memory that they may read
@@ -19,8 +19,10 @@ _Names = tuple[str, ...]
 
 
 class ProductBatch:
-    """Which words of a lane's buffer hold what. Sums lie from the first word on, operands from the
-    last one down."""
+    """The products of one batch, and which words of a lane's buffer hold their operands.
+
+    Sums lie from the first word on, operands from the last one down.
+    """
 
     def __init__(self) -> None:
         self.products: list[tuple[int, ...]] = []
@@ -32,7 +34,7 @@ class ProductBatch:
         self._next_sum, self._last_operand = 0, LANE_BUFFER_WORDS
 
     def allows(self, item: Instruction) -> bool:
-        """Whether an instruction may be executed before the products are finished."""
+        """Return whether an instruction may run before the products are finished."""
         if item.guard is not None:
             return False
         root = item.opcode.split(".")[0]
@@ -42,7 +44,7 @@ class ProductBatch:
         return may_delay and not any(map(self._is_summed, registers_of(item)))
 
     def can_add(self, product: MatrixProduct) -> bool:
-        """Whether a product needs no sum of this batch but its own, and there is room for it."""
+        """Return whether a product needs no sum of this batch but its own, and has room."""
         given = {name for operand in product.operands for name in _names(operand)}
         if any(map(self._is_summed, given)):
             return False
@@ -56,7 +58,7 @@ class ProductBatch:
         return self._next_sum + room <= self._last_operand
 
     def place_sums(self, product: MatrixProduct) -> tuple[int, bool]:
-        """Where the sums of a product lie, and whether what they begin with is there already."""
+        """Return where a product's sums lie, and whether what they begin with is there already."""
         word = self._word_of(product)
         is_there = word is not None
         if word is None:
@@ -66,7 +68,7 @@ class ProductBatch:
         return word, is_there
 
     def _word_of(self, product: MatrixProduct) -> int | None:
-        """Where what a product adds to lies already, if its sums can replace it there."""
+        """Return where what a product adds to lies already, if its sums can replace it there."""
         names = _names(product.sums)
         if names != _names(product.start):
             return None
@@ -78,7 +80,7 @@ class ProductBatch:
         return first
 
     def place_operand(self, operand: Sequence[Operand]) -> tuple[int, bool]:
-        """Where an operand lies, and whether it is there already."""
+        """Return where an operand lies, and whether it is there already."""
         names = _names(operand)
         if names in self._operands:
             return self._operands[names], True
@@ -92,23 +94,24 @@ class ProductBatch:
         self.products.append((index, product.variant, sums, a, b, *(uses_start or [-1])))
 
     def finish(self) -> list[tuple[int, tuple[Operand, ...]]]:
-        """End the batch. Returns where the sums of registers lie."""
+        """End the batch, and return where the sums of registers lie."""
         sums = list(self._sums.values())
         self.products, self._sums, self._operands = [], {}, {}
         self._last_operand = LANE_BUFFER_WORDS
         return sums
 
     def note_published(self, sums: Sequence[tuple[int, tuple[Operand, ...]]]) -> None:
+        """Remember that registers hold what these words do."""
         for word, items in sums:
             self._published |= {name: word + i for i, name in enumerate(_names(items))}
 
     def forget(self, name: str) -> None:
-        """A register was written."""
+        """Take note that a register was written."""
         self._published.pop(name, None)
         self._operands = {names: at for names, at in self._operands.items() if name not in names}
 
     def forget_published(self) -> None:
-        """The words of finished sums may be used for other things."""
+        """Let the words of finished sums be used for other things."""
         self._published, self._next_sum = {}, 0
 
     def _is_summed(self, name: str) -> bool:
@@ -116,10 +119,10 @@ class ProductBatch:
 
 
 def _names(operand: Sequence[Operand]) -> _Names:
-    """Registers, and the text of what is none."""
+    """Return the names of registers, and the text of what is none."""
     return tuple(item.name if isinstance(item, Register) else str(item) for item in operand)
 
 
 def _words(operand: Sequence[Operand]) -> int:
-    """At most: one register may be a descriptor of two."""
+    """Return the most words that an operand takes: one register may be a descriptor of two."""
     return max(2, len(operand))

@@ -206,7 +206,7 @@ class ThreadTranslator(Translator):
             self.finish_products()
 
     def _words_of(self, operand: Sequence[Operand]) -> list[IrValue]:
-        """An operand of a product as 32-bit words: registers, a descriptor, or a predicate."""
+        """Return an operand of a product as words: registers, a descriptor, or a predicate."""
         first = operand[0]
         type_ = self.kernel.registers[first.name] if isinstance(first, Register) else _B32
         if isinstance(first, Not) or type_ is PREDICATE:

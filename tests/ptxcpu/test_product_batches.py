@@ -1,0 +1,71 @@
+"""Several products of tensor cores in one basic block: each sees the registers as they stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.ptxcpu.arguments import Buffer, ParameterKind
+from harness.ptxcpu.execution.cache import Cache
+from harness.ptxcpu.kernel import Kernel
+
+PROGRAM = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry sums(.param .u64 out)
+{
+.reg .b32 %r<4>; .reg .b64 %rd<3>; .reg .pred %p<3>;
+.reg .b32 %a<2>; .reg .b32 %b<1>; .reg .f32 %c<4>; .reg .f32 %e<4>;
+ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 8; add.u64 %rd1, %rd1, %rd2;
+mov.b32 %a0, 0f40000000; mov.b32 %a1, 0f40000000; mov.b32 %b0, 0f3F800000; mov.u32 %r2, 0;
+CLEAR
+setp.lt.u32 %p1, %r1, 32; setp.gt.u32 %p2, %r1, 32;
+BODY
+st.global.f32 [%rd1], %c0; st.global.f32 [%rd1+4], %e3;
+ret;
+}
+"""
+SUMS, OTHERS = "{%c0,%c1,%c2,%c3}", "{%e0,%e1,%e2,%e3}"
+
+
+def mma(d: str = SUMS, c: str = SUMS, a: str = "{%a0,%a1}") -> str:
+    """Add 8 to every sum, while all of A are 2 and all of B are 1."""
+    return f"mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {d}, {a}, {{%b0}}, {c};"
+
+
+def for_each(registers: str, text: str) -> str:
+    return " ".join(text.replace("X", f"%{registers}{i}").replace("#", str(i)) for i in range(4))
+
+
+BODIES = {
+    "in a row": (mma() + mma() + mma(), 24, 0),
+    "an operand changes": (mma() + "mov.b32 %a0, 0f40800000; mov.b32 %a1, %a0;" + mma(), 24, 0),
+    "sums change": (mma() + for_each("c", "add.f32 X, X, 0f42C80000;") + mma(), 116, 0),
+    "sums are copied": (mma() + for_each("e", "mov.f32 X, %c#;") + mma(), 16, 8),
+    "sums are replaced": (mma() + for_each("c", "mov.f32 X, 0f3F800000;") + mma(), 9, 0),
+    "two kinds of sums": (mma() + mma(OTHERS, OTHERS) + mma() + mma(OTHERS, OTHERS), 16, 16),
+    "sums go elsewhere": (mma() + mma(OTHERS, SUMS) + mma(), 16, 16),
+    "sums are an operand": (mma() + mma(OTHERS, OTHERS, "{%c0,%c1}"), 8, 32),
+    "in a loop": (f"AGAIN: {mma()}{mma()} add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 3;"
+                  "@%p2 bra AGAIN;", 48, 0),
+    "one with a guard": (mma() + f"@%p1 {mma()} @%p2 {mma()}" + mma(), 24, 0),
+    "a shuffle between": (mma() + "shfl.sync.idx.b32 %r3, %b0, 0, 31, -1;" + mma(), 16, 0),
+}  # fmt: skip
+"""What is executed, and the sums then."""
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize("name", BODIES)
+def test_products_see_registers_as_they_stand(
+    name: str, watched: bool, cache_directory: Path
+) -> None:
+    body, sums, others = BODIES[name]
+    clear = for_each("c", "mov.f32 X, 0f00000000;") + for_each("e", "mov.f32 X, 0f00000000;")
+    text = PROGRAM.replace("BODY", body).replace("CLEAR", clear)
+    out = np.zeros((32, 2), np.float32)
+    kinds = [ParameterKind.WRITABLE]
+    kernel = Kernel(text, "sums", (32, 1, 1), kinds, watched=watched, cache=Cache(cache_directory))
+    assert kernel.run((1, 1, 1), [Buffer(out, writable=True)]).fault is None
+    assert np.array_equal(out, [[sums, others]] * 32)
