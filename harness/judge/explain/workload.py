@@ -133,11 +133,14 @@ _STORES = ("STG", "ST", "RED", "ATOMG", "ATOM")
 
 
 def l2_sectors(facts: DisassembledKernel, counters: Counters) -> int:
-    """Return the sectors that go to the L2 cache: what a block reads again comes from L1, unless it
-    is asked to be read past it, as volatile variables are; what it stores always goes on."""
+    """Return the sectors that go to the L2 cache, at least: what a block soon reads again comes
+    from L1, unless it is asked to be read past it, as volatile variables are; what it stores always
+    goes on. What has left L1 is read for all warps of the block at once."""
     past = _past_l1(facts)
     return sum(
-        line.global_sectors if line.line in past else line.global_first_sectors
+        line.global_sectors
+        if line.line in past
+        else max(line.global_first_sectors, line.global_new_sectors // WARPS_OF_A_BLOCK)
         for line in counters.lines
     )
 

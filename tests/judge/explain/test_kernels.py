@@ -11,6 +11,7 @@ import pytest
 from harness.judge.explain.explanation import Unit
 from harness.judge.explain.gpus import named
 from harness.judge.explain.rules import RULES, Evidence, advice
+from harness.judge.explain.workload import l2_sectors
 from lab.measured import Measurements, agrees
 from tests.judge.explain.ladder import evidence_of_source
 
@@ -122,6 +123,13 @@ def test_a_launch_of_few_blocks_has_few_warps() -> None:
     (finding, *_) = advice(evidence_of_kernel("phases"))
     assert finding.message.startswith("8 warps on a multiprocessor (occupancy 12 %")
     assert finding.remedy.startswith("launch more blocks")
+
+
+def test_what_has_left_l1_is_read_from_l2_again() -> None:
+    """Each block of reduced_by_shuffles goes through its part of A and B more than once."""
+    evidence = evidence_of_kernel("reduced_by_shuffles")
+    first = sum(line.global_first_sectors for line in evidence.counters.lines)
+    assert l2_sectors(evidence.facts, evidence.counters) > 1.9 * first
 
 
 def test_shared_memory_that_is_not_needed_is_advised_against() -> None:
