@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,7 +28,7 @@ from harness.board import tables as board
 from harness.board.document import Document
 from harness.board.keys import SigningKey
 from harness.protocol.report import Report
-from tests.arena.submitting import FakeWorker, graded, joined, take
+from tests.arena.submitting import Add, FakeWorker, Grade, Key, graded, joined, take
 from tests.arena.visiting import Visitor
 from tests.board import browser
 from tests.waiting import eventually
@@ -92,7 +92,7 @@ def attempts(worker_url: URL) -> Iterator[FakeWorker]:
 
 
 @pytest.fixture
-def grade(attempts: FakeWorker) -> Callable[..., None]:
+def grade(attempts: FakeWorker) -> Grade:
     """Plays a worker that grades the submission whose turn it is."""
 
     def next_one(score: float | None = None, report: Report | None = None) -> None:
@@ -104,7 +104,7 @@ def grade(attempts: FakeWorker) -> Callable[..., None]:
 
 
 @pytest.fixture
-def person(connection: Connection) -> Callable[..., Person]:
+def person(connection: Connection) -> Add:
     def add(name: str, role: Role = Role.CONTESTANT) -> Person:
         return people.add_person(connection, name, role)
 
@@ -112,7 +112,7 @@ def person(connection: Connection) -> Callable[..., Person]:
 
 
 @pytest.fixture
-def key(connection: Connection) -> Callable[[Person], dict[str, str]]:
+def key(connection: Connection) -> Key:
     """The header with a new key of somebody's."""
 
     def make(person: Person) -> dict[str, str]:

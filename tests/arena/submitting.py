@@ -27,6 +27,13 @@ SUPERVISOR = uuid4()
 PLENTY = Limits(in_flight=10**6, per_day=10**6, device_seconds_per_day=10**6)
 Answer = TypeVar("Answer")
 
+Add = Callable[..., Person]
+"""Adds a person: the fixture `person`."""
+Key = Callable[[Person], dict[str, str]]
+"""Returns a header with a key of a person's: the fixture `key`."""
+Grade = Callable[..., None]
+"""Grades the submission whose turn it is: the fixture `grade`."""
+
 
 def submission(name: str = "tile", author: str = "ada", source: str = factory.SOURCE) -> Submission:
     return Submission(

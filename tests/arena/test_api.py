@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import URL
 
-from harness.arena.store.people import Person
 from harness.board.document import Document
-from tests.arena.submitting import joined
+from tests.arena.submitting import Add, Grade, Key, joined
 from tests.board import factory
 
-Add = Callable[..., Person]
-Key = Callable[[Person], dict[str, str]]
 SOURCE = factory.SOURCE.encode()
 SUBMISSIONS = "/api/v1/submissions"
 
@@ -55,11 +51,13 @@ def test_a_file_may_be_a_form_or_a_body(
 
 
 def test_the_same_request_sent_again_is_the_same_submission(
-    client: TestClient, ada: dict[str, str]
+    client: TestClient, ada: dict[str, str], person: Add, key: Key
 ) -> None:
     headers = ada | {"Idempotency-Key": "lost-connection"}
     ids = {client.post(SUBMISSIONS, content=SOURCE, headers=headers).json()["id"] for _ in range(3)}
     assert len(ids) == 1
+    anothers = key(person("bob")) | {"Idempotency-Key": "lost-connection"}
+    assert client.post(SUBMISSIONS, content=SOURCE, headers=anothers).json()["id"] not in ids
     other = client.post(SUBMISSIONS, content=SOURCE + b"// more\n", headers=headers)
     assert "idempotency key" in problem(other, 409)
 
@@ -137,7 +135,7 @@ def test_a_request_over_a_limit_gets_429_and_a_time(
 
 
 def test_events_tell_every_change_until_the_end(
-    client: TestClient, ada: dict[str, str], grade: Callable[..., None]
+    client: TestClient, ada: dict[str, str], grade: Grade
 ) -> None:
     id = client.post(SUBMISSIONS, content=SOURCE, headers=ada).json()["id"]
     grade()
@@ -149,7 +147,7 @@ def test_events_tell_every_change_until_the_end(
 
 
 def test_a_report_is_there_when_it_is_done(
-    client: TestClient, ada: dict[str, str], grade: Callable[..., None]
+    client: TestClient, ada: dict[str, str], grade: Grade
 ) -> None:
     id = client.post(SUBMISSIONS, content=SOURCE, headers=ada).json()["id"]
     assert "no report yet" in problem(client.get(f"{SUBMISSIONS}/{id}/report", headers=ada), 409)

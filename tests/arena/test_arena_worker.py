@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,10 +29,9 @@ from harness.arena.web.context import Site
 from harness.arena.web.jobs import sweep_once
 from harness.arena.workers.api import KEY_VARIABLE
 from harness.protocol.report import Verdict
-from tests.arena.submitting import submission
+from tests.arena.submitting import Add, submission
 from tests.waiting import PATIENCE, eventually
 
-Add = Callable[..., Person]
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
@@ -90,12 +89,7 @@ def assert_gives_way(worker: int) -> None:
 
 
 def test_a_killed_worker_costs_an_attempt_and_nothing_else(
-    connection: Connection,
-    owner: Engine,
-    site: Site,
-    address: str,
-    secrets: Secrets,
-    person: Add,
+    connection: Connection, owner: Engine, site: Site, address: str, secrets: Secrets, person: Add
 ) -> None:
     def status(id: str) -> Status:
         return gradings.status(connection, [id])[id]

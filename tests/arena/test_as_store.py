@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import URL, Connection, Engine, text
+from sqlalchemy import URL, Connection, text
 
 from harness.arena.arena import alone_in
 from harness.arena.data_dir import DataDir, Secrets
 from harness.arena.store import board, contest
 from harness.arena.store.database import open_engine
-from harness.arena.store.people import Person, Role
+from harness.arena.store.people import Role
 from harness.arena.store.preparing import DatabaseError, prepare
 from harness.board import keys
 from harness.board.document import Document
@@ -23,16 +23,15 @@ from harness.cli import main as cli
 from harness.cli.commands._stores import Address, open_store
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import StoreError
-from tests.arena.submitting import submit
+from tests.arena.submitting import Add, Grade, Key, submit
 from tests.board import factory
 
-Add = Callable[..., Person]
 Call = Callable[..., str]
 
 
 @pytest.fixture
 def arena(
-    connection: Connection, grade: Callable[..., None], data_dir: DataDir, person: Add
+    connection: Connection, grade: Grade, data_dir: DataDir, person: Add
 ) -> Iterator[dict[str, str]]:
     """One that runs, with a submission of every fate; each one's id by its name."""
     ada, olga = person("ada"), person("olga", Role.ORGANISER)
@@ -131,7 +130,7 @@ def test_only_organisers_read_imported_reports_until_sources_are_open(
     arena: dict[str, str],
     connection: Connection,
     data_dir: DataDir,
-    key: Callable[[Person], dict[str, str]],
+    key: Key,
     person: Add,
     client: TestClient,
     rules: Path,
@@ -170,27 +169,6 @@ def test_two_arenas_exchange_what_they_have_graded(
             ("before it was an arena", False),
         }
     engine.dispose()
-
-
-def test_a_connection_that_is_lost_in_the_middle_leaves_nothing(
-    arena: dict[str, str], owner: Engine, data_dir: DataDir
-) -> None:
-    def documents() -> Iterator[Document]:
-        yield Document.of(factory.report("first"))
-        with owner.begin() as link:
-            link.execute(
-                text(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                    "WHERE state = 'idle in transaction'"
-                )
-            )
-        yield Document.of(factory.report("second"))
-
-    with open_store(Address(str(data_dir.folder))) as store:
-        with pytest.raises(StoreError, match="cannot be used"):
-            store.enter_documents(documents())
-        assert set(scores(store)) == {"counts", "again"}
-        assert store.enter_documents([Document.of(factory.report("first"))]).new == 1
 
 
 def test_an_arena_of_another_version_is_left_alone(

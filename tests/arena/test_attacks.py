@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import socket
-from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -17,18 +14,15 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy import Connection
 
 from harness.arena.store import gradings, people
-from harness.arena.store.people import Person, Role
+from harness.arena.store.people import Role
+from tests.arena.submitting import Add, Key
 from tests.board import factory
 from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from schemathesis import Case
 
-Add = Callable[..., Person]
-Key = Callable[[Person], dict[str, str]]
 SOURCE = factory.SOURCE.encode()
-BURST = int(os.environ.get("MATMUL_ARENA_BURST", "60"))
-"""Submissions at once; MATMUL_ARENA_BURST=10000 tries what takes minutes."""
 
 
 def connect(address: str) -> socket.socket:
@@ -68,24 +62,6 @@ def test_a_connection_that_is_lost_in_the_middle_leaves_nothing(
             pass
     assert gradings.recent(connection) == []
     assert httpx.get(f"{address}/api/v1/board").status_code == 200
-
-
-def test_a_burst_of_one_person_takes_what_is_allowed(
-    address: str, person: Add, key: Key, rules: Path, connection: Connection
-) -> None:
-    rules.write_text("[limits]\nin_flight = 7\nper_address_per_minute = 100000\n")
-    headers = key(person("ada"))
-
-    with httpx.Client(timeout=PATIENCE) as client, ThreadPoolExecutor(16) as pool:
-
-        def one(_: int) -> int:
-            answer = client.post(f"{address}/api/v1/submissions", content=SOURCE, headers=headers)
-            return answer.status_code
-
-        answers = Counter(pool.map(one, range(BURST)))
-    assert answers == {202: 7, 429: BURST - 7}
-    assert len(gradings.recent(connection)) == 7
-    assert httpx.get(f"{address}/api/v1/board", timeout=PATIENCE).status_code == 200
 
 
 def test_no_request_of_the_schema_causes_a_server_error(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,16 +16,14 @@ from fastapi.testclient import TestClient
 from sqlalchemy import URL, Connection, Engine, text
 
 from harness.arena.store import contest, gradings, people
-from harness.arena.store.people import Person, Role
+from harness.arena.store.people import Role
 from harness.arena.web.app import ROUTERS, application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import COOKIE
 from harness.board.document import Document
-from tests.arena.submitting import graded, joined, submit, take
+from tests.arena.submitting import Add, graded, joined, submit, take
 from tests.board import factory
 
-Add = Callable[..., Person]
-Key = Callable[[Person], dict[str, str]]
 SOURCE = factory.SOURCE.encode()
 ROLES = ("stranger", "other", "owner", "organiser")
 FILE = {"content": SOURCE}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,20 +17,15 @@ from harness.arena.rules import RulesFile
 from harness.arena.states import State
 from harness.arena.store import board, contest, gradings, people, workers
 from harness.arena.store.database import open_engine
-from harness.arena.store.people import Person
 from harness.arena.store.tables import metadata
 from harness.board import keys, tables
 from harness.board.keys import SigningKey
 from harness.protocol.errors import UsageError
-from tests.arena.submitting import graded, joined, submit, take, waiting_jobs
+from tests.arena.submitting import Add, graded, joined, submit, take, waiting_jobs
 
 
 def test_everything_comes_back(
-    connection: Connection,
-    worker_url: URL,
-    data_dir: DataDir,
-    person: Callable[..., Person],
-    tmp_path: Path,
+    connection: Connection, worker_url: URL, data_dir: DataDir, person: Add, tmp_path: Path
 ) -> None:
     ada = person("ada")
     key = people.new_key(connection, ada.id, "laptop")

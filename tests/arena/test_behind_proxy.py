@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from sqlalchemy import URL, Connection
 
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.store import people
-from harness.arena.store.people import Person
+from tests.arena.submitting import Add
 from tests.arena.test_foreign_database import free_port
 from tests.board import factory
 from tests.waiting import eventually
@@ -71,7 +71,7 @@ def visitor(web: int) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def key(connection: Connection, person: Callable[..., Person]) -> str:
+def key(connection: Connection, person: Add) -> str:
     return people.new_key(connection, person("ada").id, "test")
 
 

@@ -14,14 +14,13 @@ from fastapi.testclient import TestClient
 from sqlalchemy import URL, Connection
 
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
-from harness.arena.store.people import Person
 from harness.arena.web.app import application
 from harness.arena.web.board_files import Form, Made, Wanted, make
 from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site, Visitor
 from harness.arena.web.problems import Problem, database_away
 from harness.arena.web.renderer import Renderer, RendererProcess, end_renderers
-from tests.arena.submitting import submit
+from tests.arena.submitting import Add, Grade, submit
 from tests.board import factory
 
 NOBODY = Visitor(None)
@@ -43,9 +42,7 @@ class Counted(Renderer):
 
 
 @pytest.fixture
-def result(
-    connection: Connection, grade: Callable[..., None], person: Callable[..., Person]
-) -> Callable[[float], None]:
+def result(connection: Connection, grade: Grade, person: Add) -> Callable[[float], None]:
     """Another result, of a kernel of its own."""
     ada = person("ada")
 
@@ -148,11 +145,7 @@ def test_an_unchanged_board_is_answered_as_not_modified(
 
 
 def test_without_a_gpu_the_board_may_show_estimates(
-    site: Site,
-    rules: Path,
-    connection: Connection,
-    grade: Callable[..., None],
-    person: Callable[..., Person],
+    site: Site, rules: Path, connection: Connection, grade: Grade, person: Add
 ) -> None:
     ada = person("ada")
     counts = {"slow": 9000, "unknown": 0, "fast": 3000, "as fast": 3000}

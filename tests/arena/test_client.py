@@ -14,14 +14,11 @@ import pytest
 from sqlalchemy import URL, Connection
 
 from harness.arena.store import gradings, people
-from harness.arena.store.people import Person
 from harness.arena.workers.api import Task
 from harness.board.document import Document
 from harness.cli.main import main
-from tests.arena.submitting import graded, joined, take
+from tests.arena.submitting import Add, graded, joined, take
 from tests.board import factory
-
-Add = Callable[..., Person]
 
 
 @pytest.fixture

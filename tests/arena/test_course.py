@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,12 +23,10 @@ from harness.arena.rules import Rules, RulesError, read
 from harness.arena.store import course, gradings, people
 from harness.arena.store.people import NotPossible, Person, Role
 from harness.protocol.report import Accuracy
-from tests.arena.submitting import PLENTY, graded, joined, submission, submit
+from tests.arena.submitting import PLENTY, Add, Grade, Key, graded, joined, submission, submit
 from tests.board import factory
 from tests.judge.explain.ladder import recorded
 
-Add = Callable[..., Person]
-Key = Callable[[Person], dict[str, str]]
 ROSTER = "Name;Login;Section\nAda Lovelace;ada@example.org;A\nBob;bob@example.org;B\n"
 
 
@@ -88,10 +85,7 @@ def test_namesakes_of_a_roster_all_join(
 
 
 def test_a_program_does_with_a_key_what_the_forms_do(
-    client: TestClient,
-    organiser: dict[str, str],
-    connection: Connection,
-    grade: Callable[..., None],
+    client: TestClient, organiser: dict[str, str], connection: Connection, grade: Grade
 ) -> None:
     """It finds each number that a form needs, and is answered in JSON."""
 
@@ -198,7 +192,7 @@ def test_the_gradebook_has_the_best_result_of_everybody(
     client: TestClient,
     organiser: dict[str, str],
     connection: Connection,
-    grade: Callable[..., None],
+    grade: Grade,
     person: Add,
     rules: Path,
 ) -> None:
@@ -221,7 +215,7 @@ def test_a_history_shows_what_changed_since_the_attempt_before(
     client: TestClient,
     organiser: dict[str, str],
     connection: Connection,
-    grade: Callable[..., None],
+    grade: Grade,
     person: Add,
     key: Key,
 ) -> None:
@@ -242,11 +236,7 @@ def test_a_history_shows_what_changed_since_the_attempt_before(
 
 
 def test_nearly_equal_kernels_of_two_people_are_shown(
-    client: TestClient,
-    organiser: dict[str, str],
-    connection: Connection,
-    grade: Callable[..., None],
-    person: Add,
+    client: TestClient, organiser: dict[str, str], connection: Connection, grade: Grade, person: Add
 ) -> None:
     tiled = (similar.SOLUTIONS / "09_vector_loads.cu").read_text()
     renamed = re.sub(r"\b(\w*[Tt]ile\w*)\b", r"my_\1", tiled).replace("//", "// mine:")
@@ -326,7 +316,7 @@ def test_a_student_submits_with_one_file_of_the_standard_library(
 
 
 def test_two_counted_kernels_are_compared_unit_by_unit(
-    client: TestClient, connection: Connection, grade: Callable[..., None], person: Add, key: Key
+    client: TestClient, connection: Connection, grade: Grade, person: Add, key: Key
 ) -> None:
     ada = person("ada")
     ids = []

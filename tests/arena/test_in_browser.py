@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,17 +13,16 @@ from sqlalchemy import Connection
 from harness.arena.progress import GradingProgress
 from harness.arena.similar import SOLUTIONS
 from harness.arena.store import contest, gradings, people
-from harness.arena.store.people import Person, Role
+from harness.arena.store.people import Role
 from harness.arena.web import guard
 from harness.protocol.report import Stage
-from tests.arena.submitting import PLENTY, FakeWorker, graded, submission, submit, take
+from tests.arena.submitting import PLENTY, Add, FakeWorker, Grade, graded, submission, submit, take
 from tests.arena.visiting import Visitor
 from tests.board import browser, factory
 
 if browser.MISSING:
     pytest.skip(browser.MISSING, allow_module_level=True)
 
-Add = Callable[..., Person]
 LONG = "W" * 40
 HOSTILE = "<img src=x onerror=alert(1)>"
 DROP = """
@@ -79,7 +77,7 @@ def test_a_page_recovers_when_its_stream_was_refused(
     visitor: Visitor,
     connection: Connection,
     person: Add,
-    grade: Callable[..., None],
+    grade: Grade,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ada = person("ada")
@@ -122,7 +120,7 @@ def test_what_was_dropped_and_what_was_pasted_are_submissions(
 
 
 def test_a_board_shows_what_is_new_by_itself(
-    visitor: Visitor, connection: Connection, person: Add, grade: Callable[..., None]
+    visitor: Visitor, connection: Connection, person: Add, grade: Grade
 ) -> None:
     ada = person("ada")
     visitor.go("")
@@ -166,11 +164,7 @@ def test_a_deadline_is_given_and_shown_in_the_organisers_zone(
 
 @pytest.fixture
 def busy(
-    connection: Connection,
-    person: Add,
-    attempts: FakeWorker,
-    grade: Callable[..., None],
-    rules: Path,
+    connection: Connection, person: Add, attempts: FakeWorker, grade: Grade, rules: Path
 ) -> str:
     """An arena in which a lot has happened; a submission's id."""
     rules.write_text("pseudonyms = true\n")
@@ -232,7 +226,7 @@ def test_pages_pass_axe_and_fit_a_phone(
 
 
 def test_no_barrier_on_a_board_of_estimates(
-    visitor: Visitor, connection: Connection, person: Add, grade: Callable[..., None], rules: Path
+    visitor: Visitor, connection: Connection, person: Add, grade: Grade, rules: Path
 ) -> None:
     rules.write_text("estimates = true\n")
     submit(connection, person(LONG), LONG)

@@ -7,7 +7,6 @@ import os
 import socket
 import time
 from collections import namedtuple
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.rules import Limits
 from harness.arena.store import contest, gradings
 from harness.arena.store.gradings import OverLimit
-from harness.arena.store.people import Person, Role
+from harness.arena.store.people import Role
 from harness.arena.web import connections, guard, health, renderer
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
@@ -30,12 +29,10 @@ from harness.arena.web.guard import Buckets
 from harness.arena.web.problems import Problem
 from harness.arena.web.renderer import RendererProcess, end_renderers
 from harness.board.document import Document
-from tests.arena.submitting import graded, joined, submission, submit, take
+from tests.arena.submitting import Add, Key, graded, joined, submission, submit, take
 from tests.arena.test_behind_proxy import reached, web
 from tests.board import factory
 
-Add = Callable[..., Person]
-Key = Callable[[Person], dict[str, str]]
 __all__ = ["web"]
 
 

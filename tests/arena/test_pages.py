@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
-from sqlalchemy import URL, Connection, text
+from sqlalchemy import URL, Connection
 
 from harness.arena.progress import GradingProgress
 from harness.arena.store import contest, gradings, people
@@ -20,10 +20,9 @@ from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.protocol.report import Stage
 from problem import starter
-from tests.arena.submitting import FakeWorker, graded, joined, submit, take
+from tests.arena.submitting import Add, FakeWorker, Grade, graded, joined, submit, take
 from tests.board import factory
 
-Add = Callable[..., Person]
 SOURCE = factory.SOURCE.encode()
 HOSTILE = "<img src=x onerror=alert(1)>\"'&"
 
@@ -74,7 +73,7 @@ def olga(person: Add, signed_in: Callable[[Person], Browser]) -> Browser:
 
 
 def test_from_an_invitation_to_the_board(
-    olga: Browser, browser: Callable[[], Browser], grade: Callable[..., None]
+    olga: Browser, browser: Callable[[], Browser], grade: Grade
 ) -> None:
     olga.get("/organiser/people")
     invited = olga.post("/organiser/invite", role="contestant", uses=1, note="ada")
@@ -137,7 +136,7 @@ def test_the_same_form_sent_twice_is_one_submission(
 
 
 def test_cancelling_and_withdrawing(
-    person: Add, signed_in: Callable[[Person], Browser], grade: Callable[..., None]
+    person: Add, signed_in: Callable[[Person], Browser], grade: Grade
 ) -> None:
     ada = signed_in(person("ada"))
     ada.get("/submit")
@@ -169,35 +168,24 @@ def test_the_rules_say_on_which_model_everything_is_graded(
     ada = signed_in(person("ada"))
     ada.get("/submit")
     ada.post("/submit", files={"file": ("tile.cu", SOURCE)})
-    query = text(
-        "SELECT g.model, j.queue_name FROM gradings g JOIN procrastinate_jobs j ON j.id = g.job"
-    )
-    assert connection.execute(query).all() == [("NVIDIA H200", "model NVIDIA H200")]
     assert "only a GPU of the model NVIDIA H200 grade" in olga.get("/organiser")
     assert "NVIDIA H200" in olga.get("/rules")
-    assert joined(worker_url).take() is None, "this worker has another GPU"
-    worker = FakeWorker(worker_url, model="NVIDIA H200").join()
+    other = joined(worker_url)
+    worker = FakeWorker(worker_url, "GPU-1", model="NVIDIA H200").join()
+    assert other.take() is None, "this worker has another GPU"
     attempt = take(worker)
     worker.finish(attempt.attempt, graded(attempt, 1.0))
     rules.write_text("")
-    again = contest.rejudge(
-        connection, olga_of(connection), contest.counting_submissions(connection), "again"
-    )
-    models = connection.execute(text("SELECT model FROM gradings ORDER BY id")).scalars().all()
-    assert again and models == ["NVIDIA H200", "NVIDIA H200"]
-
-
-def olga_of(connection: Connection) -> Person:
-    found = people.named(connection, "olga")
-    assert found is not None
-    return found
+    olga.get("/organiser")
+    olga.post("/organiser/rejudge", which="all", reason="again")
+    assert other.take() is None and worker.take() is not None, "a rejudging needs that GPU, too"
 
 
 def test_disqualifying_says_why_and_is_written_down(
     person: Add,
     signed_in: Callable[[Person], Browser],
     olga: Browser,
-    grade: Callable[..., None],
+    grade: Grade,
     connection: Connection,
 ) -> None:
     bob = person("bob")
@@ -217,7 +205,7 @@ def test_disqualifying_says_why_and_is_written_down(
 
 
 def test_a_rejudging_is_looked_at_before_it_counts(
-    person: Add, olga: Browser, grade: Callable[..., None], connection: Connection
+    person: Add, olga: Browser, grade: Grade, connection: Connection
 ) -> None:
     id = submit(connection, person("bob"), "again")
     grade(1.0)
@@ -241,7 +229,7 @@ def test_a_rejudging_is_looked_at_before_it_counts(
 
 
 def test_dropping_a_rejudging_ends_it(
-    person: Add, olga: Browser, grade: Callable[..., None], connection: Connection
+    person: Add, olga: Browser, grade: Grade, connection: Connection
 ) -> None:
     id = submit(connection, person("bob"))
     grade(1.0)
@@ -281,10 +269,7 @@ def test_everybody_reads_the_rules(browser: Callable[[], Browser], rules: Path) 
 
 
 def test_a_page_without_scripts_shows_findings_so_far(
-    person: Add,
-    signed_in: Callable[[Person], Browser],
-    connection: Connection,
-    worker_url: URL,
+    person: Add, signed_in: Callable[[Person], Browser], connection: Connection, worker_url: URL
 ) -> None:
     ada = person("ada")
     id = submit(connection, ada)
@@ -319,7 +304,7 @@ def test_an_announcement_is_on_the_pages(olga: Browser, browser: Callable[[], Br
 
 
 def test_no_field_of_a_stranger_is_markup(
-    person: Add, olga: Browser, grade: Callable[..., None], connection: Connection
+    person: Add, olga: Browser, grade: Grade, connection: Connection
 ) -> None:
     bob = person("bob")
     id = submit(connection, bob, f"kernel {HOSTILE}")
@@ -405,7 +390,7 @@ def test_a_long_board_leads_from_the_best_to_others(
     browser: Callable[[], Browser],
     connection: Connection,
     person: Add,
-    grade: Callable[..., None],
+    grade: Grade,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("harness.arena.web.board_files.MAX_ROWS", 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,14 +13,13 @@ from harness.arena.progress import MAX_FOUND, MAX_SENTENCE, GradingProgress
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, TRANSITIONS, State
 from harness.arena.store import board, gradings
-from harness.arena.store.gradings import OtherRequest, OverLimit, Status, Submitted
-from harness.arena.store.people import Person
+from harness.arena.store.gradings import OverLimit, Status
 from harness.arena.web.context import Site
 from harness.arena.web.jobs import sweep_once
 from harness.arena.workers.api import Task
 from harness.protocol.report import Report, Stage, Verdict
 from tests.arena.submitting import (
-    PLENTY,
+    Add,
     FakeWorker,
     graded,
     submission,
@@ -29,8 +27,6 @@ from tests.arena.submitting import (
     take,
     waiting_jobs,
 )
-
-Add = Callable[..., Person]
 
 
 def status(connection: Connection, id: str) -> Status:
@@ -215,17 +211,6 @@ def test_cancelling_ends_it_and_what_comes_after_does_not_count(
         assert not attempts.finish(attempt.attempt, graded(attempt))
     sweep_once(site, lease_seconds=-1)
     assert not waiting_jobs(connection)
-
-
-def test_the_same_request_twice_is_one_submission(connection: Connection, person: Add) -> None:
-    ada, bob = person("ada"), person("bob")
-    first = gradings.submit(connection, ada.id, submission(), PLENTY, "k")
-    again = gradings.submit(connection, ada.id, submission(), PLENTY, "k")
-    assert isinstance(first, Submitted) and again == Submitted(first.id, new=False)
-    other = gradings.submit(connection, ada.id, submission("other"), PLENTY, "k")
-    assert isinstance(other, OtherRequest)
-    his = gradings.submit(connection, bob.id, submission(), PLENTY, "k")
-    assert isinstance(his, Submitted) and his.id != first.id
 
 
 def test_limits_hold_when_everything_comes_at_once(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
@@ -16,7 +15,6 @@ from harness.arena.build import Build
 from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import gradings, workers
-from harness.arena.store.people import Person
 from harness.arena.store.workers import GpuHeld, OtherBuild, SessionEnded
 from harness.arena.workers.api import PATH, Duty, Outcome
 from harness.arena.workers.connection import Connection as WorkerConnection
@@ -24,10 +22,8 @@ from harness.arena.workers.process import clock_warning
 from harness.board.document import Document
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Stage, Verdict
-from tests.arena.submitting import FakeWorker, graded, joined, submit, take
+from tests.arena.submitting import Add, FakeWorker, graded, joined, submit, take
 from tests.board import factory
-
-Add = Callable[..., Person]
 
 
 def status(connection: Connection, id: str) -> gradings.Status:

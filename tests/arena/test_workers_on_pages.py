@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from fastapi.testclient import TestClient
 from sqlalchemy import URL, Connection, text
 
 from harness.arena.store import workers
-from harness.arena.store.people import Person, Role
+from harness.arena.store.people import Role
 from harness.arena.workers.api import Duty
-from tests.arena.submitting import FakeWorker, joined, submit, take
-
-Add = Callable[..., Person]
-Key = Callable[[Person], dict[str, str]]
+from tests.arena.submitting import Add, FakeWorker, Key, joined, submit, take
 
 
 def gpu(url: URL, id: str) -> FakeWorker:

@@ -126,19 +126,9 @@ def test_a_bad_day_is_refused(call: Call, capsys: pytest.CaptureFixture[str]) ->
     assert "'yesterday' is no day" in capsys.readouterr().err
 
 
-def test_what_is_submitted_is_exported_and_imported(call: Call, tmp_path: Path, path: Path) -> None:
+def test_the_source_of_an_entry_is_exported(call: Call, stored: Enter) -> None:
     report = factory.report("naïve 🚀", "ada")
-    file = tmp_path / "report.json"
-    file.write_text(report.model_dump_json(indent=2), encoding="utf-8")
-    assert call("import", file) == (0, f"1 entered into {path}.\n", "")
-    assert call("import", file)[1] == f"0 entered into {path}, 1 already there.\n"
-
-    _, lines, _ = call("export")
-    exported = tmp_path / "all.jsonl"
-    exported.write_text(lines, encoding="utf-8")
-    other = tmp_path / "other.sqlite"
-    assert call("import", exported, "--store", other)[0] == 0
-    assert call("export", "--store", other)[1] == lines
+    stored(report)
     assert call("export", "--source", "ada/naïve 🚀")[1] == report.submission.source
 
 

@@ -20,12 +20,14 @@ from harness.protocol.report import (
     Accuracy,
     AccuracyAt,
     Badge,
+    BlockMap,
     CodeLine,
     DisassembledKernel,
     ErrorFigures,
     InputsAccuracy,
     Report,
     SizeScore,
+    WrongAnswer,
 )
 from problem.cases import Shape
 from tests.board import factory
@@ -140,6 +142,15 @@ def test_each_gpu_has_a_board_and_every_run_a_page(write: Write) -> None:
 def test_the_map_of_wrong_blocks_has_one_line_per_row(write: Write) -> None:
     (page,) = (write(factory.wrong()) / "entries").glob("*.html")
     assert ">...\n...\n###</pre>" in page.read_text(encoding="utf-8")
+
+
+def test_a_map_says_how_many_blocks_a_mark_stands_for(write: Write) -> None:
+    wrong = factory.wrong()
+    assert isinstance(wrong.outcome, WrongAnswer)
+    found = wrong.outcome.counterexample.model_copy(update={"map": BlockMap(rows=("#.",), scale=2)})
+    outcome = wrong.outcome.model_copy(update={"counterexample": found})
+    (page,) = (write(wrong.model_copy(update={"outcome": outcome})) / "entries").glob("*.html")
+    assert "stands for 2×2 blocks" in page.read_text(encoding="utf-8")
 
 
 def test_unverified_results_are_below_the_ranking(write: Write, path: Path) -> None:

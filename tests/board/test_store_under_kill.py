@@ -107,12 +107,6 @@ def enter_and_die(where: Where, statement: int) -> None:
         store.enter(share(0))
 
 
-def merge_and_die(source: Where, into: Where, statement: int) -> None:
-    with into.open() as store, source.open("read") as other:
-        die(store, statement)
-        store.enter_documents(other.documents())
-
-
 def run(target: Callable[..., None], *arguments: object) -> int | None:
     """Run a function in a process and return its exit code."""
     process = begin(target, *arguments)
@@ -135,23 +129,3 @@ def test_a_kill_at_any_statement_leaves_all_or_nothing(new: New, kind: str, stat
         assert store.enter(share(0)) == Document.of(share(0)).id
         store.check()
     assert len(texts) == (1 if killed else 2)
-
-
-@pytest.mark.parametrize(("source", "into"), [KINDS, KINDS[::-1]])
-@pytest.mark.parametrize("statement", [4, 38])
-def test_a_kill_while_merging_leaves_all_or_nothing(
-    new: New, source: str, into: str, statement: int
-) -> None:
-    full, target = new(source), new(into)
-    with full.open() as store:
-        for number in range(12):
-            store.enter(share(number))
-    with target.open() as store:
-        store.enter(share(99))
-    assert run(merge_and_die, full, target, statement) == -signal.SIGKILL
-    with target.open("update") as store:
-        store.check()
-        assert [entry.name for entry in store.entries()] == ["kernel 99"]
-    assert run(merge_and_die, full, target, 1000) == 0
-    with target.open("update") as store:
-        assert len(list(store.documents())) == 13
