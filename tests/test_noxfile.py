@@ -39,34 +39,29 @@ class Driver:
 
 
 @pytest.mark.parametrize(
-    ("version", "group"),
-    [(11040, "cpu"), (12000, "cuda12"), (12090, "cuda12"), (13000, "cuda13"), (13020, "cuda13")],
+    ("version", "status", "group"),
+    [
+        *((11040, 0, "cpu"), (12000, 0, "cuda12"), (12090, 0, "cuda12"), (13000, 0, "cuda13")),
+        (13000, 100, "cpu"),  # a driver without a GPU
+        (None, 0, "cpu"),  # no driver
+    ],
 )
 def test_libraries_are_those_that_the_driver_can_run(
-    noxfile: ModuleType, version: int, group: str, monkeypatch: pytest.MonkeyPatch
+    noxfile: ModuleType,
+    version: int | None,
+    status: int,
+    group: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver(version))
-    assert noxfile.device_group() == group
-    assert group in noxfile.PROJECT["dependency-groups"]
+    def driver(name: str) -> Driver:
+        if version is None:
+            raise OSError(f"{name}: cannot open shared object file")
+        return Driver(version, status)
 
-
-def test_an_old_driver_is_said(
-    noxfile: ModuleType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver(11040))
+    monkeypatch.setattr(ctypes, "CDLL", driver)
     with caplog.at_level(logging.WARNING, "nox"):
-        noxfile.device_group()
-    assert "up to 11.4" in caplog.text and "Update" in caplog.text
-
-
-def test_without_a_working_driver_there_is_no_gpu(
-    noxfile: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver(13000, status=100))
-    assert noxfile.device_group() == "cpu"
-
-    def missing(name: str) -> None:
-        raise OSError(f"{name}: cannot open shared object file")
-
-    monkeypatch.setattr(ctypes, "CDLL", missing)
-    assert noxfile.device_group() == "cpu"
+        assert noxfile.device_group() == group
+    assert group in noxfile.PROJECT["dependency-groups"]
+    is_old = version == 11040
+    assert ("up to 11.4" in caplog.text and "Update" in caplog.text) is is_old

@@ -341,14 +341,7 @@ def test_the_machine_code_comes_from_the_reported_ptx(compiling: Compiling) -> N
 
 
 def test_a_kernel_that_is_never_launched_lends_no_badge(disassembling: Disassembling) -> None:
-    other = """__global__ void other(float* C) {
-        float d[4];
-        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
-                     "{%4, %4, %4, %4}, {%4, %4}, {%5, %5, %5, %5};"
-                     : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
-                     : "r"(threadIdx.x), "f"(0.0f));
-        C[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
-    }"""
+    other = f"__global__ void other(float* C) {{ {MMA} }}\n"
     facts = disassembling(other + kernel("C[0] = 1;"))
     assert Badge.CUDA_CORES in facts.badges and "HMMA" not in facts.instructions
 

@@ -33,18 +33,6 @@ def test_whole_numbers_as_c_counts_them(expression: str, expected: int) -> None:
     assert value(expression) == expected
 
 
-_TREES = st.recursive(
-    st.integers(0, 99).map(str),
-    lambda inner: st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({''.join(t)})"),
-    max_leaves=8,
-)
-
-
-@given(_TREES)
-def test_sums_and_products_are_pythons(expression: str) -> None:
-    assert value(expression) == eval(expression)
-
-
 @pytest.mark.parametrize(
     "expression",
     [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from harness.compiling.host_code import without_failed_host_code
@@ -79,21 +77,6 @@ def test_a_failed_declaration_is_taken_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "line", "gone"),
-    [
-        ("struct S {\n  int a;\n  cudaStream_t b;\n};", 3, "cudaStream_t b;"),
-        ("namespace n {\nint a;\nstd::string b;\n}", 3, "std::string b;"),
-        ("struct S {\n  __device__ int f();\n  std::string b;\n};", 3, "std::string b;"),
-        ('extern "C" {\nint a;\nvoid f(std::string);\n}', 3, "void f(std::string);"),
-        ('int a;\nextern "C" void f(std::string);', 2, 'extern "C" void f(std::string);'),
-    ],
-)
-def test_only_the_smallest_failed_declaration_is_taken_out(code: str, line: int, gone: str) -> None:
-    column = code.split("\n")[line - 1].index(gone) + len(gone) - 1
-    assert without_failed_host_code(code, at(line, column)) == code.replace(gone, blank(gone))
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "int f() { return (; }",
@@ -112,7 +95,3 @@ def test_what_may_be_device_code_is_never_taken_out(text: str) -> None:
 def test_a_place_outside_of_the_file_is_none() -> None:
     """`#line` lets a file say where it is."""
     assert without_failed_host_code(HOST, at(99, 1)) == HOST
-
-
-def blank(text: str) -> str:
-    return re.sub(r"[^\n]", " ", text)

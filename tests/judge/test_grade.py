@@ -44,8 +44,6 @@ from harness.protocol.report import (
     Place,
     Race,
     Report,
-    RuleViolation,
-    Score,
     Stage,
     Submission,
     Tool,
@@ -72,7 +70,7 @@ from harness.protocol.timing import (
     TimeLaunch,
     TimingWorkers,
 )
-from problem.cases import SCALED_GROUPS, SCORED_INPUTS, UNIFORM, Case, Extent, Shape
+from problem.cases import SCORED_INPUTS, Case, Extent, Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from tests.board.factory import COUNTERS
@@ -106,18 +104,12 @@ class FakeGpu(FakeDevice):
     """A device that can also be timed, and its own checker."""
 
     ms = 8.0
-    rescaled_ms = 8.0
-    first_is_idle = False
-    inputs = UNIFORM
 
     def ask(self, request: Any) -> Any:
         match request:
             case LayOut():
                 return SharedMatrices(arguments=request.arguments, handles=(), offsets=())
-            case DrawInputs():
-                type(self).inputs = request.inputs
-                return Done()
-            case Attach() | Detach():
+            case DrawInputs() | Attach() | Detach():
                 return Done()
             case CheckLaunch():
                 return Checked(error=0.1)
@@ -126,9 +118,7 @@ class FakeGpu(FakeDevice):
             case FetchLaunch():
                 return Fetched(seed=1, output=right(*SMALL.draw(1)))
             case TimeLaunch():
-                rescaled = type(self).inputs == SCALED_GROUPS
-                ms = self.rescaled_ms if rescaled else self.ms
-                return launch_time(ms)
+                return launch_time(self.ms)
             case Sustain():
                 return SustainedLaunches(launches=10, seconds=self.ms / 100, joules=5.0)
             case MeasureHostMemory():
@@ -136,7 +126,7 @@ class FakeGpu(FakeDevice):
             case MeasureFirstLaunch():
                 C = np.tile(right(*request.parts), (SMALL.shape.M // 256, SMALL.shape.K // 256))
                 times = FirstLaunch(**dict.fromkeys(FirstLaunch.model_fields, 1.0))
-                return FirstLaunches(times=times, output=0 * C if self.first_is_idle else C)
+                return FirstLaunches(times=times, output=C)
         return super().ask(request)
 
 
@@ -149,7 +139,7 @@ def session(device: FakeDevice, **parts: Any) -> FakeSession:
 
 def with_times(device: FakeGpu) -> FakeSession:
     baseline = FakeGpu()
-    baseline.ms = baseline.rescaled_ms = 16.0
+    baseline.ms = 16.0
     timing = TimingWorkers(device, baseline, checker=FakeGpu())
     return session(device, timing=timing, cpu_sanitizer=FakeDevice())
 
@@ -313,22 +303,6 @@ def test_early_work_stops_when_verification_fails() -> None:
     made.cpu_sanitizer, made.has_own_cores = Endless(), True
     assert isinstance(graded(made).outcome, WrongAnswer)
     assert len(asked) == 2 and len(asked[1].launches) == len(asked[0].launches)
-
-
-def test_the_slower_kind_of_inputs_is_scored() -> None:
-    device = FakeGpu()
-    device.rescaled_ms = 32.0
-    report = graded(with_times(device))
-    assert isinstance(report.outcome, Accepted) and isinstance(report.outcome.score, Score)
-    assert report.outcome.score.ratio == 0.5
-    assert report.outcome.score.slower_on == SCALED_GROUPS
-
-
-def test_a_first_launch_that_does_nothing_is_a_violation() -> None:
-    device = FakeGpu()
-    device.first_is_idle = True
-    outcome = graded(with_times(device), quick=True).outcome
-    assert isinstance(outcome, RuleViolation) and "first launches" in outcome.message
 
 
 RACE = Finding(tool=Tool.RACECHECK, hazard=Hazard.RACE, message="a race", at=Place(line=3))

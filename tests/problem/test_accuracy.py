@@ -90,12 +90,6 @@ def test_each_way_to_multiply_has_its_grade(
     assert graded(multiply) is expected
 
 
-def test_the_grade_of_a_kernel_is_its_worst() -> None:
-    fine, coarse = Errors(1e-7, 1e-7, 1e-7), Errors(1e-3, 1e-3, 1e-3)
-    assert accuracy.grade(1024, [(fine, fine)] * 3) is Grade.A
-    assert accuracy.grade(1024, [(fine, fine), (coarse, fine), (fine, fine)]) is Grade.C
-
-
 @pytest.mark.parametrize(
     ("kernel", "baseline", "expected"),
     [

@@ -95,11 +95,3 @@ def test_the_last_line_names_the_best_and_what_it_gained(tuning: Tuning) -> None
     assert last.startswith("best: T=64  0.900 × cuBLAS (95 %: 0.898 to 0.902)")
     assert last.endswith("1.800 × the file as it stands")
     assert rivals == "1 more within its interval: grade them to tell which"
-
-
-def test_an_interrupted_tuning_says_so(tuning: Tuning) -> None:
-    cut = tuning.model_copy(update={"variants": tuning.variants[:2]})
-    assert any("4 variants, interrupted after 2" in line for line in shown(cut))
-    assert shown(cut)[-1].endswith("the file as it stands")
-    nothing = tuning.model_copy(update={"variants": ()})
-    assert shown(nothing)[-1] == "no variant has a score"

@@ -20,7 +20,6 @@ from harness.protocol.device import Load, Ready
 from harness.protocol.report import (
     Accepted,
     CompileError,
-    DisassembledKernel,
     JudgeError,
     Rule,
     RuleViolation,
@@ -248,23 +247,6 @@ def test_an_impossibly_fast_variant_is_not_the_best() -> None:
     impossible = found.variants[1].outcome
     assert isinstance(impossible, RuleViolation) and impossible.rule is Rule.IMPOSSIBLE_SCORE
     assert found.best == found.variants[0]
-
-
-def test_only_what_is_timed_is_disassembled() -> None:
-    slow = Fault(cause="time-limit", message="no end")
-    machine = Machine(
-        multiply=lambda rows: lambda A, B: right(A, B) * (1 if rows != 2 else 2),
-        disassembled=lambda rows: slow if rows == 3 else None,
-        ms={1: 8.0, 2: 1.0, 3: 1.0},
-    )
-    first, wrong, unread = tuned(machine).variants
-    assert isinstance(first.kernel, DisassembledKernel) and first.score is not None
-    for variant, kind in ((wrong, WrongAnswer), (unread, TimeLimit)):
-        assert isinstance(variant.outcome, kind)
-        assert variant.kernel is not None and not isinstance(variant.kernel, DisassembledKernel)
-    without_times = Machine()
-    tuned(without_times)
-    assert not any(isinstance(request, Disassemble) for request in without_times.asked)
 
 
 # ------------------------------------------------------------------------ what happens meanwhile

@@ -158,15 +158,6 @@ def test_memory_is_bounded(role: Role, scratch: Path) -> None:
     assert result.startswith("MemoryError")
 
 
-@pytest.mark.parametrize("role", Role)
-def test_files_are_bounded(role: Role, scratch: Path) -> None:
-    code = (
-        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "f = open(Path(scratch, 'x'), 'wb'); f.truncate(2 << 30)"
-    )
-    assert attempt(role, code, scratch)[1].startswith("OSError 27")
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="the system does not count root's processes")
 def test_processes_are_bounded(scratch: Path) -> None:
     code = (

@@ -134,14 +134,6 @@ def test_a_cpu_session_has_no_lock_and_no_gpu_processes(machine: Machine) -> Non
     assert machine.locked == []
 
 
-def test_isolation_names_each_role_once(machine: Machine) -> None:
-    with opened() as session:
-        for worker in machine.workers:
-            worker.isolation = ("one", "two") if worker.role is Role.CHECKER else ()
-        session.device.isolation = session.timing.baseline.isolation = ("no network",)
-        assert session.isolation() == ("cuda: no network", "checker: one", "checker: two")
-
-
 def test_a_submission_leaves_the_gpu_before_the_lock_is_free(machine: Machine) -> None:
     machine.described = INFO.model_copy(update={"uuid": "GPU-7"})
     with opened() as session:
@@ -163,15 +155,6 @@ def test_a_lock_whose_work_fails_closes_the_processes_too(machine: Machine) -> N
         with pytest.raises(ZeroDivisionError), session.exclusive_lock(Silent()):
             _ = 1 / 0
         assert on_gpu(machine) == [] and not session.compiler.runs
-
-
-def test_renewing_closes_all_but_baseline_and_checker(machine: Machine) -> None:
-    with opened() as session:
-        session.start(cpu_sanitizer=True)
-        session.renew()
-        closed = [worker for worker in machine.workers if worker.closed]
-        shared = [session.timing.baseline, session.timing.checker]
-        assert [worker for worker in machine.workers if worker not in closed] == shared
 
 
 def test_sessions_of_one_gpu_share_baseline_and_checker(machine: Machine) -> None:
@@ -224,12 +207,6 @@ def test_a_cpu_device_stands_for_the_architecture_asked_for(machine: Machine) ->
         open_session("cuda", arch="sm_75"),
     ):
         pass
-
-
-def test_an_unknown_target_is_that_of_the_described_device(machine: Machine) -> None:
-    machine.arch, machine.described = None, INFO.model_copy(update={"arch": "sm_80"})
-    with opened() as session:
-        assert session.arch == "sm_80"
 
 
 def test_a_broken_device_raises_where_it_is_needed(machine: Machine) -> None:
