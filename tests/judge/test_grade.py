@@ -70,7 +70,7 @@ from harness.protocol.timing import (
     TimeLaunch,
     TimingWorkers,
 )
-from problem.cases import SCORED_INPUTS, Case, Extent, Shape
+from problem.cases import QUICK_CASES, SCORED_INPUTS, Case, Extent, Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from tests.board.factory import COUNTERS
@@ -91,7 +91,11 @@ SMALL = Case(Shape(512, 48, 512))
 """Stands for the ranked size."""
 
 PROBLEM = replace(
-    MATRIX_MULTIPLICATION, ranked=SMALL, extent=lambda *_: Extent(4, 1, 1, 1 << 22, 1 << 24)
+    MATRIX_MULTIPLICATION,
+    ranked=SMALL,
+    known=QUICK_CASES[:4],
+    quick_known=QUICK_CASES[:4],
+    extent=lambda *_: Extent(2, 1, 1, 1 << 22, 1 << 24),
 )
 
 
