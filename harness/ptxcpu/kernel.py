@@ -45,6 +45,9 @@ SECONDS = 60.0
 SWEEP_SECONDS_AN_INSTRUCTION = 0.0015
 """The longest time to translate a kernel for the vector path."""
 
+WATCH_SECONDS_AN_INSTRUCTION = 0.002
+"""The same where accesses are watched, in the long run of a kernel."""
+
 VECTOR_ABOVE = 2.0
 """If `run` would need more seconds than this on the thread path, it translates the kernel for the
 vector path, which takes up to four seconds."""
@@ -172,11 +175,14 @@ class Kernel:
             module = module.copy()
         clusters = Clusters(grid, self.cluster).count if blocks is None else len(blocks)
 
+        translation = len(self._inlined.body) * WATCH_SECONDS_AN_INSTRUCTION
+        above = max(self._vector_above, translation) if self._vector_above else 0.0
+
         def checked(make_units: Callable[[], Loaded | None] | None) -> tuple[Result, bool]:
             """Return the result, and whether the thread path must find the error."""
             used = checks.instruments(loaded, buffers_of(arguments), clusters)
             result, explainer = self._launch(
-                loaded, grid, arguments, seconds, blocks, used, module, make_units
+                loaded, grid, arguments, seconds, blocks, used, module, make_units, above
             )
             found = tuple(explainer.finding(raw) for raw in checks.noted(used))
             is_over = result.fault and result.fault.cause is not Cause.TIME_LIMIT

@@ -110,19 +110,21 @@ ret;
 KINDS = (ParameterKind.WRITABLE, *(ParameterKind.NUMBER,) * 5)
 
 
-def kernels(text: str, cache: Path) -> tuple[Kernel, Kernel]:
+def kernels(
+    text: str, cache: Path, kinds: tuple[ParameterKind, ...] = KINDS
+) -> tuple[Kernel, Kernel]:
     """The same kernel for the vector path and for threads alone."""
     fast, slow = (
-        Kernel(text, "litmus", (THREADS, 1, 1), KINDS, cache=Cache(cache), vector_above=above)
+        Kernel(text, "litmus", (THREADS, 1, 1), kinds, cache=Cache(cache), vector_above=above)
         for above in (0, inf)
     )
     return fast, slow
 
 
-def check(kernel: Kernel, size: int, numbers: Sequence[int]) -> Result:
+def check(kernel: Kernel, size: int, numbers: Sequence[int], *, writable: bool = True) -> Result:
     data = np.zeros(4 * THREADS * size, np.uint8)
-    arguments = [Buffer(data, writable=True, name="data"), *numbers]
-    result = kernel.check((BLOCKS, 1, 1), arguments)
+    buffer = Buffer(data, writable=writable, name="data")
+    result = kernel.check((BLOCKS, 1, 1), [buffer, *numbers])
     assert result.fault is None
     return result
 
@@ -162,10 +164,14 @@ def expected(
 
 
 def assert_found(
-    kernels: tuple[Kernel, Kernel], size: int, wanted: set[Hazard], *numbers: int
+    kernels: tuple[Kernel, Kernel],
+    size: int,
+    wanted: set[Hazard],
+    *numbers: int,
+    writable: bool = True,
 ) -> None:
     """Both paths find this, in the same words; where it is nothing, the vector path decides."""
-    fast, slow = (check(kernel, size, numbers) for kernel in kernels)
+    fast, slow = (check(kernel, size, numbers, writable=writable) for kernel in kernels)
     assert {each.hazard for each in fast.findings} == wanted, (numbers, fast.findings)
     assert fast.findings == slow.findings
     assert fast.vector_blocks == (0 if wanted else BLOCKS), numbers
@@ -194,6 +200,63 @@ def test_stores_to_buffers(cache_directory: Path, type_: str) -> None:
     ):
         wanted = expected(one, two, barrier=barrier, apart=apart)
         assert_found(made, WIDTHS[type_], wanted, i, barrier, j, 0, apart)
+
+
+COPIES = {
+    # name: (PTX behind the copy, whether the copy has arrived)
+    "no wait": ("", False),
+    "no group": ("cp.async.wait_group 0;", False),
+    "one pending": ("cp.async.commit_group; cp.async.wait_group 1;", False),
+    "none pending": ("cp.async.commit_group; cp.async.wait_group 0;", True),
+    "all": ("cp.async.wait_all;", True),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+@pytest.mark.parametrize("size", [4, 16])
+def test_copies_to_shared_memory(cache_directory: Path, name: str, size: int) -> None:
+    """Each thread copies its own words, and reads some before or behind that."""
+    wait, has_arrived = COPIES[name]
+    places = [place for place in PLACES if place.name != "the next one's"]
+    reads = {"A": "", "B": ""}
+    for behind, (i, place) in itertools.product(reads, enumerate(places)):
+        r = f"{2 * i + (behind == 'B') * 100}"
+        reads[behind] += f"""setp.ne.u32 %p4, %r3, {i}; @%p4 bra {behind}{i};
+            {place.text.replace("INDEX", f"%i{r}")} mul.wide.u32 %o{r}, %i{r}, {size};
+            add.u64 %a{r}, %rd1, %o{r}; {place.guard} ld.shared.u32 %v{r}, [%a{r}];
+            {behind}{i}:"""
+    text = f"""{HEAD}
+.shared .align 16 .b8 words[{THREADS * size}];
+.visible .entry litmus(.param .u64 data, .param .u32 first, .param .u32 barrier,
+    .param .u32 then, .param .u32 fresh, .param .u32 unused)
+{{
+.reg .b32 %r<20>, %i<200>, %v<200>; .reg .b64 %rd<20>, %o<200>, %a<200>; .reg .pred %p<9>;
+mov.u32 %r1, %tid.x; mov.u32 %r4, 7; ld.param.u32 %r5, [fresh]; ld.param.u64 %rd2, [data];
+rem.u32 %r2, %r1, 3; setp.eq.u32 %p1, %r2, 1; setp.eq.u32 %p2, %r1, 70;
+mov.u64 %rd1, words; mul.wide.u32 %rd3, %r1, {size}; add.u64 %rd4, %rd1, %rd3;
+add.u64 %rd5, %rd2, %rd3;
+setp.lt.u32 %p3, %r1, %r5; @%p3 bra CLEARED; st.shared.u32 [%rd4], %r4; CLEARED: bar.sync 0;
+ld.param.u32 %r3, [first]; {reads["A"]}
+ld.param.u32 %r6, [barrier];
+setp.ne.u32 %p4, %r6, 1; @%p4 bra BEFORE; bar.sync 0; BEFORE:
+cp.async.ca.shared.global [%rd4], [%rd5], {size};
+{wait}
+setp.ne.u32 %p4, %r6, 2; @%p4 bra BEHIND; bar.sync 0; BEHIND:
+ld.param.u32 %r3, [then]; {reads["B"]}
+ret;
+}}
+"""
+    kinds = (ParameterKind.READ_ONLY, *KINDS[1:])
+    made = kernels(text, cache_directory, kinds)
+    none = len(places)
+    for (i, place), barrier in itertools.product(enumerate(places), (0, 1, 2)):
+        users = filter(place.is_for, range(THREADS))
+        of_others = any(place.word(thread) != thread for thread in users)
+        before = {Hazard.RACE} if of_others and barrier != 1 else set()
+        later = {Hazard.RACE} if (of_others and barrier != 2) or not has_arrived else set()
+        assert_found(made, size, before, i, barrier, none, 0, 0, writable=False)
+        fresh = 0 if later else THREADS
+        assert_found(made, size, later, none, barrier, i, fresh, 0, writable=False)
 
 
 BARRIERS = {

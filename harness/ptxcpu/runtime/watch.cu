@@ -2,8 +2,8 @@
 // its threads, one word a cell says who wrote it last, and one who read it last. What is found here is
 // only a doubt; the checks of the thread path then say what is wrong.
 
-// Says that a cell belongs to no variable.
-const int NO_VARIABLE = 0x7fffffff;
+// Says that a cell belongs to no variable, or that a copy into it is in flight.
+const int NOBODYS = 0x7fffffff;
 
 __device__ void forget_accesses(Watch* w) {
     for (long long i = 0; i < w->cells; ++i) w->writes[i] = w->fresh[i], w->reads[i] = 0;
@@ -20,10 +20,26 @@ __device__ void begin_watch(Context* c) {
     Watch* w = c->watch;
     begin_run(c);
     w->clock = (unsigned)c->checks->base;
-    if (!w->now || w->now > NO_VARIABLE / 2) forget_accesses(w);
+    if (!w->now || w->now > NOBODYS / 2) forget_accesses(w);
     next_interval(w);
     w->first = w->now;
     w->stored = 0;
+}
+
+// Gives the cells that a copy writes this word.
+__device__ void mark_copy(Watch* w, const Copy* copy, int word) {
+    long long first = (long long)copy->address / w->cell_width, last = ((long long)copy->address + copy->bytes - 1) / w->cell_width;
+    for (long long i = first; i <= last; ++i) w->writes[i] = word;
+}
+
+// Copies that were never waited for do not arrive.
+__device__ void forget_copies(Context* c) {
+    for (long long t = 0; t < c->threads; ++t) {
+        Thread* thread = c->thread + t;
+        for (; thread->delivered < thread->copies; ++thread->delivered)
+            mark_copy(c->watch, copy_slot(c, t, thread->delivered), 0);
+        thread->group = thread->copies = thread->delivered = 0;
+    }
 }
 
 // Forgets what a block did that threads will run again.
@@ -36,6 +52,7 @@ __device__ void undo_watch(Context* c) {
 // The clock of the next run begins behind this one's.
 __device__ void end_watch(Context* c, bool is_done) {
     if (!is_done) undo_watch(c);
+    forget_copies(c);
     c->checks->clock[0] = c->watch->clock;
 }
 
@@ -44,14 +61,14 @@ __device__ bool passes_barrier(Context* c, long long units) {
     Watch* w = c->watch;
     for (long long u = 0; u < units; ++u)
         if (c->thread[u].state != STATE_BARRIER || c->thread[u].pc != c->thread[0].pc) return false;
-    if (w->now > NO_VARIABLE - 2 * WATCH_INTERVAL) return false;
+    if (w->now > NOBODYS - 2 * WATCH_INTERVAL) return false;
     next_interval(w);
     return true;
 }
 
 // addresses: offsets in the block's shared memory, one a lane; lanes: a bit for each that accesses it
-extern "C" __device__ void rt_watch_shared(Context* c, long long t, const long long* addresses,
-                                           unsigned long long lanes, long long bytes, long long stores) {
+extern "C" __device__ void rt_watch_shared(Context* c, long long t, unsigned long long lanes,
+                                           const long long* addresses, long long bytes, long long stores) {
     Watch* w = c->watch;
     for (; lanes; lanes &= lanes - 1) {
         int lane = __ffsll(lanes) - 1, own = w->now + (int)t + lane;
@@ -78,8 +95,8 @@ __device__ bool may_store(Watch* w, Checks* k, long long t, const GlobalCell* ce
 }
 
 // Stores to buffers; addresses: one a lane
-extern "C" __device__ void rt_watch_global(Context* c, long long t, const Address* addresses,
-                                           unsigned long long lanes, long long bytes, long long stores) {
+extern "C" __device__ void rt_watch_global(Context* c, long long t, unsigned long long lanes,
+                                           const Address* addresses, long long bytes, long long stores) {
     Watch* w = c->watch;
     Checks* k = c->checks;
     for (; lanes; lanes &= lanes - 1) {
@@ -98,6 +115,43 @@ extern "C" __device__ void rt_watch_global(Context* c, long long t, const Addres
             cell->write.pc = 0;
             cell->write.thread = (short)(t + lane);
             cell->write.access = ACCESS_WRITE;
+        }
+    }
+}
+
+// A copy to shared memory by each of these lanes begins: nobody may access it until it is waited for.
+extern "C" __device__ void rt_watch_copy(Context* c, long long t, unsigned long long lanes,
+                                         const long long* addresses, long long bytes) {
+    rt_watch_shared(c, t, lanes, addresses, bytes, 1);
+    for (; lanes; lanes &= lanes - 1) {
+        int lane = __ffsll(lanes) - 1;
+        Thread* thread = c->thread + t + lane;
+        if (thread->copies - thread->delivered == COPIES_IN_FLIGHT) {
+            c->watch->doubt = -1;
+            return;
+        }
+        Copy* copy = copy_slot(c, t + lane, thread->copies++);
+        copy->address = (Address)addresses[lane];
+        copy->bytes = (int)bytes;
+        copy->group = thread->group;
+        mark_copy(c->watch, copy, NOBODYS);
+    }
+}
+
+extern "C" __device__ void rt_watch_commit(Context* c, long long t, unsigned long long lanes) {
+    for (; lanes; lanes &= lanes - 1) c->thread[t + __ffsll(lanes) - 1].group += 1;
+}
+
+// As rt_copy_wait, for these lanes.
+extern "C" __device__ void rt_watch_wait(Context* c, long long t, unsigned long long lanes, long long pending) {
+    for (; lanes; lanes &= lanes - 1) {
+        long long one = t + __ffsll(lanes) - 1;
+        Thread* thread = c->thread + one;
+        int end = pending < 0 ? 0x7fffffff : thread->group - (int)pending;
+        for (; thread->delivered < thread->copies; ++thread->delivered) {
+            Copy* copy = copy_slot(c, one, thread->delivered);
+            if (copy->group >= end) break;
+            mark_copy(c->watch, copy, c->watch->now + (int)one);
         }
     }
 }

@@ -6,6 +6,9 @@ contains the number of the interval between barriers and the thread, or MANY. An
 unless the other word has the same interval and another thread. A cell that is read must have been
 written since the block began. Stores to buffers are reported to the runtime (`runtime/watch.cu`).
 
+A copy (`cp.async`) writes its bytes at once. Until a thread waits for it, its cells have a word
+with which no access is ordered.
+
 The result only says whether a block may have an error. If so, threads run the launch again, and
 their checks (`runtime/checks.cu`) find the error. Kernels that order accesses by atomics, mbarriers
 or strong accesses are refused.
@@ -16,7 +19,7 @@ Source: C. Flanagan and S. Freund, "FastTrack: Efficient and Precise Dynamic Rac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
@@ -24,7 +27,7 @@ from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.translator import B64
 from harness.ptxcpu.errors import CannotTranslate
-from harness.ptxcpu.ptx.syntax import Instruction
+from harness.ptxcpu.ptx.syntax import Address, Instruction, Integer
 from harness.ptxcpu.runtime.layout import MANY_THREADS, WATCH_OFFSET
 from harness.ptxcpu.vector.access import ORDERED, Access
 from harness.ptxcpu.vector.builder import LaneVector
@@ -39,13 +42,16 @@ _MOST_RUNS = 16
 
 _WORD = 4
 
+_COPIES = ("ca", "cg", "commit_group", "wait_group", "wait_all")
+"""What follows `cp.async` in the instructions that are watched."""
+
 
 def refusal(kernel: InlinedKernel) -> str:
     """Return why a kernel's blocks cannot be watched on the vector path; empty if they can."""
     for item in kernel.body:
         if isinstance(item, Instruction):
             root, *modifiers = item.opcode.split(".")
-            if root in ONE_BY_ONE or root == "cp":
+            if root in ONE_BY_ONE or (root == "cp" and modifiers[1] not in _COPIES):
                 return f"the instruction {item.opcode!r}"
             if root in ("ld", "st") and not ORDERED.isdisjoint(modifiers):
                 return "strong accesses"
@@ -85,13 +91,16 @@ class WatchedTranslator(VectorTranslator):
         """Vector variables by size in words; a negative word means an access that was not
         ordered."""
         self._addresses: IrValue | None = None
-        inputs = {*kernel.buffer_windows.values()} - kernel.writable_windows
+        inputs = self._inputs = {*kernel.buffer_windows.values()} - kernel.writable_windows
         for access in self._accesses.values():
             if access.space == "shared":
                 continue
-            known = self._window_of(access.space, access.address)
-            if known not in (kernel.writable_windows if access.is_store else inputs):
-                raise CannotTranslate("a pointer of unknown origin in watched vector code")
+            windows = kernel.writable_windows if access.is_store else inputs
+            self._must_point_into(windows, access.space, access.address)
+
+    def _must_point_into(self, windows: Collection[int], space: str, address: Address) -> None:
+        if self._window_of(space, address) not in windows:
+            raise CannotTranslate("a pointer of unknown origin in watched vector code")
 
     # -- accesses
 
@@ -106,9 +115,10 @@ class WatchedTranslator(VectorTranslator):
         if is_shared and not shape.is_varying and self.mask_bits is None:
             runs = self._runs(access, shape)
         if runs is None:
-            where = self._all_addresses(access)
+            where = self._all_addresses(access.address)
             super()._access(access)
-            self._tell("rt_watch_shared" if is_shared else "rt_watch_global", where, access)
+            name = "rt_watch_shared" if is_shared else "rt_watch_global"
+            self._tell(name, where, access.bytes, int(access.is_store))
             return
         leaders = []
         for lane in range(0, self.lanes, self.lanes // shape.groups):
@@ -212,21 +222,45 @@ class WatchedTranslator(VectorTranslator):
 
     # -- reports to the runtime
 
-    def _all_addresses(self, access: Access) -> LaneVector:
+    def _all_addresses(self, address: Address) -> LaneVector:
         self._lane = None
-        value = self.vector(self.read(access.address.base, B64))
-        if access.address.offset:
-            value = self.vector(self.op("add", value, access.address.offset))
+        value = self.vector(self.read(address.base, B64))
+        if address.offset:
+            value = self.vector(self.op("add", value, address.offset))
         return value
 
-    def _tell(self, name: str, addresses: LaneVector, access: Access) -> None:
+    def _tell(self, name: str, addresses: LaneVector, *numbers: int) -> None:
         if self._addresses is None:
             self._addresses = self.variable(f"<{self.lanes} x i64>")
         self.store(addresses, self._addresses)
+        self._tell_lanes(name, self._addresses, *numbers)
+
+    def _tell_lanes(self, name: str, *arguments: IrValue | int) -> None:
+        """Call the runtime with these arguments and the lanes that execute the instruction."""
         every = constant("i64", (1 << self.lanes) - 1)
         mask = every if self.mask_bits is None else self.resize(self.mask_bits, "i64")
         self._lane = None
-        self.runtime("void", name, self._addresses, mask, access.bytes, int(access.is_store))
+        self.runtime("void", name, mask, *arguments)
+
+    def _copy_async(self, index: int, item: Instruction) -> None:
+        """The bytes arrive at once, but their cells are in flight until they are waited for."""
+        super()._copy_async(index, item)
+        what = item.opcode.split(".")[2]
+        if what == "commit_group":
+            self._tell_lanes("rt_watch_commit")
+        elif what == "wait_all":
+            self._tell_lanes("rt_watch_wait", -1)
+        elif what == "wait_group":
+            (pending,) = item.operands
+            assert isinstance(pending, Integer)
+            self._tell_lanes("rt_watch_wait", pending.value)
+        else:
+            to, from_, size = item.operands[:3]
+            assert isinstance(to, Address)
+            assert isinstance(from_, Address)
+            assert isinstance(size, Integer)
+            self._must_point_into(self._inputs, "global", from_)
+            self._tell("rt_watch_copy", self._all_addresses(to), size.value)
 
     def before_meeting(self) -> None:
         """Report to the runtime whether an access of this interval was not ordered."""
