@@ -232,7 +232,7 @@ def test_on_a_gpu(
         raise
 
 
-def test_every_file_says_what_it_tries() -> None:
+def test_every_file_describes_its_attempt() -> None:
     ideas = {path.read_text(encoding="utf-8").split("// expect:")[0] for path in FILES}
     assert len(ideas) == len(FILES) >= 60
     assert all(idea.startswith("//") for idea in ideas)

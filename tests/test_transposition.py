@@ -75,7 +75,7 @@ def test_findings_name_the_buffers_of_another_problem(session: Session) -> None:
     assert {str(each.array) for each in report.outcome.findings} <= {"input", "output"}
 
 
-def test_a_kernel_with_other_parameters_is_told_the_signature(session: Session) -> None:
+def test_wrong_parameters_are_answered_with_the_signature(session: Session) -> None:
     report = graded(session, starter.text())
     assert isinstance(report.outcome, CompileError)
     assert "const float* input, float* output, int rows, int columns" in report.outcome.message

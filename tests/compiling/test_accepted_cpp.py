@@ -143,6 +143,6 @@ EVERYTHING = LANGUAGE | TEMPLATES | HEADERS | {"a whole program": PROGRAM}
 
 
 @pytest.mark.parametrize("source", EVERYTHING.values(), ids=EVERYTHING.keys())
-def test_what_nvcc_accepts_compiles(source: str, compiling: Compiling) -> None:
+def test_code_that_nvcc_accepts_compiles(source: str, compiling: Compiling) -> None:
     answer = compiling(source)
     assert isinstance(answer, Compiled), answer

@@ -124,7 +124,7 @@ def test_no_byte_of_a_host_file_is_told(name: str, secret: Path) -> None:
     assert SECRET not in told(answer)
 
 
-def test_a_symlink_beside_the_submission_is_not_followed(
+def test_a_symlink_next_to_the_submission_is_not_followed(
     secret: Path, cpu_session: Session
 ) -> None:
     (secret.parent / "mine.h").symlink_to(secret)
@@ -143,7 +143,7 @@ def test_a_symlink_beside_the_submission_is_not_followed(
         '#define Q /*\n// */ __has_include\n#if Q("{path}")\n',
     ],
 )
-def test_what_exists_on_the_machine_cannot_be_asked(question: str, secret: Path) -> None:
+def test_a_source_cannot_ask_whether_a_file_exists(question: str, secret: Path) -> None:
     def answer(path: str) -> str:
         source = question.format(path=path) + "#error yes\n#else\n#error no\n#endif\n" + KERNEL
         found = compiler.compile_source(Compile(source=source))
@@ -247,7 +247,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("source", "said"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_trick_is_refused_with_what_it_is(source: str, said: str) -> None:
+def test_a_trick_is_refused_by_name(source: str, said: str) -> None:
     answer = compiler.compile_source(Compile(source=source))
     assert verdict(answer) == "compile-error", answer
     assert said in getattr(answer, "message", "")
@@ -295,7 +295,7 @@ def test_a_hundred_thousand_lines(tmp_path: Path, cpu_session: Session) -> None:
     ],
     ids=["warnings", "one long error", "errors"],
 )
-def test_what_the_compiler_says_is_bounded(
+def test_messages_of_the_compiler_are_bounded(
     source: str, tmp_path: Path, cpu_session: Session
 ) -> None:
     report = graded(source, tmp_path, cpu_session)

@@ -66,7 +66,7 @@ def test_an_unknown_header_is_named_and_the_rest_compiles(compiling: Compiling) 
         "float4 v = make_float4(1, 2, 3, 4); C[0] = v.x + __ldg(A);",
     ],
 )
-def test_names_that_nvcc_programs_get_for_nothing(compiling: Compiling, names: str) -> None:
+def test_names_that_nvcc_predefines_are_available(compiling: Compiling, names: str) -> None:
     compiled(compiling, kernel(names))
 
 
@@ -145,7 +145,7 @@ OF_THE_HOST = {
 
 
 @pytest.mark.parametrize("code", OF_THE_HOST.values(), ids=OF_THE_HOST.keys())
-def test_a_program_around_the_kernel_is_set_aside(compiling: Compiling, code: str) -> None:
+def test_host_code_around_the_kernel_is_ignored(compiling: Compiling, code: str) -> None:
     assert isinstance(compiling(f"{code}\n{kernel('')}"), Compiled)
 
 
@@ -157,7 +157,7 @@ def test_a_program_around_the_kernel_is_set_aside(compiling: Compiling, code: st
         ("#include <string>\nclass H { std::string s; };\nS s;", 'line 6: identifier "S"'),
     ],
 )
-def test_what_the_kernel_needs_is_not_set_aside_in_silence(
+def test_an_error_that_the_kernel_depends_on_is_reported(
     compiling: Compiling, code: str, message: str
 ) -> None:
     """The first mistake is told, not what follows from it."""
@@ -180,7 +180,9 @@ def test_what_the_kernel_needs_is_not_set_aside_in_silence(
         ),
     ],
 )
-def test_not_one_kernel_of_the_right_name(compiling: Compiling, source: str, message: str) -> None:
+def test_files_without_exactly_one_kernel_are_refused(
+    compiling: Compiling, source: str, message: str
+) -> None:
     assert message in refused(compiling, source).message
 
 

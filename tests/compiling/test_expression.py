@@ -29,7 +29,7 @@ def value(expression: str) -> int:
         ("0x10", 16),
     ],
 )
-def test_whole_numbers_as_c_counts_them(expression: str, expected: int) -> None:
+def test_arithmetic_follows_c(expression: str, expected: int) -> None:
     assert value(expression) == expected
 
 
@@ -54,19 +54,19 @@ def test_whole_numbers_as_c_counts_them(expression: str, expected: int) -> None:
         "f'{BM}'",
     ],
 )
-def test_nothing_but_arithmetic_is_said(expression: str) -> None:
+def test_only_arithmetic_is_evaluated(expression: str) -> None:
     with pytest.raises(ExpressionError, match="has more in it than whole numbers"):
         value(expression)
 
 
 @pytest.mark.parametrize("expression", ["", "BM +", "4 * (BM", "a b", "import os", "1;2", "1'000"])
-def test_what_is_no_expression_is_said_to_be_none(expression: str) -> None:
+def test_a_text_that_is_no_expression_is_refused(expression: str) -> None:
     with pytest.raises(ExpressionError, match="is not an expression"):
         value(expression)
 
 
 @pytest.mark.parametrize("expression", ["BM / ZERO", "BM // ZERO", "BM % ZERO"])
-def test_division_by_zero_is_said(expression: str) -> None:
+def test_division_by_zero_is_reported(expression: str) -> None:
     with pytest.raises(ExpressionError, match="divides by zero"):
         value(expression)
 

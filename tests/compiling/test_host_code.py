@@ -54,7 +54,7 @@ def test_a_host_function_leaves_spaces_and_its_line_ends(text: str, left: str) -
         "__device__ int f {}",
     ],
 )
-def test_what_may_be_for_the_device_stays(text: str) -> None:
+def test_possible_device_code_stays(text: str) -> None:
     assert device_code(text) == text
 
 
@@ -87,7 +87,7 @@ def test_a_failed_declaration_is_taken_out() -> None:
         "using namespace n;",
     ],
 )
-def test_what_may_be_device_code_is_never_taken_out(text: str) -> None:
+def test_possible_device_code_is_never_removed(text: str) -> None:
     errors = [found for line in range(1, 7) for found in at(line, 6)]
     assert without_failed_host_code(text, errors) == text
 

@@ -40,7 +40,7 @@ def test_blocks_of_256_threads_on_an_h100(
     assert found.warps == 8 * blocks
 
 
-def test_shared_memory_that_nobody_takes_limits_nothing() -> None:
+def test_unused_shared_memory_limits_nothing() -> None:
     found = occupancy(resources(16), "sm_75")
     assert (found.blocks, found.limited_by) == (4, "threads")
 

@@ -35,7 +35,7 @@ ptxas info    : Used 10 registers, 564 bytes cmem[0]
         ("last", (10, 0, 0, 0, 0)),
     ],
 )
-def test_each_kernel_has_its_own(name: str, expected: tuple[int, ...]) -> None:
+def test_each_kernel_has_its_own_resources(name: str, expected: tuple[int, ...]) -> None:
     registers, stack, stores, loads, shared = expected
     assert resources(LOG, name, LaunchLine(16, 16, 4096)) == Resources(
         registers=registers,

@@ -58,7 +58,7 @@ def test_host_code_is_set_aside_and_lines_stay() -> None:
         ("#if __has_include(FILE)\n#endif", "literally"),
     ],
 )
-def test_what_hides_its_file_is_refused(asking: str, message: str) -> None:
+def test_an_include_without_a_literal_name_is_refused(asking: str, message: str) -> None:
     with pytest.raises(SourceError, match=message) as error:
         parse('#define FILE "/etc/passwd"\n' + asking + "\n" + KERNEL)
     assert error.value.diagnostic.line == 2
@@ -191,7 +191,7 @@ def test_all_line_ends_are_one(end: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["__DATE__", "__TIME__", "__TIMESTAMP__"])
-def test_the_time_stands_still(name: str) -> None:
+def test_macros_of_the_time_are_fixed(name: str) -> None:
     code = parse(f'#define T {name} // {name}\n__device__ char t[] = {name} "{name}";\n{KERNEL}')
     first, second, *_ = code.device_code.splitlines()
     assert first.count(name) == 1 and first.startswith('#define T "')

@@ -30,7 +30,7 @@ LOADS = ("LDG.E R2,desc[UR6][R8.64]", "LDG.E R3,desc[UR6][R10.64]")
         (("LD.E R4,[R20.64]", "FADD R9,R4,R8"), [(Producer.GLOBAL, 0, 1)]),
     ],
 )
-def test_an_instruction_waits_for_what_it_reads(
+def test_an_instruction_waits_for_its_operands(
     code: tuple[str, ...], expected: list[tuple[Producer, int, int]]
 ) -> None:
     body = []

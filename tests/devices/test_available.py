@@ -54,7 +54,7 @@ class Driver(SimpleNamespace):
         ({}, None, None),
     ],
 )
-def test_the_driver_says_what_to_compile_for(
+def test_the_driver_determines_the_target(
     capabilities: dict[str, tuple[int, int]],
     gpu: str | None,
     arch: str | None,

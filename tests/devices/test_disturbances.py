@@ -23,7 +23,7 @@ def test_each_disturbance_has_a_sentence(around: Surroundings, said: list[str]) 
 
 
 @pytest.mark.gpu
-def test_the_driver_tells_what_surrounds_the_gpu() -> None:
+def test_the_driver_reports_other_uses_of_the_gpu() -> None:
     from harness.devices.cuda.clocks import Clocks
 
     assert isinstance(Clocks().notes, tuple)

@@ -163,7 +163,7 @@ KILLED = (
 )
 
 
-def test_a_worker_killed_at_any_stage_is_said_and_survived() -> None:
+def test_a_worker_killed_at_any_stage_is_reported_and_survived() -> None:
     """The session's other processes go on, and the next grading is right each time."""
     with open_session("cpu") as session:
         for request_name, number in KILLED:
@@ -189,7 +189,7 @@ def test_a_worker_killed_at_any_stage_is_said_and_survived() -> None:
         *("FetchLaunch", "Detach"),
     ],
 )
-def test_a_worker_killed_beside_a_gpu_is_said_and_survived(request_name: str) -> None:
+def test_a_worker_killed_on_a_gpu_is_reported_and_survived(request_name: str) -> None:
     killer = Killer(request_name, signal.SIGKILL)
     full = request_name in ("MeasureHostMemory", "FetchLaunch")
     with open_session("cuda") as session:

@@ -568,7 +568,7 @@ ALL, NOTHING = 1 << 20, 0
     ],
     ids=["sample", "idle sample", "depending", "another way", "tensor cores", "always another way"],
 )
-def test_what_is_counted_goes_the_way_of_the_ranked_size(
+def test_counted_launches_branch_like_the_ranked_size(
     depend: bool, matrices: bool, alike: set[Shape], stored: int, shapes: list[Shape]
 ) -> None:
     counted: list[Shape] = []
@@ -597,7 +597,7 @@ def test_what_is_counted_goes_the_way_of_the_ranked_size(
         assert examined.counters is None and "line 7 decides by the size" in examined.note
 
 
-def test_a_gpu_that_others_hold_is_said() -> None:
+def test_a_busy_gpu_is_reported() -> None:
     @contextmanager
     def busy(_: str) -> Iterator[None]:
         raise UsageError("another grading has held this GPU")

@@ -84,7 +84,7 @@ def test_a_drift_of_the_gpu_is_in_no_difference() -> None:
     assert found.low > 0
 
 
-def test_it_goes_on_until_every_difference_is_known_well() -> None:
+def test_a_play_off_runs_until_differences_are_precise() -> None:
     few, many = (game(Table([2.0, 2.1], noise=noise), Extent(40, 600)) for noise in (1e-5, 2e-3))
     assert isinstance(few, tuple) and isinstance(many, tuple)
     assert len(few[0]) == 40 < len(many[0])

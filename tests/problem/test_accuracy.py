@@ -100,7 +100,7 @@ def test_each_way_to_multiply_has_its_grade(
         (Errors(1e-6, 7.7e-6, 7.7e-6), Errors(0, 0, 0), Grade.C),
     ],
 )
-def test_what_the_baseline_cannot_do_is_not_asked(
+def test_grades_allow_for_errors_of_the_baseline(
     kernel: Errors, baseline: Errors, expected: Grade
 ) -> None:
     """4 √1024 u is 7.63e-6."""

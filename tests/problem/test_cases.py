@@ -34,7 +34,7 @@ from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
 
 
-def test_every_size_stands_in_every_dimension() -> None:
+def test_every_size_occurs_in_every_dimension() -> None:
     for dimension in ("M", "N", "K"):
         assert set(SIZES) <= {getattr(case.shape, dimension) for case in CASES}
 
@@ -234,7 +234,7 @@ def digests() -> dict[str, str]:
     return drawn
 
 
-def test_whoever_changes_a_case_raises_the_version() -> None:
+def test_changed_cases_need_a_new_version() -> None:
     """A result of other cases is not comparable. After raising CASES_VERSION, write the new
     digests: python -m tests.problem.test_cases."""
     pinned = json.loads(DIGESTS.read_text(encoding="utf-8"))

@@ -142,7 +142,7 @@ def test_a_product_has_no_threads_of_its_own() -> None:
     assert set(ended.stdout.split()) == {"1"}
 
 
-def test_more_rows_than_a_panel_are_compared_whole() -> None:
+def test_outputs_larger_than_a_panel_are_compared() -> None:
     A, B = Case(Shape(1100, 8, 20)).draw(1)
     C = sequential(A, B)
     C[1030, 18] += 1
@@ -174,7 +174,7 @@ def test_the_error_of_exact_inputs_is_the_largest_difference() -> None:
 
 @pytest.mark.parametrize("left", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("tolerance", Tolerance)
-def test_what_is_not_finite_is_infinitely_wrong(left: float, tolerance: Tolerance) -> None:
+def test_unexpected_infinities_have_an_infinite_error(left: float, tolerance: Tolerance) -> None:
     A, B, C = drawn(16)
     C[0, 0] = left
     assert compare(A, B, C, tolerance=tolerance).worst == np.inf
@@ -195,7 +195,7 @@ def test_special_values_spread_to_their_rows_alone(tolerance: Tolerance, special
         assert comparison.worst == np.inf and comparison.worst_block == (1, 0)
 
 
-def test_what_overflows_must_not_be_finite() -> None:
+def test_an_overflow_must_not_be_finite() -> None:
     A, B, C = drawn(16)
     A[20] *= np.float32(2.0**127)
     B = np.abs(B) + 1
@@ -233,7 +233,7 @@ def test_tf32_and_a_missing_term_show_on_structured_inputs() -> None:
         assert not compare(A, B, wrong, tolerance=Tolerance.STRUCTURED).passed
 
 
-def test_comparing_repeated_rows_gives_the_comparison_of_the_whole() -> None:
+def test_comparing_repeated_rows_equals_comparing_the_whole() -> None:
     rows, columns = Case(Shape(32, 24, 48)).draw(4)
     A, B = repeated(rows, 96, rows.shape[1]), repeated(columns, columns.shape[0], 144)
     assert A.shape == (96, 24) and B.shape == (24, 144)

@@ -28,7 +28,7 @@ def test_a_file_is_replaced_at_once_and_leaves_nothing_else(tmp_path: Path) -> N
     assert path.stat().st_mode & 0o777 == 0o644
 
 
-def test_what_cannot_be_written_leaves_the_old_content(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_content(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     write_whole(path, "old")
     with pytest.raises(UnicodeEncodeError):

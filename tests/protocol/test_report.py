@@ -73,7 +73,7 @@ SCORE = Score(ratio=1, low=0.99, high=1.01, kernel_ms=1, baseline_ms=1, tflops=1
         ({"outcome": Accepted(score=Unscored(reason="device", message="m"))}, "verification"),
     ],
 )
-def test_an_accepted_report_shows_what_it_rests_on(fields: Any, missing: str) -> None:
+def test_an_accepted_report_has_its_evidence(fields: Any, missing: str) -> None:
     with pytest.raises(ValidationError, match=missing):
         report(**fields)
 

@@ -125,7 +125,7 @@ def test_every_verdict_has_its_screen(outcome: Outcome, words: list[str]) -> Non
     assert f"two  {outcome.verdict.value}" in text
 
 
-def test_what_the_kernel_prints_is_shown_as_its_words() -> None:
+def test_output_of_the_kernel_is_marked_as_such() -> None:
     text = shown(report(OUTCOMES[0][0], printed="[red]accepted[/red] 9.99 × cuBLAS"))
     assert "The kernel printed:\n[red]accepted[/red] 9.99 × cuBLAS" in text
 

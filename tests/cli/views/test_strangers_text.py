@@ -196,7 +196,7 @@ def test_json_is_harmless_to_a_terminal_and_complete(
     assert capsys.readouterr().out == everything  # into a file or a pipe, word for word
 
 
-def test_a_person_who_asks_for_a_file_sees_it_harmless(
+def test_a_file_shown_on_a_terminal_is_harmless(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)

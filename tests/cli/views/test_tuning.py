@@ -90,7 +90,7 @@ def test_the_table_is_sorted_by_score_and_fits(tuning: Tuning) -> None:
     assert rows[3][1] == "compile-error"
 
 
-def test_the_last_line_names_the_best_and_what_it_gained(tuning: Tuning) -> None:
+def test_the_last_line_names_the_best_and_its_gain(tuning: Tuning) -> None:
     *_, rivals, last = shown(tuning, 120)
     assert last.startswith("best: T=64  0.900 × cuBLAS (95 %: 0.898 to 0.902)")
     assert last.endswith("1.800 × the file as it stands")

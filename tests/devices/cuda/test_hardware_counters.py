@@ -124,7 +124,7 @@ def test_samples_heat_the_lines() -> None:
     assert "sum +=" in code[second.line - 1]
 
 
-def test_who_waits_for_a_load_is_charged_to_the_load() -> None:
+def test_waits_are_attributed_to_the_load() -> None:
     code = (
         Instruction("LDG.E.128", "R8,desc[UR6][R2.64]", None, 10),
         Instruction("IADD3", "R4,R4,0x10,RZ", None, 11),

@@ -63,7 +63,7 @@ def test_other_errors_of_ncu_are_reported(tmp_path: Path, monkeypatch: pytest.Mo
     assert why == "ncu wrote no report: ==ERROR== Out of memory"
 
 
-def test_the_rest_of_an_explanation_goes_on(
+def test_an_explanation_continues_without_counters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The CPU device counts if a GPU's counters are forbidden."""

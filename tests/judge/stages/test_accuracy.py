@@ -27,7 +27,7 @@ def test_a_kernel_as_accurate_as_fp32_has_grade_a() -> None:
     assert sentence(made.accuracy) == "accuracy A (componentwise, as FP32) at 72×1024×40"
 
 
-def test_a_coarse_kernel_is_told_on_which_inputs() -> None:
+def test_a_coarse_kernel_gets_its_worst_inputs() -> None:
     made = grading(on_cpu(FakeDevice(multiply=tf32)))
     assert grade_accuracy(made) is None and made.accuracy is not None
     assert made.accuracy.grade == "C" and "off by" in sentence(made.accuracy)

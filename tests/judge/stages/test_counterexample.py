@@ -110,7 +110,7 @@ def everywhere(rows: int, columns: int) -> list[tuple[int, int]]:
         ((64, 48), [(1, 0), (1, 1)], "16.7 % of the blocks are wrong, here and there"),
     ],
 )
-def test_where_it_is_wrong(
+def test_the_places_of_wrong_blocks_are_described(
     shape: tuple[int, int], wrong: list[tuple[int, int]], expected: str
 ) -> None:
     A, B = Case(Shape(shape[0], 8, shape[1])).draw(1)
@@ -129,7 +129,7 @@ def test_where_it_is_wrong(
         (1e-2, "values are plainly different"),
     ],
 )
-def test_how_far_it_is_off_tells_what_was_too_coarse(worst: float, expected: str) -> None:
+def test_the_size_of_errors_suggests_a_cause(worst: float, expected: str) -> None:
     A, B = Case(Shape(16, 8, 16)).draw(1)
     C = np.full((16, 16), 3, np.float32)
     assert pattern(PROBLEM, (A, B), C, Comparison(np.array([[worst]]))).startswith(expected)
@@ -151,7 +151,7 @@ def test_how_far_it_is_off_tells_what_was_too_coarse(worst: float, expected: str
         (14, slice(2, 14), "values are plainly different"),
     ],
 )
-def test_products_that_are_missing(n: int, kept: slice, expected: str) -> None:
+def test_missing_products_are_recognised(n: int, kept: slice, expected: str) -> None:
     A, B = Case(Shape(33, n, 50)).draw(1)
     C = A[:, kept] @ B[kept]
     found = pattern(PROBLEM, (A, B), C, compare(A, B, C))
@@ -177,7 +177,7 @@ def test_an_inaccurate_result_is_not_taken_for_missing_products() -> None:
         (0.0, "every element of C is zero"),
     ],
 )
-def test_what_is_only_scaled(factor: float, expected: str) -> None:
+def test_a_scaled_output_is_recognised(factor: float, expected: str) -> None:
     A, B = Case(SHAPE).draw(1)
     C = (factor * (A @ B)).astype(np.float32)
     assert pattern(PROBLEM, (A, B), C, compare(A, B, C)).startswith(expected)

@@ -365,7 +365,7 @@ def test_an_error_near_the_ranked_size_is_run_again(
         assert isinstance(outcome, WrongAnswer) and "every element of C is zero" in outcome.message
 
 
-def test_what_is_possible_depends_on_the_cores() -> None:
+def test_the_possible_score_depends_on_the_cores() -> None:
     facts = disassembled(kernel())
     tensor = facts.model_copy(update={"badges": (Badge.TENSOR_CORES,)})
     assert possible_tflops(INFO, facts) == pytest.approx(67 * 4 / 3)

@@ -40,7 +40,7 @@ def fault(cause: Any, **details: Any) -> Fault:
     return Fault(cause=cause, message="it went wrong", **details)
 
 
-def test_a_fault_of_the_judge_keeps_what_its_maintainers_need() -> None:
+def test_a_fault_of_the_judge_keeps_its_details() -> None:
     expected = JudgeError(stage=Stage.VERIFY, message="it went wrong", details="at line 3")
     assert judge_error(fault("judge", details="at line 3"), Stage.VERIFY) == expected
     found = launch_outcome(fault("judge", details="at line 3"), SHAPE, 2, Stage.VERIFY)
@@ -151,7 +151,7 @@ def test_a_fault_of_the_compiler_is_a_verdict(answer: Fault, expected: Outcome) 
     assert isinstance(compile_kernel(Answering(exhausted), "", "sm_80"), CompileError)
 
 
-def test_machine_code_that_nobody_reads_in_time_is_a_verdict() -> None:
+def test_a_late_disassembly_is_a_verdict() -> None:
     slow = disassemble_kernel(Answering(fault("time-limit")), kernel())
     assert isinstance(slow, TimeLimit) and slow.stage is Stage.COMPILE
     assert slow.seconds == Disassemble(kernel=kernel()).time_limit

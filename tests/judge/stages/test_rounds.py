@@ -194,7 +194,7 @@ def test_unscored_launches_lie_anywhere_among_the_rounds() -> None:
     assert workers.kernel.launches > workers.baseline.launches + 5
 
 
-def test_what_was_not_scored_says_nothing_of_the_next_launch() -> None:
+def test_an_unscored_launch_does_not_predict_the_next() -> None:
     """Else a kernel that has seen such a launch might look at nothing in the next."""
     workers = FakeWorkers()
     timed = run_on(workers, Extent(200, 1))
@@ -214,7 +214,7 @@ def test_each_unscored_kind_is_checked_a_fixed_number_of_times(checks: int) -> N
     )
 
 
-def test_the_slowest_kind_is_known_beside_the_score() -> None:
+def test_the_slowest_kind_is_reported_with_the_score() -> None:
     slow = UNSCORED_INPUTS[0]
     workers = FakeWorkers()
     workers.kernel_time = lambda _: launch_time(32 if workers.draws[-1] == slow else 10)

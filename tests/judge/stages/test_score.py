@@ -125,7 +125,7 @@ def test_all_reasons_are_named_once() -> None:
     )
 
 
-def test_kinds_whose_intervals_meet_count_together() -> None:
+def test_kinds_with_overlapping_intervals_count_together() -> None:
     """Two per cent apart in the median, and each as wide as that."""
     rounds = [round for each in (7.8, 8.0, 8.2) for round in (*kinds(each, each * 1.02, 5),)]
     found = score(rounds, INFO, RANKED.shape)

@@ -252,7 +252,7 @@ def test_an_impossibly_fast_variant_is_not_the_best() -> None:
 # ------------------------------------------------------------------------ what happens meanwhile
 
 
-def test_an_interruption_ends_it_with_what_there_is() -> None:
+def test_an_interruption_keeps_the_results_so_far() -> None:
     def interrupted(rows: int) -> None:
         if rows == 2:
             raise KeyboardInterrupt
@@ -292,7 +292,7 @@ def test_a_suspicious_failure_is_tried_again_in_a_new_worker(fault: Fault) -> No
     assert tries == [1, 2, 2, 3] and machine.renewed == 1
 
 
-def test_what_a_kernel_does_is_tried_once() -> None:
+def test_faults_of_the_kernel_are_not_repeated() -> None:
     """Its own trap or its own time limit is no worker's age."""
     for cause, kind in (("trap", RuntimeFault), ("time-limit", TimeLimit)):
         machine = Machine()

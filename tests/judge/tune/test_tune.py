@@ -140,7 +140,7 @@ def test_wrong_usage_is_exit_code_2_and_one_sentence(
     assert sentence in said and said.count("\n") == 1
 
 
-def test_without_a_gpu_it_says_so(
+def test_a_missing_gpu_is_reported(
     kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.devices.available.why_no_cuda", lambda: "there is no NVIDIA GPU")

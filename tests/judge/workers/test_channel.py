@@ -54,7 +54,7 @@ def test_a_matrix_shorter_than_announced_is_no_answer(sent: int) -> None:
         channel.receive(ours, lambda _: FINISHED)
 
 
-def test_what_lies_behind_a_matrix_belongs_to_the_next_message() -> None:
+def test_messages_with_matrices_are_read_one_by_one() -> None:
     ours, theirs = Pipe()
     os.write(theirs.fileno(), announced(5, 5) + FLOATS.tobytes() + announced(1, 1) + bytes(4))
     shapes = [channel.receive(ours, lambda _: FINISHED).output.shape for _ in range(2)]

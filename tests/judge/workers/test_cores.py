@@ -14,7 +14,7 @@ from harness.judge.workers.processes import environment
 from harness.judge.workers.worker import Worker
 
 
-def test_each_gpu_has_its_share_of_those_that_lie_together() -> None:
+def test_each_gpu_has_neighbouring_cores() -> None:
     assert shared_out(2, [8, 7, 6, 5, 4, 3, 2, 1, 0]) == [
         Cores(frozenset({0, 1}), frozenset({2, 3})),
         Cores(frozenset({4, 5}), frozenset({6, 7, 8})),
@@ -22,11 +22,11 @@ def test_each_gpu_has_its_share_of_those_that_lie_together() -> None:
 
 
 @pytest.mark.parametrize(("gpus", "cores", "enough"), [(1, 4, True), (1, 3, False), (3, 11, False)])
-def test_too_few_are_shared_with_nobody(gpus: int, cores: int, enough: bool) -> None:
+def test_too_few_cores_are_not_shared(gpus: int, cores: int, enough: bool) -> None:
     assert (shared_out(gpus, range(cores)) is not None) is enough
 
 
-def test_by_default_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_is_the_cores_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", {0: {3, 5, 7, 9}}.__getitem__)
     assert shared_out(1) == [Cores(frozenset({3, 5}), frozenset({7, 9}))]
 

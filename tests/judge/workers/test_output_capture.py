@@ -34,7 +34,7 @@ def test_a_flood_is_read_and_only_its_beginning_kept() -> None:
     assert after == "next"
 
 
-def test_what_waits_in_a_buffer_of_c_is_taken_too() -> None:
+def test_the_buffer_of_the_c_library_is_captured() -> None:
     def work() -> str:
         capture = OutputCapture()
         libc = ctypes.CDLL(None)

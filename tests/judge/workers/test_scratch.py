@@ -27,7 +27,7 @@ def aged(path: Path) -> Path:
     return path
 
 
-def test_a_folder_goes_with_what_is_in_it() -> None:
+def test_a_scratch_folder_is_removed_with_its_files() -> None:
     scratch = Scratch()
     assert scratch.path.name.startswith("matmul-arena-")
     (scratch.path / "file").write_text("x")
@@ -36,7 +36,7 @@ def test_a_folder_goes_with_what_is_in_it() -> None:
     assert not scratch.path.exists()
 
 
-def test_what_a_killed_judge_left_is_swept(tmp_path: Path) -> None:
+def test_folders_of_killed_judges_are_removed(tmp_path: Path) -> None:
     program = (
         "import os; from harness.judge.workers.processes import Scratch; "
         "s = Scratch(); os.kill(os.getpid(), 9)"

@@ -149,7 +149,7 @@ def test_a_submission_leaves_the_gpu_before_the_lock_is_free(machine: Machine) -
         assert session.timing.baseline.closed == session.timing.checker.closed == 0
 
 
-def test_a_lock_whose_work_fails_closes_the_processes_too(machine: Machine) -> None:
+def test_processes_end_if_the_work_under_a_lock_fails(machine: Machine) -> None:
     with opened() as session:
         session.start(cpu_sanitizer=True)
         with pytest.raises(ZeroDivisionError), session.exclusive_lock(Silent()):
@@ -169,7 +169,7 @@ def test_sessions_of_one_gpu_share_baseline_and_checker(machine: Machine) -> Non
         assert len(sessions) == 1 and not sessions[0].has_own_cores
 
 
-def test_only_what_measures_has_the_measuring_cores(machine: Machine) -> None:
+def test_only_measuring_processes_use_the_measuring_cores(machine: Machine) -> None:
     with opened(CORES) as session:
         timing = session.timing
         assert timing.baseline.cores == timing.checker.cores == CORES.measuring
@@ -224,7 +224,7 @@ def test_a_broken_device_raises_where_it_is_needed(machine: Machine) -> None:
     ("choice", "missing", "role"),
     [("auto", None, Role.CUDA), ("auto", "no GPU", Role.CPU), ("cpu", None, Role.CPU)],
 )
-def test_the_device_is_chosen_by_what_the_machine_has(
+def test_the_device_depends_on_the_machine(
     choice: Any, missing: str | None, role: Role, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "why_no_cuda", lambda: missing)
