@@ -433,7 +433,7 @@ class Overhead(Rule):
         clocks = dict(evidence.work.clocks)
         issue = clocks.pop(Unit.ISSUE)
         # While operands hold an instruction up, other warps issue what needs none of them.
-        slots = issue * min(1.0, everything / evidence.loop.issue_clocks)
+        slots = issue * everything / max(everything, evidence.loop.issue_clocks)
         if slots < max(clocks.values()):
             return None
         share = fma / everything
