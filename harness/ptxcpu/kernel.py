@@ -40,7 +40,7 @@ from harness.ptxcpu.runtime.layout import Cause
 from harness.ptxcpu.vector.translator import lanes_for
 
 SECONDS = 60.0
-"""The default time limit of a launch."""
+"""The default time limit of a launch: seconds of the processor, if other processes use it too."""
 
 SWEEP_SECONDS_AN_INSTRUCTION = 0.0015
 """The longest time to translate a kernel for the vector path."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -353,6 +357,29 @@ def test_a_sanitizer_says_how_many_blocks_it_ran(cpu: Runner) -> None:
         answer = cpu.device.sanitize(request)
         assert isinstance(answer, Sanitized)
         assert answer.sampled == WatchedBlocks(blocks=1600, watched=watched, bounded=bounded)
+
+
+def test_a_busy_machine_does_not_shorten_the_time_limit(cache_directory: Path) -> None:
+    body = "float x = 1; for (int i = 0; i < 4000 * N; i++) x = A[thread] + x * 0.5f; *c = x;"
+    _, threads = kernels(KERNEL.format(body=body), cache_directory)
+    a = np.ones((64, 50), np.float32)
+    arguments = [Buffer(a), Buffer(a), Buffer(np.ones((64, 64), np.float32), True), 64, 50, 64]
+    threads.run((4, 4, 1), arguments, blocks=[0])
+    began = time.process_time()
+    threads.run((4, 4, 1), arguments, blocks=[0])
+    needed = time.process_time() - began
+    core = min(os.sched_getaffinity(0))
+    busy = [sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{core}])\nwhile True: pass"]
+    others = [subprocess.Popen(busy) for _ in range(6)]
+    cores = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, [core])
+        assert threads.run((4, 4, 1), arguments, blocks=[0], seconds=2 * needed).fault is None
+    finally:
+        os.sched_setaffinity(0, cores)
+        for other in others:
+            other.kill()
+            other.wait()
 
 
 def test_a_launch_that_does_not_end_stops_at_its_limit(cache_directory: Path) -> None:

@@ -198,9 +198,7 @@ def launch(
     def end() -> None:
         stop.value = stop_units.value = 1
 
-    timer = threading.Timer(seconds, end)
-    timer.daemon = True
-    timer.start()
+    limit = _TimeLimit(seconds, end)
     start = time.perf_counter()
     team = [
         _Worker(loaded, grid, arguments, instruments, stop, printer)
@@ -236,10 +234,48 @@ def launch(
     if len(rest):
         _run_threads(cache, team, rest)
     elapsed = time.perf_counter() - start - translation
-    timer.cancel()
+    limit.cancel()
     faults = [w.stopped for w in team if w.stopped]
     earliest = min(faults, key=lambda s: [*chosen].index(clusters.of(s.block)), default=None)
     return Outcome(elapsed, earliest, _changed(arguments, team), vector_blocks)
+
+
+class _TimeLimit:
+    """Calls a function when a launch has used so many seconds, unless it is cancelled before.
+
+    On a machine that does other work too, these are seconds of the processor, so that a kernel's
+    verdict does not depend on that work.
+    """
+
+    def __init__(self, seconds: float, end: Callable[[], None]) -> None:
+        self._seconds, self._end = seconds, end
+        self._began = self._last = time.process_time()
+        self._is_cancelled = False
+        self._wait(seconds)
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+        self._timer.cancel()
+
+    def _wait(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._look)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _look(self) -> None:
+        if self._is_cancelled:
+            return
+        used = time.process_time()
+        left = self._began + self._seconds - used
+        if left > 0 and used > self._last:
+            self._last = used
+            self._wait(max(left, LEAST_WAIT))
+        else:
+            self._end()
+
+
+LEAST_WAIT = 0.05
+"""The seconds between two looks at the processor's time."""
 
 
 def _changed(arguments: Arguments, team: Sequence[_Worker]) -> tuple[int, ...]:
