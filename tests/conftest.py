@@ -45,7 +45,7 @@ LONGEST = "test_solutions.py"
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collecting makes a million objects, of which none is garbage, then or later."""
+    """Collect without the garbage collector: none of the million objects is garbage."""
     gc.disable()
     try:
         return (yield)
@@ -55,7 +55,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest come first: begun last, one would go on when all others are over."""
+    """Run the longest tests first, and skip tests of a GPU without one."""
     items.sort(key=lambda item: item.path.name != LONGEST)
     reason = why_no_cuda()
     if reason is not None:
@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def gpu_on_record(
     request: pytest.FixtureRequest, record_testsuite_property: Callable[[str, object], None]
 ) -> None:
-    """A record of pytest's (--junitxml) says which GPU it is of, and with which judge and cases."""
+    """Add the GPU and the versions of judge and cases to the record of pytest (--junitxml)."""
     if any(item.get_closest_marker("gpu") for item in request.session.items):
         for name, value in gpu_properties().items():
             record_testsuite_property(name, value)
@@ -126,14 +126,14 @@ def disassembling(cpu_workers: Session, compiling: Compiling) -> Disassembling:
 
 @pytest.fixture(scope="session")
 def cpu_session(cpu_workers: Session) -> Session:
-    """For gradings on the CPU device of which only the verdict counts."""
+    """A session for gradings on the CPU device of which only the verdict counts."""
     return lasting(cpu_workers)
 
 
 @pytest.fixture
 def shared_workers(cpu_workers: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let commands that run in this process grade on the CPU device with the workers of other
-    tests: those of its own would take a second to start."""
+    """Let commands in this process grade with workers that other tests have started, which saves a
+    second."""
     shared = lasting(cpu_workers, disassembles=True)
 
     def opened(choice: Choice, arch: str | None = None) -> AbstractContextManager[Session]:

@@ -1,4 +1,4 @@
-"""Grading files in tests: one in a session of its own, or many with a few sessions on a GPU, faster
+"""Grading files in tests: one in its own session, or many with a few sessions on a GPU, faster
 than an organiser's queue would."""
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def lasting(session: Session, *, disassembles: bool = False) -> Session:
 def graded_on_gpu(
     options: dict[Path, GradingOptions], threads: int
 ) -> Iterator[Callable[[Path], Report]]:
-    """The report of each of these files, graded so many at a time, in this order."""
+    """Give a function that returns the report of a file. So many files are graded at a time."""
     free: SimpleQueue[Session] = SimpleQueue()
 
     def work(path: Path, how: GradingOptions) -> Report:
@@ -109,6 +109,6 @@ def graded_on_gpu(
 
 
 def wanted(request: pytest.FixtureRequest, test: str) -> list[Path]:
-    """The files that this test was selected for."""
+    """Return the files that this test was selected for."""
     items = cast(list[pytest.Function], request.session.items)
     return [item.callspec.params["path"] for item in items if item.originalname == test]

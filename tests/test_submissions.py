@@ -69,12 +69,12 @@ def expectations(path: Path) -> dict[str, str]:
 
 
 def cheats_when_timed(path: Path) -> bool:
-    """Whether the verdict comes from timed launches, which many others would disturb."""
+    """Return whether the verdict comes from timed launches, which other gradings would disturb."""
     return path.parent.name == "rule-violation" and expectations(path).get("stage") == "measure"
 
 
 FILES = sorted(FOLDER.glob("*/*.cu"), key=lambda path: (cheats_when_timed(path), path))
-"""Those that have the GPU for themselves come last: what is interrupted has a record so far."""
+"""Files that need the GPU alone come last, so that an interrupted run has the other results."""
 
 
 def name_of(path: Path) -> str:
@@ -109,13 +109,12 @@ FEW_CASES = replace(
     quick_known=SMALL_CASES,
     extent=lambda *_: Extent(1, 0, 0, 1 << 20, 1 << 20),
 )
-"""The cases of kernels whose products are right: what they do is seen in small ones."""
+"""Few small cases, for kernels whose products are right."""
 
 SMALL = Case(Shape(1024, 768, 512))
 
 SMALL_RANKED = replace(MATRIX_MULTIPLICATION, ranked=SMALL)
-"""All cases, for kernels that do nothing else at the ranked size, which takes long to draw, whether
-or not verification comes so far."""
+"""All cases with a smaller ranked size, for kernels that do nothing special at the ranked size."""
 
 
 def check(path: Path, report: Report) -> None:
@@ -156,7 +155,7 @@ def first_line(outcome: Outcome) -> int | None:
 
 
 MAX_TOLD = 50_000
-"""Characters of a report on record where it is not what was expected."""
+"""The characters of an unexpected report that are recorded."""
 
 FEW = rounds.Extent(rounds=2, seconds=1.0)
 
@@ -168,13 +167,13 @@ IN_COMPANY = (
     (rounds, "STEADY_READINGS", 2),
     (rounds, "judge_clocks", tuple),
 )
-"""Where several have the GPU no score becomes steady and no clock is in time: only verdicts count,
-and a launch of a naive kernel takes half a second of all."""
+"""Settings for several gradings on one GPU, where no score becomes steady and clocks are late. Only
+their verdicts count."""
 
 
 @pytest.fixture(scope="module")
 def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]:
-    """The report of a file, as soon as there is one: what is interrupted has a record so far."""
+    """Give a function that returns the report of a file as soon as it is graded."""
     paths = {path: options(path, "cuda") for path in wanted(request, "test_on_a_gpu")}
     alone = {path: how for path, how in paths.items() if cheats_when_timed(path)}
     together = {path: how for path, how in paths.items() if path not in alone}
@@ -205,7 +204,7 @@ def test_on_the_cpu_device(path: Path, cpu_session: Session) -> None:
     right = how.quick and path.parent.name in ("accepted", "memory-error", "race")
     few = expectations(path).get("quick") == "few"
     problem = FEW_CASES if right else SMALL_RANKED
-    if few:  # of an accepted kernel, the largest size would be swept for half a minute
+    if few:  # the bounds of an accepted kernel would be checked for half a minute
         problem = replace(FEW_CASES, ranked=SMALL) if path.parent.name == "accepted" else FEW_CASES
     # One draw in a hundred has no case for a mistake that shows at a few sizes only.
     report = grade(read(path), cpu_session, replace(how, seed=7), problem=problem)

@@ -1,4 +1,4 @@
-"""Tests that the C++ which nvcc accepts in kernel files compiles here, too."""
+"""C++ that nvcc accepts in kernel files compiles here, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of compiling for GPUs that are not here: what runs on them, and what they lack."""
+"""Compiling for other GPUs works, or names the feature that they lack."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CP_ASYNC = "exists on sm_80 or newer; this is sm_75"
 WGMMA = "`wgmma.fence` exists on sm_90a only"
 SHARED_MEMORY = "bytes of shared memory a block"
 SHARED_BYTES = {"sm_80": 166_912, "sm_86": 101_376, "sm_89": 101_376, "sm_120a": 101_376}
-"""What a block may have where that is less than some solution asks for."""
+"""The limits of shared memory that are too low for some solutions."""
 
 
 def lacks(number: int, arch: str) -> str | None:
@@ -31,7 +31,7 @@ def lacks(number: int, arch: str) -> str | None:
 
 
 OTHERS = [arch for arch in ARCHITECTURES if arch != DEFAULT_ARCH]
-"""The tests of the solutions compile them for the default one, too."""
+"""The default architecture has its own tests, in test_solutions.py."""
 
 
 @pytest.mark.architectures

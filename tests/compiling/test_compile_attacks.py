@@ -1,4 +1,4 @@
-"""Compilation as an attack: too large to keep as files, or in need of a secret to look for."""
+"""Attacks on the compiler that are too large for a file, or that look for a secret."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
 
 @pytest.fixture
 def secret(tmp_path: Path) -> Path:
-    """A file that a compiler would show in an error, by content and by diagnostics."""
+    """Return the path of a file whose content a compiler would show in an error."""
     path = tmp_path / "secret.h"
     path.write_text(f"{SECRET} token;\n#error {SECRET}\n")
     return path
@@ -44,7 +44,7 @@ def graded(source: str, folder: Path, session: Session) -> Report:
 def compiled(
     source: str, folder: Path, session: Session, seconds: float = 60
 ) -> Compiled | Outcome:
-    """The first stages of a grading: no later one reads a file."""
+    """Run the first stages of a grading. No later stage reads a file."""
     path = folder / "attack.cu"
     path.write_text(source, newline="")
     submission = read(path)
@@ -54,7 +54,7 @@ def compiled(
 
 
 def told(answer: Compiled | Outcome) -> str:
-    """All that anybody sees of it, machine code included."""
+    """Return everything that a user can see of an answer, machine code included."""
     code = answer.kernel.cubin.decode(errors="replace") if isinstance(answer, Compiled) else ""
     return answer.model_dump_json() + code
 
@@ -158,7 +158,7 @@ PARAMETERS = "const float* A, const float* B, float* C, int M, int N, int K"
 
 
 def with_assembly(text: str) -> str:
-    """The kernel with a string of assembly before it stores."""
+    """Return the kernel with a string of assembly before its store."""
     escaped = text.replace("\n", "\\n")
     return KERNEL.replace("    C[row", f'    asm volatile("{escaped}");\n    C[row')
 

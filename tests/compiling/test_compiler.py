@@ -1,4 +1,4 @@
-"""Compilation in its worker: what kernel files may use, and what they are told."""
+"""Compilation in a worker: what kernel files may use, and the messages about mistakes."""
 
 import re
 from pathlib import Path
@@ -160,7 +160,7 @@ def test_host_code_around_the_kernel_is_ignored(compiling: Compiling, code: str)
 def test_an_error_that_the_kernel_depends_on_is_reported(
     compiling: Compiling, code: str, message: str
 ) -> None:
-    """The first mistake is told, not what follows from it."""
+    """The message is about the first mistake, not about its consequences."""
     assert refused(compiling, f"{code}\n{kernel('S y; C[0] = y.x;')}").message.startswith(message)
 
 

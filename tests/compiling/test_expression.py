@@ -1,4 +1,4 @@
-"""Expressions: the right value or one clear sentence, and nothing else can happen."""
+"""An expression has the right value, or one sentence says why it has none."""
 
 from __future__ import annotations
 

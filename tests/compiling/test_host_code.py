@@ -1,4 +1,4 @@
-"""Tests of finding host code: it leaves blanks, and device code stays as it is."""
+"""Host code is replaced by blanks, and device code stays unchanged."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_unmarked_constexpr_functions_are_for_host_and_device() -> None:
 
 
 def at(line: int | None, column: int | None = None) -> list[Diagnostic]:
-    """What the compiler says of a place."""
+    """Return a diagnostic of the compiler at this place."""
     return [Diagnostic(severity="error", message="not this", line=line, column=column)]
 
 

@@ -1,4 +1,4 @@
-"""Tests of what a file's own host code says about the launch."""
+"""The host code of a file is compared with the judge's launch."""
 
 from __future__ import annotations
 

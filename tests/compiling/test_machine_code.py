@@ -1,4 +1,4 @@
-"""Machine code of the printed program is what NVRTC itself would have made, every instruction."""
+"""The printed program has the same machine code as the program that NVRTC compiles alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOLUTIONS = Path(__file__).parents[2] / "solutions"
 
 
 def of_nvrtc(text: str) -> bytes:
-    """Machine code by NVRTC alone, whose own ptxas reads its own text."""
+    """Return the machine code that NVRTC makes alone."""
     source = parse(text)
     virtual = headers.stand_ins(source.includes, text).virtual
     _, program = nvrtc.nvrtcCreateProgram(

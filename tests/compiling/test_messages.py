@@ -1,4 +1,4 @@
-"""Tests of the messages for the mistakes that a compiler finds: a line, a cause and a cure."""
+"""Messages about mistakes that a compiler finds have a line, a cause and a cure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Occupancy as NVIDIA's calculator has it."""
+"""The occupancy agrees with NVIDIA's calculator."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a kernel takes, read from what ptxas says of it and what it calls among others."""
+"""The resources of a kernel are read from a log of ptxas about several kernels."""
 
 from __future__ import annotations
 

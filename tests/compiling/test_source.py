@@ -1,4 +1,4 @@
-"""Reading CUDA source: LeetGPU files as they are, launch lines, and what cannot be a submission."""
+"""CUDA source is read: LeetGPU files, launch lines, and files that cannot be a submission."""
 
 import re
 import time

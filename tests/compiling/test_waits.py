@@ -1,4 +1,4 @@
-"""Which instruction of a loop waits for which, in machine code of our own."""
+"""Waits of instructions for each other, found in short pieces of machine code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""If anything breaks, a clear sentence says so, nothing is left, and the next grading is right."""
+"""After a fault one sentence says what happened, nothing is left, and the next grading is right."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
 """
 QUICK = GradingOptions(quick=True, seconds=PATIENCE)
 ORPHANED = 1
-"""The process that inherits those whose parent has died."""
+"""The process that becomes the parent of orphans."""
 
 TILE = ROOT / "solutions" / "02_shared_tile.cu"
 
@@ -71,7 +71,7 @@ def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
 
 
 def _workers(*parents: int) -> dict[int, list[bytes]]:
-    """Their workers, with the words of their command lines, which say what they are."""
+    """Return the workers of these processes, with the words of their command lines."""
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -107,7 +107,7 @@ def next_is_right() -> None:
 
 @dataclass
 class Killer:
-    """Kills a worker right when it is asked for something, once."""
+    """Kills a worker once, while it handles a certain request."""
 
     request: str
     signal: int
@@ -134,7 +134,7 @@ class Killer:
 
 @dataclass
 class Mortal:
-    """A worker within reach of a killer."""
+    """A worker that a killer may kill."""
 
     worker: Worker
     killer: Killer
@@ -215,7 +215,7 @@ def test_a_worker_that_cannot_start_is_the_judges_fault(monkeypatch: pytest.Monk
 
 
 def test_a_compiler_without_memory_is_the_sources_fault(tmp_path: Path) -> None:
-    """Under a tenth of its limit the compiler cannot even begin."""
+    """With so little memory the compiler cannot even start."""
     with Worker(Role.COMPILER) as worker:
         worker.ask(Compile(source=""))
         assert worker.process_id is not None
@@ -317,7 +317,7 @@ def test_an_interrupted_grading_leaves_nothing(
 
 
 class InterruptedAt(Silent):
-    """Ctrl-C at a stage."""
+    """Simulates Ctrl-C at the beginning of a stage."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage

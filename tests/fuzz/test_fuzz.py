@@ -176,7 +176,7 @@ ANSWER: TypeAdapter[Finished | Fault] = TypeAdapter(Finished | Fault)
 
 
 def received(raw: bytes) -> None:
-    """Return what the judge makes of these bytes from a worker."""
+    """Let the judge read these bytes from a worker."""
     ours, theirs = Pipe()
     try:
         os.write(theirs.fileno(), raw)

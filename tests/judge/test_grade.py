@@ -188,7 +188,7 @@ def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> Non
 
 
 def test_a_device_that_does_not_work_is_no_verdict() -> None:
-    """It has not said so before the kernel was compiled."""
+    """The failure shows only after the kernel was compiled."""
 
     with pytest.raises(JudgeFailure, match="no driver"):
         graded(replace(with_times(FakeGpu()), known=JudgeFailure("no driver")))
@@ -219,7 +219,7 @@ def test_locks_are_held_in_order() -> None:
 
 
 class Noting(FakeDevice):
-    """A device that notes what it was asked for, and when."""
+    """A device that records its requests in order."""
 
     def __init__(self, events: list[object], **how: Any) -> None:
         super().__init__(**how)
@@ -328,7 +328,7 @@ def test_a_fault_of_verification_is_not_sanitized() -> None:
 
 
 class Told:
-    """Keeps what a grading says while it works."""
+    """Keeps the messages of a grading."""
 
     def __init__(self) -> None:
         self.found_in: list[tuple[Stage, str]] = []
@@ -343,7 +343,7 @@ class Told:
 
 
 def said(session: FakeSession, **options: Any) -> list[tuple[Stage, str]]:
-    """Return what a view is told, in order."""
+    """Return the messages that a view gets, in order."""
     told = Told()
     grade(SUBMISSION, session, GradingOptions(seed=3, **options), told, PROBLEM)
     return told.found_in
@@ -369,7 +369,7 @@ def test_findings_are_shown_while_it_grades() -> None:
 
 @dataclass
 class Disassembler(FakeCompiler):
-    """A compiler that is asked for machine code, and answers so."""
+    """A compiler with a given answer to a request for disassembly."""
 
     answer: Callable[[Disassemble], Any] = lambda request: None
     asked: list[Disassemble] = field(default_factory=list)
@@ -487,7 +487,7 @@ def test_whatever_is_explained_is_disassembled() -> None:
 
 @dataclass
 class Watched(FakeDevice):
-    """A device that can be asked for what an explanation is made of."""
+    """A device with given counters and a given profile."""
 
     counted: Any = COUNTED
     profiled: Any = PROFILE

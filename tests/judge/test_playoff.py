@@ -1,4 +1,4 @@
-"""Play-offs among kernels whose speed is known, on a GPU that is none."""
+"""Play-offs among kernels of known speed, on a fake GPU."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_all_launches_of_a_round_have_the_same_inputs() -> None:
 
 @pytest.fixture
 def accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every submission is, and every program another."""
+    """Accept every submission, each as another program."""
 
     def graded(submission: Submission, *_: Any) -> Report:
         made = report(submission.name, submission.author, 1.0)

@@ -1,4 +1,4 @@
-"""Parts of a session that are no processes: a device that multiplies as it is told, on the host."""
+"""Fake parts of a session: a compiler, and a device that multiplies on the host."""
 
 from __future__ import annotations
 

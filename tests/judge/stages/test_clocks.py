@@ -1,4 +1,4 @@
-"""Two clocks for every launch: where exactly they no longer agree."""
+"""The limits within which two clocks agree on the time of a launch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MS = 8.0
 
 
 def rounds(kernel: list[float], baseline: list[float] | None = None, ms: float = MS) -> list[Round]:
-    """So much later than the events the host's clock reads, in ms."""
+    """Return rounds in which the host's clock reads so many milliseconds later than the events."""
     return [
         timed_round(ms, ms, kernel_host_ms=ms + late, baseline_host_ms=ms + usual)
         for late, usual in zip(kernel, baseline or [0.0] * len(kernel), strict=True)

@@ -1,4 +1,4 @@
-"""What a wrong C is taken to mean."""
+"""A wrong output is explained by its likely cause."""
 
 import numpy as np
 import pytest

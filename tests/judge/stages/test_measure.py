@@ -1,4 +1,4 @@
-"""Measuring with workers that answer as they are told: who is asked what, and what comes of it."""
+"""Measuring with fake workers: the requests, and the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which verdict a fault becomes, and what it says."""
+"""Each fault becomes a verdict with a message."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ LATE = TimeLimit(stage=Stage.COMPILE, message="the compiler did not end within 7
     ],
 )
 def test_a_fault_of_the_compiler_is_a_verdict(answer: Fault, expected: Outcome) -> None:
-    """What a source can bring about is its own fault."""
+    """Faults that a source can cause are the source's."""
     assert compile_kernel(Answering(answer), "", "sm_80", 7) == expected
     exhausted = Fault(cause="judge", message="MemoryError: no more")
     assert isinstance(compile_kernel(Answering(exhausted), "", "sm_80"), CompileError)

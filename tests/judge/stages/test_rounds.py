@@ -1,4 +1,4 @@
-"""Timed rounds: who cheats in one of them is found out; no GPU is needed to judge what it says."""
+"""Timed rounds on fake devices: cheating in any of them is detected."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ FETCHED = Fetched(seed=1, output=np.zeros((SHAPE.M, SHAPE.K), np.float32))
 
 @dataclass
 class FakeDevice:
-    """A device whose launches take as long as it is told."""
+    """A device whose launches take a given time."""
 
     workers: FakeWorkers
     answer: Callable[[int], LaunchTime | Fault]
@@ -92,7 +92,7 @@ class FakeDevice:
 
 @dataclass
 class FakeWorkers:
-    """Fake devices, and a checker who says of each launch what it is told to say."""
+    """Fake devices, and a checker that gives a fixed answer for each launch."""
 
     kernel_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(10)
     baseline_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(8)
@@ -109,7 +109,7 @@ class FakeWorkers:
         self.baseline = FakeDevice(self, self.baseline_time)
 
     def ask(self, request: Any) -> Any:
-        """As the checker."""
+        """Answer as the checker."""
         match request:
             case LayOut():
                 return SharedMatrices(arguments=request.arguments, handles=(), offsets=())
@@ -139,7 +139,7 @@ def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_surprises(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then the launches are those of the rounds."""
+    """Make no unannounced checks, so that all launches belong to rounds."""
     monkeypatch.setattr(rounds, "LAUNCHES_PER_CHECK", 1 << 40)
 
 
@@ -184,7 +184,7 @@ def test_both_launches_of_a_round_have_inputs_of_one_kind() -> None:
 
 
 def test_unscored_launches_lie_anywhere_among_the_rounds() -> None:
-    """In the warm-up alone, a kernel could look at everything until that is over."""
+    """If they were in the warm-up alone, a kernel could behave well until it is over."""
     workers = FakeWorkers()
     timed = run_on(workers, Extent(100, 1))
     assert isinstance(timed, Timed)
@@ -195,7 +195,7 @@ def test_unscored_launches_lie_anywhere_among_the_rounds() -> None:
 
 
 def test_an_unscored_launch_does_not_predict_the_next() -> None:
-    """Else a kernel that has seen such a launch might look at nothing in the next."""
+    """Otherwise a kernel that has seen such a launch could cheat in the next."""
     workers = FakeWorkers()
     timed = run_on(workers, Extent(200, 1))
     assert isinstance(timed, Timed)
@@ -236,7 +236,7 @@ def test_unannounced_checks_that_take_too_long_end_the_measurement(
 
 
 def test_unannounced_checks_shorten_no_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel that waits in them would otherwise have few rounds to be found out in."""
+    """Otherwise a kernel that is slow in them would have few rounds that are checked."""
     clock = [0.0]
     monkeypatch.setattr("harness.judge.stages.rounds.time.monotonic", lambda: clock[0])
     workers = FakeWorkers()
@@ -265,7 +265,7 @@ def test_kernel_and_baseline_errors_come_from_the_same_inputs() -> None:
 
 @pytest.mark.parametrize("unscored", UNSCORED_INPUTS)
 def test_a_kernel_that_skips_elements_is_found(unscored: str) -> None:
-    """It has looked at all of them until the warm-up was over."""
+    """It skips none until the warm-up is over."""
     workers = FakeWorkers()
     workers.check = lambda drawn, n: Checked(error=2) if drawn == unscored and n > 20 else RIGHT
     outcome = run_on(workers, Extent(30, 1, checks=3))
@@ -344,7 +344,7 @@ def test_a_gpu_clock_that_the_host_contradicts_is_not_believed(late: float) -> N
 @pytest.mark.usefixtures("no_surprises")
 @pytest.mark.parametrize(("late", "count"), [(8, 40), (9, 45), (10, 50)])
 def test_a_temporarily_late_host_costs_some_more_rounds(late: int, count: int) -> None:
-    """As many as it takes until those that do not count are a fifth."""
+    """Rounds are added until the dropped ones are a fifth of all."""
 
     def host_ms(launch: int, ms: float) -> float:
         return ms + (4 if 10 <= launch < 10 + late else 0.02)
@@ -385,7 +385,7 @@ def test_a_launch_that_does_not_end_is_a_time_limit() -> None:
 
 
 class Clock:
-    """Time that passes by the launches."""
+    """A clock that each launch advances by a fixed time."""
 
     def __init__(self, workers: FakeWorkers, seconds: float) -> None:
         self.workers, self.seconds = workers, seconds
@@ -435,7 +435,7 @@ def test_the_baselines_first_launch_is_its_own() -> None:
 def test_one_launch_of_the_second_half_is_kept_for_audit(
     rounds_asked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which of them, nobody knows before."""
+    """The choice is random."""
     found = []
     for number in range(6):
         drawn = {rounds.LAUNCHES_PER_CHECK: 1, 6: number}
@@ -489,7 +489,7 @@ def unsteady(launch: int) -> LaunchTime:
 def test_an_unsteady_score_is_given_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The fewest rounds were done in time, so that what follows takes as long as it may."""
+    """The smallest number of rounds is done in time, and the others use the rest of it."""
     workers = FakeWorkers(kernel_time=unsteady)
     monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
     monkeypatch.setattr(rounds, "MAX_SECONDS", 5.0 + 29.5)

@@ -1,4 +1,4 @@
-"""A sample of the ranked size's blocks is held to the product of the tiles that it wrote."""
+"""Tiles that a sample of blocks has written are compared with their product."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""From rounds to a score."""
+"""Rounds are turned into a score."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,4 @@
-"""Verification on a device that does as it is told: which cases it runs, and what it makes of
-them."""
+"""Verification on a fake device: the cases that run, and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tuning in a session of fakes: what is tried, in which order, and how each variant is judged."""
+"""Tuning in a fake session: the order of variants, and their verdicts."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ __global__ void matrix_multiplication_kernel(const float* A, const float* B, flo
 
 
 class Silence(Silent):
-    """Tells nobody."""
+    """Shows nothing."""
 
     def plan(self, planned: int, possible: int, seed: int) -> None: ...
 

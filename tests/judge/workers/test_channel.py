@@ -1,4 +1,4 @@
-"""The wire: what is sent arrives, and what is not all there is refused."""
+"""Messages between judge and worker arrive whole, and incomplete ones are refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FLOATS = np.zeros((5, 5), np.float32)
 
 
 def announced(*shape: int, output: int = 0) -> bytes:
-    """An answer up to its matrix."""
+    """Return an answer without the elements of its matrix."""
     body = json.dumps({"seconds": 1, "output": output})
     header = json.dumps({"name": "Finished", "body": body, "shapes": [shape]}).encode()
     return struct.pack("!i", len(header)) + header

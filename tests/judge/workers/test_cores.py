@@ -1,4 +1,4 @@
-"""Which cores measure: two for each GPU, where as many are left to it for all else."""
+"""Each GPU has two cores for measuring, if at least two more are left for other work."""
 
 from __future__ import annotations
 

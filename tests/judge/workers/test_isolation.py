@@ -24,7 +24,7 @@ READERS = [Role.COMPILER, Role.CPU]
 
 
 def attempt(role: Role, code: str, scratch: Path) -> tuple[list[str], str]:
-    """The restrictions of a process, and the result of its attempt in the folder `scratch`."""
+    """Return the restrictions of a process, and the result of its attempt in `scratch`."""
 
     def work() -> tuple[list[str], str]:
         os.chdir(scratch)
@@ -40,7 +40,7 @@ def attempt(role: Role, code: str, scratch: Path) -> tuple[list[str], str]:
 
 
 def held(role: Role, phrase: str, tmp_path: Path) -> None:
-    """Skip where this system does not have the rule: then the report does not claim it either."""
+    """Skip the test if this system does not have the rule, and the report does not claim it."""
     enforced, _ = attempt(role, "pass", tmp_path)
     if not any(phrase in found for found in enforced):
         pytest.skip(f"this system does not enforce: {phrase}")
@@ -55,7 +55,7 @@ def scratch(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def listening() -> Iterator[int]:
-    """A port on which somebody listens."""
+    """Give a port on which a server listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 
@@ -171,7 +171,7 @@ GIB = 1 << 30
 
 
 def limits_of(role: Role, scratch: Path) -> dict[int, tuple[int, int]]:
-    """The soft and the hard limits of a confined process."""
+    """Return the soft and the hard limits of a confined process."""
     which = ("CORE", "CPU", "FSIZE", "NOFILE", "AS", "NPROC")
     numbers = [getattr(resource, f"RLIMIT_{name}") for name in which]
 
@@ -271,7 +271,7 @@ def test_a_device_file_that_is_closed_cannot_be_written_to(
 
 
 def test_rules_hold_every_thread(scratch: Path) -> None:
-    """A worker is confined before it loads what starts threads."""
+    """A worker is confined before it imports modules that start threads."""
     held(Role.COMPILER, "reads only", scratch)
     with Worker(Role.COMPILER) as worker:
         worker.start()

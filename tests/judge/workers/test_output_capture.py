@@ -27,7 +27,7 @@ def captured(*parts: bytes) -> Any:
 
 
 def test_a_flood_is_read_and_only_its_beginning_kept() -> None:
-    """More than a pipe holds, so that a writer would wait for ever if nobody read."""
+    """The text is longer than the buffer of a pipe, which therefore must be read all the time."""
     flood = b"first" + b"x" * (MAX_PRINTED + (3 << 20))
     kept, after = captured(flood, b"next")
     assert kept == flood[:MAX_PRINTED].decode()

@@ -1,4 +1,4 @@
-"""What a worker's process is given, and that one which was started early is used or ended."""
+"""The environment of a worker's process, and the use or end of one that was started early."""
 
 from __future__ import annotations
 

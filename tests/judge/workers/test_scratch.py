@@ -1,4 +1,4 @@
-"""Scratch folders: gone with their worker, and what a killed judge left is gone with the next."""
+"""Scratch folders are removed with their worker, or by the next judge if theirs was killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions of workers: which are started, closed and shared, and when the GPU is locked."""
+"""Sessions start, close and share workers, and lock the GPU."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class FakeWorker:
 
 @dataclass
 class Machine:
-    """A machine with a GPU whose workers are no processes."""
+    """A machine with a GPU and fake workers."""
 
     described: DeviceInfo | Fault = INFO
     answers: Event = field(default_factory=Event)
-    """Set once devices say what they are."""
+    """Set when devices may answer `Describe`."""
     arch: str | None = "sm_90a"
     """The target, if the driver knows it before CUDA has started."""
     workers: list[Any] = field(default_factory=list)

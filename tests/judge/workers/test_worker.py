@@ -1,4 +1,4 @@
-"""A worker that hangs, dies or talks nonsense costs itself only."""
+"""A worker that hangs, dies or sends nonsense is replaced, and its judge goes on."""
 
 import os
 import signal
@@ -124,7 +124,7 @@ def test_a_worker_that_replaces_another_is_given_the_kernel_again(compiler: Work
 
 
 def test_programs_of_a_worker_end_with_it() -> None:
-    """As compute-sanitizer and the program that it watches."""
+    """compute-sanitizer and the program that it watches are such programs."""
     program = (
         "import subprocess, sys; "
         "subprocess.Popen(['sleep', '600'], process_group=0); print(flush=True); sys.stdin.read()"
@@ -149,7 +149,7 @@ def test_programs_of_a_worker_end_with_it() -> None:
 
 
 def test_a_worker_outlives_the_thread_that_started_it() -> None:
-    """Sessions of several GPUs are opened by threads that are soon gone."""
+    """Sessions of several GPUs are opened by threads that end soon."""
     with Worker(Role.CPU) as worker:
         opening = threading.Thread(target=lambda: worker.ask(Describe()))
         opening.start()
