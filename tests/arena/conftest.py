@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from harness.arena.store.people import Person, Role
 from harness.arena.store.preparing import prepare
 from harness.arena.store.tables import metadata, worker_keys
 from harness.arena.web.app import application
+from harness.arena.web.connections import LimitedProtocol
 from harness.arena.web.context import Site
 from harness.board import tables as board
 from harness.board.document import Document
@@ -48,14 +50,24 @@ def owner(server: Server) -> Iterator[Engine]:
 
 
 @pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that the user of a new PostgreSQL may reach, which pytest's own do not let in."""
+    with tempfile.TemporaryDirectory(prefix="arena-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
 def empty(owner: Engine) -> None:
     """Nothing in the database but its tables and the key of the arena's own workers."""
     queue = "procrastinate_events", "procrastinate_jobs", "procrastinate_workers"
+    tables = {*queue, *metadata.tables, *board.metadata.tables} - {worker_keys.name}
+    statements = [
+        "SET LOCAL session_replication_role = replica",
+        "DELETE FROM worker_keys WHERE NOT own",
+        *(f"DELETE FROM {name}" for name in tables),
+    ]
     with owner.begin() as connection:
-        connection.execute(text("SET LOCAL session_replication_role = replica"))
-        for name in {*queue, *metadata.tables, *board.metadata.tables} - {worker_keys.name}:
-            connection.execute(text(f"DELETE FROM {name}"))
-        connection.execute(text("DELETE FROM worker_keys WHERE NOT own"))
+        connection.execute(text("; ".join(statements)))
 
 
 @pytest.fixture
@@ -167,7 +179,9 @@ def visitor(chrome: Chrome, address: str) -> Visitor:
 def address(site: Site) -> Iterator[str]:
     """Where the site is served over real connections."""
     server = uvicorn.Server(
-        uvicorn.Config(application(site), log_config=None, timeout_graceful_shutdown=1)
+        uvicorn.Config(
+            application(site), http=LimitedProtocol, log_config=None, timeout_graceful_shutdown=1
+        )
     )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, args=([listening],))

@@ -59,9 +59,9 @@ def test_the_paths_that_are_deployed_belong_together() -> None:
     assert UNIT["ExecStart"].startswith(f"{UNIT['WorkingDirectory']}/nox/bin/nox -s arena ")
 
 
-def test_the_command_of_the_unit_starts_and_ends_an_arena(tmp_path: Path) -> None:
+def test_the_command_of_the_unit_starts_and_ends_an_arena(folder: Path) -> None:
     words = list(SERVICE)
-    words[words.index("--data") + 1] = str(tmp_path / "data")
+    words[words.index("--data") + 1] = str(folder / "data")
     port = free_port()
     command = [sys.executable, "-m", "harness", *words, "--port", str(port)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as arena:

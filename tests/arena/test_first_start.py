@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -32,12 +30,6 @@ class Output:
 
     def note(self, text: str) -> None:
         self.lines.append(text)
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="arena-") as folder:
-        yield Path(folder)
 
 
 def test_a_first_start_that_is_killed_is_done_again(
