@@ -1,7 +1,7 @@
-// The checks: which bytes were ever written, and which conflicting accesses are ordered (clocks.cu),
-// so that a race is seen whenever it is possible, not only when it happens.
+// The checks: which bytes were written, and which conflicting accesses are ordered (clocks.cu), so
+// that a race is found whenever it is possible, not only when it happens.
 
-// The number of the block that has this rank in the cluster whose first block is given.
+// The number of the block with this rank in the cluster of which the first block is given.
 __device__ long long block_of_rank(Context* c, long long first, long long rank) {
     long long across = rank % c->cluster_x, down = rank / c->cluster_x % c->cluster_y;
     return first + across + c->grid_x * (down + c->grid_y * (rank / c->cluster_x / c->cluster_y));
@@ -41,7 +41,7 @@ __device__ void note(Context* c, long long kind, long long pc, long long other_p
     note_of_block(c, kind, pc, other_pc, thread, other_thread, other_block, address, bytes, access, other_access);
 }
 
-// What the products of a warp's later groups, or of one not yet committed, read.
+// The number for reads by products of a warp's later groups, or of one not yet committed.
 __device__ bool may_still_read(const Event* e) { return (e->access & (ACCESS_ASYNC | ACCESS_WRITE)) == ACCESS_ASYNC; }
 
 // other: the earlier access, perhaps of another cluster
@@ -87,7 +87,8 @@ __device__ void begin_checks(Context* c) {
 
 // ---- accesses
 
-// How far apart thread t and that of an earlier event are.
+// The distance of thread t from the thread of an earlier event: same block, same cluster, or
+// neither.
 __device__ int distance_to(Context* c, const Event* other) {
     if (!is_of_this_cluster(c, other)) return OTHER_CLUSTER;
     return other->thread / c->threads == c->rank ? SAME_BLOCK : SAME_CLUSTER;
@@ -116,8 +117,8 @@ __device__ void record(Context* c, Event* e, long long t, long long pc, int acce
     e->access = (short)access;
 }
 
-// ---- products in flight: until their group was waited for, what wgmma reads has the number of the
-// group for its clock, and no order ends it
+// ---- products in flight: until a wait for their group, reads of wgmma have the number of the
+// group as their clock, and no other synchronisation orders them
 
 __device__ long long warp_of_cluster(Context* c, long long w) { return c->rank * (c->checks->warps / c->cluster_blocks) + w; }
 
@@ -134,7 +135,7 @@ __device__ void await_products(Context* c, Event* mine, long long warp, long lon
         awaited_by(c, warp)[c->checks->awaited_cells[warp]++] = (int)g;
 }
 
-// All groups up to this one are over: from now on their reads are ordinary ones.
+// All groups up to this one are complete: from now on their reads are ordinary ones.
 __device__ void check_products(Context* c, long long w, long long waited_for) {
     Checks* k = c->checks;
     long long warp = warp_of_cluster(c, w), left = 0;
@@ -189,7 +190,7 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
         conflict_in_block(c, t, pc, address, n, access, &cell->strong);
         if (access & ACCESS_WRITE) {
             for (long long i = 0; i < 2 * k->warps; ++i) conflict_in_block(c, t, pc, address, n, access, reads + i);
-            // A weak write stays: strong ones of the same thread behind it do not hide it from others.
+            // A weak write is kept: later strong writes of the same thread do not replace it.
             record(c, is_weak(access) ? &cell->write : &cell->strong, t, pc, access);
             if (access & ACCESS_ASYNC) record(c, &cell->in_flight, t, pc, access);
         } else {
@@ -202,7 +203,7 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
     }
 }
 
-// Of two reads that are not ordered, both are kept; a third takes the place of the older.
+// Two unordered reads are both kept; a third one replaces the older.
 __device__ void record_read(Context* c, GlobalCell* cell, long long t, long long pc, int access) {
     Event* last = &cell->read;
     access |= last->access & ACCESS_READ_ONLY;
@@ -210,7 +211,7 @@ __device__ void record_read(Context* c, GlobalCell* cell, long long t, long long
     record(c, last, t, pc, access);
 }
 
-// Memory that all blocks share, by cells as wide as the kernel's narrowest access to it.
+// Memory that all blocks share, in cells as wide as the kernel's narrowest access to it.
 __device__ void check_global(Context* c, long long t, long long pc, Address address, long long n, int access) {
     Checks* k = c->checks;
     long long window = window_of(address), first = offset_in_window(address);
@@ -237,7 +238,7 @@ __device__ void check_global(Context* c, long long t, long long pc, Address addr
     }
 }
 
-// Which flags say that the bytes at an address were written; null where none are kept.
+// The flags of whether the bytes at an address were written; null if there are none.
 __device__ unsigned char* ready_flags(Context* c, long long t, Address address) {
     Checks* k = c->checks;
     long long window = window_of(address), offset = offset_in_window(address);
@@ -283,9 +284,9 @@ __device__ void check_arrival(Context* c, long long t, long long pc, Address add
         if (ready[i] == BYTE_UNWRITTEN) ready[i] = BYTE_WRITTEN;
 }
 
-// ---- meetings
+// ---- barriers and collectives
 
-// A collective that names lanes which are gone, or that a lane runs without being named.
+// A collective whose mask has lanes that have exited, or lacks a lane that runs it.
 __device__ void check_collective(Context* c, long long w, unsigned here, unsigned alive) {
     Checks* k = c->checks;
     long long first = LANES * w;
@@ -316,13 +317,13 @@ __device__ void check_collective(Context* c, long long w, unsigned here, unsigne
     share_fences(c, k->here);
 }
 
-// What those knew who arrived at a barrier of the block without waiting.
+// The clocks of threads that arrived at a barrier of the block without waiting.
 __device__ unsigned* arrival_at(Context* c, long long barrier) {
     return c->checks->arrival + (c->rank * NAMED_BARRIERS + barrier) * clock_words(c);
 }
 
-// A barrier opens: everybody there knows what everybody there has done. `left` threads of the
-// block are gone for good.
+// A barrier completes: accesses of all threads at it are now ordered before it. `left` threads of
+// the block have exited.
 __device__ void check_barrier(Context* c, int barrier, long long left) {
     Checks* k = c->checks;
     unsigned* arrival = arrival_at(c, barrier);

@@ -1,13 +1,13 @@
-// What every thread knows of what others have done: vector clocks and PTX's memory model.
+// The order of accesses by PTX's memory model, computed with vector clocks.
 //
-// A clock is a row of one number for each thread of the cluster, and behind them the number of a set
-// of snapshots: what is known of clusters that ran before. A release, or a fence and a strong write
-// behind it, leaves the writer's clock at the address that it writes; an acquire, or a strong read and
-// a fence behind it, takes it. Both count only for threads that both scopes reach. A fence passes
-// through a barrier: what one thread has fenced, another may publish behind the barrier. The formal
-// model does not say so, but every GPU does, and many programs need it.
+// A clock has one number for each thread of the cluster, followed by the number of a set of
+// snapshots for clusters that ran before. A release, or a fence followed by a strong write, stores
+// the writer's clock at the address that it writes; an acquire, or a strong read followed by a
+// fence, joins it. This holds only for threads that both scopes include. A fence also has effect
+// through a barrier: after the barrier another thread may publish accesses that were fenced before
+// it. The formal model does not say so, but every GPU does it, and many programs need it.
 
-// How far apart two threads are, and how far a scope reaches.
+// The distance of two threads, and the distance that a scope includes.
 enum { SAME_BLOCK = 0, SAME_CLUSTER = 1, OTHER_CLUSTER = 2, DISTANCES = 3 };
 enum { EMPTY_SET = 0, EVERYTHING = 1 };
 enum { ACQUIRES = 1, RELEASES = 2 };
@@ -24,12 +24,13 @@ __device__ unsigned* clock_of(Context* c, long long t) {
     return c->checks->clock + number_of(c, t) * clock_words(c);
 }
 
-// What thread t knew at its last fence that reaches this far.
+// The clock of thread t at its last fence whose scope includes this distance.
 __device__ unsigned* fenced_of(Context* c, int distance, long long t) {
     return c->checks->fenced + (distance * threads_of_cluster(c) + number_of(c, t)) * clock_words(c);
 }
 
-// What thread t has seen released this far away by strong reads, and will know at its next fence.
+// The clocks that thread t has read with strong reads at this distance, and joins at its next
+// fence.
 __device__ unsigned* pending_of(Context* c, int distance, long long t) {
     return c->checks->pending + (distance * threads_of_cluster(c) + number_of(c, t)) * clock_words(c);
 }
@@ -71,7 +72,7 @@ __device__ unsigned join_sets(Context* c, unsigned a, unsigned b) {
     return set;
 }
 
-// A set of what a clock knows, for threads of clusters that will run later.
+// A set of snapshots with the contents of a clock, for threads of clusters that run later.
 __device__ unsigned snapshot(Context* c, const unsigned* clock) {
     Checks* k = c->checks;
     long long n = threads_of_cluster(c), number = k->snapshots_used;
@@ -103,7 +104,7 @@ __device__ void forget(Context* c, unsigned* clock) {
     for (long long u = 0; u < n; ++u) clock[u] = 0;
 }
 
-// Everything that a thread does from now on comes after what it has published.
+// All later events of a thread come after those that it has published.
 __device__ void tick(Context* c, long long t) { clock_of(c, t)[number_of(c, t)] += 1; }
 
 // The run of a cluster in which a clock had this value: its number among the launch's.
@@ -165,7 +166,7 @@ __device__ void begin_clocks(Context* c) {
     if (k->sets_used < 2) k->sets_used = 2;
 }
 
-// ---- fences and meetings
+// ---- fences and barriers
 
 // how: ACQUIRES, RELEASES or both; reach: how far the fence's scope does
 extern "C" __device__ void rt_fence(Context* c, long long t, long long how, long long reach) {
@@ -186,15 +187,15 @@ extern "C" __device__ void rt_fence(Context* c, long long t, long long how, long
     tick(c, t);
 }
 
-// Adds what one row knows to another, which may still be empty.
+// Joins one clock into another, which may still be empty.
 __device__ void join_or_assign(Context* c, int* levels, int distance, unsigned* into, const unsigned* from) {
     if (*levels >> distance & 1) join(c, into, from);
     else assign(c, into, from);
     *levels |= 1 << distance;
 }
 
-// What the threads that meet have fenced, and what they will know at their next fence, is the same for
-// all of them from now on. here: a mark for each thread of the block.
+// Joins the fenced and the pending clocks of the threads at a barrier, so that they are the same
+// for all of them. here: a mark for each thread of the block.
 __device__ void share_fences(Context* c, const unsigned char* here) {
     Checks* k = c->checks;
     int fenced = 0, pending = 0;
@@ -244,7 +245,7 @@ __device__ Sync* sync_at(Context* c, Address address, bool make) {
 
 __device__ bool only_gains(Context* c, const Sync* s) { return s == c->checks->syncs + SYNC_ADDRESSES; }
 
-// What threads of the same block or of the same cluster get to know at an address.
+// The clock that threads of the same block or of the same cluster join at an address.
 __device__ unsigned* near_of(Context* c, const Sync* s, int distance) {
     return c->checks->near + (s->near * 2ll + distance) * clock_words(c);
 }
@@ -307,7 +308,7 @@ __device__ void publish(Context* c, long long t, Address address, bool releases,
     if (releases) tick(c, t);
 }
 
-// A strong access: what it publishes, and what it sees published.
+// A strong access: it publishes a clock, and joins published ones.
 __device__ void synchronise(Context* c, long long t, Address address, int access) {
     int reach = reach_of(access);
     bool writes = access & ACCESS_WRITE, atomic = access & ACCESS_ATOMIC;

@@ -1,5 +1,5 @@
-// What the blocks of a cluster do together: their barrier, and visits to each other's shared memory,
-// which must fall between the beginning and the end of the block visited.
+// The barrier of a cluster's blocks, and accesses to each other's shared memory, which must happen
+// between the beginning and the end of the block accessed.
 
 // ---- the barrier: every thread arrives once in a phase, and waits before it arrives again
 
@@ -67,7 +67,7 @@ __device__ void advance_cluster_barrier(Context* c) {
     for (long long b = 0; b < c->cluster_blocks; ++b) check_alignment(c + b);
 }
 
-// Whether a thread that waits at the barrier can go on; then it has waited.
+// Whether a thread that waits at the barrier can continue; then its wait is complete.
 __device__ bool leaves_cluster_barrier(Context* c, long long t) {
     Thread* thread = c->thread + t;
     if (thread->cluster_arrivals > c->cluster->cluster_phases) return false;
@@ -82,7 +82,8 @@ __device__ bool leaves_cluster_barrier(Context* c, long long t) {
     return true;
 }
 
-// fence.mbarrier_init: an arrival that is `.relaxed` tells of mbarriers that were initialised before it.
+// fence.mbarrier_init: an arrival that is `.relaxed` tells of mbarriers that were initialised
+// before it.
 extern "C" __device__ void rt_fence_init(Context* c, long long t) {
     if (!c->checks || c->cluster_blocks == 1) return;
     long long n = number_of(c, t);
@@ -96,7 +97,7 @@ __device__ bool init_is_known(Context* c, long long t, Event* init) {
            init->clock <= c->checks->init_known[init->thread];
 }
 
-// ---- visits
+// ---- accesses to another block's shared memory
 
 __device__ Event* visit(Context* block, long long number) {
     return block->checks->visits + block->rank * threads_of_cluster(block) + number;
@@ -108,7 +109,7 @@ __device__ bool knows_to_have_begun(Context* c, long long t, Context* block) {
     return false;
 }
 
-// Thread t reaches into another block's shared memory.
+// Thread t accesses another block's shared memory.
 __device__ void check_visit(Context* c, long long t, long long pc, Address address, long long n, int access) {
     Thread* thread = c->thread + t;
     Context* block = block_at(c, address);
@@ -118,7 +119,7 @@ __device__ void check_visit(Context* c, long long t, long long pc, Address addre
     else note(c, FINDING_KIND_BLOCK_NOT_BEGUN, pc, -1, t, -1, address, n, access, 0);
 }
 
-// Whether some thread of the block knew of a visit before it exited.
+// Whether an access from another block is ordered before some thread of the block exited.
 __device__ bool visit_is_known(Context* block, long long number, unsigned clock) {
     if (block->checks->seen[block->rank * clock_words(block) + number] >= clock) return true;
     for (long long t = 0; t < block->threads; ++t)
@@ -126,7 +127,7 @@ __device__ bool visit_is_known(Context* block, long long number, unsigned clock)
     return false;
 }
 
-// At the end: visits, and copies on their way, that the block visited had no reason to wait for.
+// At the end: accesses and copies in flight for which the block accessed did not wait.
 // c: of rank 0
 __device__ void check_visits(Context* c) {
     for (long long b = 0; b < c->cluster_blocks; ++b) {

@@ -1,5 +1,5 @@
-// Asynchronous copies, delivered no sooner than they are waited for: cp.async in groups of a
-// thread, cp.async.bulk through an mbarrier or in groups; and the mbarriers themselves.
+// Asynchronous copies, which are delivered only when a thread waits for them: cp.async in groups of
+// a thread, cp.async.bulk through an mbarrier or in groups; and the mbarriers themselves.
 
 struct Copy {
     char* to;
@@ -61,7 +61,7 @@ extern "C" __device__ long long rt_copy(Context* c, long long t, long long pc, A
 
 extern "C" __device__ void rt_copy_commit(Context* c, long long t) { c->thread[t].group += 1; }
 
-// Wait until at most `pending` committed groups are on their way; a negative number: for all.
+// Wait until at most `pending` committed groups are in flight; a negative number waits for all.
 extern "C" __device__ void rt_copy_wait(Context* c, long long t, long long pending) {
     Thread* thread = c->thread + t;
     deliver_until(c, t, pending < 0 ? 0x7fffffff : thread->group - (int)pending);
@@ -75,7 +75,7 @@ __device__ unsigned long long mbarrier_word(long long pending, long long expecte
            (unsigned long long)(bytes & 0x7fffff) << 40 | phase << 63;
 }
 
-// Arrivals and bytes that have come; the phase ends when neither is missing any more.
+// Counts arrivals and bytes; the phase ends when none is missing.
 __device__ void mbarrier_advance(unsigned long long* word, long long arrivals, long long bytes,
                                  long long dropped) {
     unsigned long long w = *word, phase = w >> 63;
@@ -146,8 +146,8 @@ __device__ bool phase_is_over(Context* c, long long t) {
 
 // ---- cp.async.bulk, one-dimensional
 
-// A copy waits in the block whose mbarrier it completes, which is the block that it copies to; or,
-// without an mbarrier, in its thread's own.
+// A copy is queued in the block whose mbarrier it completes, which is the block that it copies to.
+// Without an mbarrier, it is queued in its thread's own block.
 __device__ void begin_bulk(Context* c, long long t, long long pc, Address to, Address from,
                            long long bytes, Address mbarrier, int reach) {
     Context* block = mbarrier ? block_at(c, mbarrier) : c;
@@ -175,7 +175,7 @@ extern "C" __device__ long long rt_bulk(Context* c, long long t, long long pc, A
     return !c->fault;
 }
 
-// To the same place of every block in the mask, each with its own mbarrier.
+// Copies to the same offset of every block in the mask, each with its own mbarrier.
 extern "C" __device__ long long rt_bulk_multicast(Context* c, long long t, long long pc, Address to,
                                                   Address from, long long bytes, Address mbarrier,
                                                   long long mask) {

@@ -1,11 +1,11 @@
-// What async copies would cost, as `ncu` counts LDGSTS on an H100. The rules fit every pattern of
-// addresses that was tried there (tests/ptxcpu/async_copies.json).
+// The cost of asynchronous copies, as `ncu` counts LDGSTS on an H100. The rules fit every pattern
+// of addresses that was measured there (tests/ptxcpu/async_copies.json).
 
-// Banks as wide as what a lane copies.
+// Banks are as wide as the copy of a lane.
 __device__ int wide_bank(Address address, int bytes) { return (int)(address / bytes % (128 / bytes)); }
 
-// A copy through the L1 cache goes by phases of 128 bytes. A lane of a phase waits for all with which
-// it shares the bank that it reads or the bank that it writes.
+// A copy through the L1 cache goes by phases of 128 bytes. A lane of a phase waits for all with
+// which it shares the bank that it reads or the bank that it writes.
 __device__ int cached_wavefronts(const Address* from, unsigned reads, const Address* to, unsigned here, int bytes) {
     int lanes = 128 / bytes, total = 0;
     for (int first = 0; first < LANES; first += lanes) {
@@ -55,7 +55,7 @@ __device__ int bypassing_wavefronts(const Address* from, const Address* to, unsi
     return total;
 }
 
-// What is written is counted as a store is, until it is known what is read.
+// The write is counted as a store until the addresses of the read are known.
 __device__ void count_target(Context* c, long long pc, const Address* address, unsigned here, int bytes) {
     Count* row = c->counts->rows + pc;
     for (int lane = 0; lane < LANES; ++lane) c->counts->to[lane] = address[lane];

@@ -1,4 +1,4 @@
-// What the memory system would do: sectors of global memory and wavefronts of shared memory, by
+// Counters of the memory system: sectors of global memory and wavefronts of shared memory, by
 // instruction, as a multiprocessor counts them.
 
 __device__ void sort(Address* x, int n) {
@@ -10,7 +10,7 @@ __device__ void sort(Address* x, int n) {
         }
 }
 
-// How many different values there are; sorts them.
+// Sorts the values and returns how many different ones there are.
 __device__ int distinct(Address* x, int n) {
     sort(x, n);
     int found = 0;
@@ -18,7 +18,7 @@ __device__ int distinct(Address* x, int n) {
     return found;
 }
 
-// Different pieces of 1 << log2 bytes that the lanes touch.
+// The number of different segments of 1 << log2 bytes that the lanes access.
 __device__ int pieces(const Address* address, unsigned here, int bytes, int log2) {
     Address touched[2 * LANES];
     int n = 0;
@@ -30,7 +30,7 @@ __device__ int pieces(const Address* address, unsigned here, int bytes, int log2
     return distinct(touched, n);
 }
 
-// Different words that the lanes touch.
+// The number of different words that the lanes access.
 __device__ int different_words(const Address* address, unsigned here, int bytes) {
     Address words[4 * LANES];
     int n = 0;
@@ -39,7 +39,7 @@ __device__ int different_words(const Address* address, unsigned here, int bytes)
     return distinct(words, n);
 }
 
-// Passes over the 32 banks for some lanes: the most different words that one bank must deliver.
+// The passes over the 32 banks for some lanes: the most different words in one bank.
 __device__ int passes(const Address* address, unsigned lanes, int bytes) {
     Address words[4 * LANES];
     int n = 0, in_bank[LANES], most = 0;
@@ -55,7 +55,8 @@ __device__ int passes(const Address* address, unsigned lanes, int bytes) {
     return most;
 }
 
-// Whether all lanes pair up with equal addresses at distance 1 or 2: then two phases become one.
+// Whether all lanes form pairs with equal addresses at distance 1 or 2, so that two phases become
+// one.
 __device__ bool paired(const Address* address, unsigned here, unsigned lanes) {
     for (int distance = 1; distance <= 2; ++distance) {
         bool all = true;
@@ -80,7 +81,7 @@ __device__ int wavefronts(const Address* address, unsigned here, int bytes) {
     return total;
 }
 
-// The fewest wavefronts that such a request can take: one a phase, and as many as its words fill.
+// The fewest wavefronts of such a request: one per phase, and as many as its words fill.
 __device__ int min_wavefronts(const Address* address, unsigned here, int bytes) {
     int least = (different_words(address, here, bytes) + LANES - 1) / LANES, phases = 0;
     int lanes = bytes <= 4 ? LANES : bytes == 8 ? 16 : 8;
@@ -92,7 +93,7 @@ __device__ int min_wavefronts(const Address* address, unsigned here, int bytes) 
     return least < phases ? phases : least;
 }
 
-// Sectors of the buffers that no thread of the block had touched before.
+// Sectors of the buffers that no thread of the block had accessed before.
 __device__ int first_sectors(Context* c, const Address* address, unsigned here, int bytes, long long window) {
     unsigned* touched = c->counts->touched[window];
     unsigned now = (unsigned)c->block + 1;
@@ -110,8 +111,8 @@ __device__ int first_sectors(Context* c, const Address* address, unsigned here, 
     return found;
 }
 
-// Sectors that the warp has not touched shortly before. Its table keeps as many as an L1 cache has
-// room for if it has to serve eight blocks; each of its sets has the latest sector first.
+// Sectors that the warp has not accessed recently. Its table has the capacity of its share of an L1
+// cache that serves eight blocks; each of its sets has the latest sector first.
 __device__ int new_sectors(Context* c, const Address* address, unsigned here, int bytes) {
     int found = 0;
     for (int lane = 0; lane < LANES; ++lane)
@@ -181,15 +182,16 @@ __device__ void count_event(Context* c, long long pc, const Address* address, un
 
 __device__ int* traced_of(Context* c, long long t) { return c->counts->traced + c->rank * c->threads + t; }
 
-// The threads of a warp side by side: those of a count touch no more memory than they have events.
+// The threads of a warp next to each other: threads that count use only as much memory as they have
+// events.
 __device__ Traced* traced(Context* c, long long t, int i) {
     long long warps = (c->threads + LANES - 1) / LANES, warp = c->rank * warps + t / LANES;
     return c->counts->trace + (warp * TRACE + i) * LANES + t % LANES;
 }
 
-// The lanes of a warp ran one after the other, each until it had to wait; what they did is put
-// together again, the lowest program point first, so that lanes which went different ways meet. What
-// lanes did behind the point where others still wait is kept until those come there too.
+// The lanes of a warp ran one after the other, each until it had to wait. Their events are merged,
+// the lowest program point first, so that diverged lanes reconverge. Events of lanes that are ahead
+// of waiting ones are kept until the others reach that point, too.
 __device__ void count_traces(Context* c, long long w) {
     long long first = LANES * w;
     c->counts->warp = c->rank * ((c->threads + LANES - 1) / LANES) + w;

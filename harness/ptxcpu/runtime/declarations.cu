@@ -1,6 +1,6 @@
-// What the files of the runtime use of one another. They are compiled together, in the order in
-// which execution/build.py names them, behind the structs of layout.py. Calls between files are
-// not inlined.
+// Declarations of functions that the files of the runtime share. The files are compiled together,
+// in the order of execution/build.py, after the structs of layout.py. Calls between files are not
+// inlined.
 
 struct Round;
 

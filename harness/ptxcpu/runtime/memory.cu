@@ -1,6 +1,6 @@
-// Where a device address lies on the host, and what happens when it lies nowhere.
+// The translation of device addresses to host addresses, and the faults of invalid ones.
 
-// Remember the first fault of the block.
+// Record the first fault of the block.
 extern "C" __device__ void rt_fault(Context* c, long long t, long long fault, long long pc,
                                     Address address, long long bytes, long long access) {
     if (c->fault) return;
@@ -21,7 +21,7 @@ __device__ long long offset_in_window(Address address) {
     return (long long)(address & ((1ull << WINDOW_BITS) - 1)) - (1ll << (WINDOW_BITS - 1));
 }
 
-// The block whose shared memory an address of the shared window names; null where there is none.
+// The block whose shared memory contains an address of the shared window; null if there is none.
 __device__ Context* block_at(Context* c, Address address) {
     long long offset = offset_in_window(address);
     bool is_one = window_of(address) == WINDOW_SHARED && offset >= 0 && offset >> BLOCK_BITS < c->cluster_blocks;
@@ -30,7 +30,7 @@ __device__ Context* block_at(Context* c, Address address) {
 
 __device__ long long offset_in_block(Address address) { return address & ((1ll << BLOCK_BITS) - 1); }
 
-// Where the same byte lies in another block of the cluster.
+// The address of the same byte in another block of the cluster.
 __device__ Address address_in(Context* block, Address address) {
     return address - offset_in_window(address) + block->shared_address + offset_in_block(address);
 }
@@ -59,8 +59,8 @@ __device__ char* divert_write(Context* c, char* target, long long n, long long w
     return c->scratch + 64;
 }
 
-// The host address of n bytes, or null where the access is outside every array or misaligned, or in
-// a block that is over or that the access does not reach.
+// The host address of n bytes, or null if the access is outside every array or misaligned, or in a
+// block that has exited or that the access may not use.
 __device__ char* locate(Context* c, long long t, Address address, long long n, long long align,
                         int access) {
     long long window = window_of(address), offset = offset_in_window(address);
@@ -80,8 +80,8 @@ __device__ char* locate(Context* c, long long t, Address address, long long n, l
     return 0;
 }
 
-// A checked access. Without checks, a bad one is a fault and gives null; with checks it is
-// written down, and the access goes to scratch.
+// A checked access. Without checks, an invalid one is a fault and gives null; with checks it is
+// recorded, and the access goes to scratch.
 __device__ char* checked_access(Context* c, long long t, long long pc, Address address, long long n,
                        long long align, int access) {
     char* host = locate(c, t, address, n, align, access);
@@ -98,7 +98,7 @@ __device__ char* checked_access(Context* c, long long t, long long pc, Address a
     return host;
 }
 
-// The same where instruments may be at work. Always a place to go to, because the thread goes on.
+// The same with instruments. It never returns null, because the thread continues.
 extern "C" __device__ char* rt_watched_access(Context* c, long long t, long long pc, Address address,
                                               long long n, long long access) {
     if (window_of(address) != WINDOW_LOCAL) rt_trace(c, t, pc << 2 | 1, address, n << 8 | EVENT_ACCESS);

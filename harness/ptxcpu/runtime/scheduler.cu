@@ -1,5 +1,5 @@
-// Runs clusters of blocks, most of them of one: starts the threads, lets warps and barriers release
-// them, ends them.
+// Runs clusters of blocks, most of them of one block: starts threads, resumes them at collectives
+// and barriers, and ends them.
 
 extern "C" __device__ void* host_start(void* entry, Context* c, long long t);
 extern "C" __device__ void host_resume(void* handle);
@@ -12,8 +12,8 @@ __device__ void resume(Context* c, long long t) {
 __device__ int pc_of(Thread* thread) { return thread->pc >> 2; }
 
 // Release groups of one warp that wait at a collective, the lowest program point first (so that
-// lanes which went different ways meet again), until every lane waits for something else.
-// A group is complete when every living lane that its masks name has arrived.
+// diverged lanes reconverge), until every lane waits for something else.
+// A group is complete when every live lane in its masks has arrived.
 __device__ void run_collectives(Context* c, long long w) {
     long long first = LANES * w, last = first + LANES < c->threads ? first + LANES : c->threads;
     int passed = -1;
@@ -43,7 +43,7 @@ __device__ void run_collectives(Context* c, long long w) {
     }
 }
 
-// What wakes threads in one round.
+// The conditions that resume threads in one round.
 struct Round {
     unsigned open;     // barriers that are complete
     int alive, moving; // threads that live; threads that can go on
@@ -72,7 +72,7 @@ __device__ void collect_runnable(Context* c, Round* round) {
     *round = r;
 }
 
-// bar.red: what all threads at a barrier get of the predicates they brought.
+// bar.red: the reduction of the predicates of all threads at a barrier.
 __device__ void reduce_barrier(Context* c, int barrier) {
     int count = 0, all = 1, any = 0;
     for (int step = 0; step < 2; ++step)
@@ -91,13 +91,13 @@ __device__ void begin_block(Context* c) {
     c->is_over = c->cluster_phases = c->phases_seen = 0;
 }
 
-// Whether all threads of the block have exited: then nobody may reach into its shared memory.
+// Whether all threads of the block have exited: then no thread may access its shared memory.
 __device__ void note_whether_over(Context* c) {
     c->is_over = 1;
     for (long long t = 0; t < c->threads; ++t) c->is_over &= c->thread[t].state == STATE_EXITED;
 }
 
-// Whether all threads of t's warp have had their turn.
+// Whether all threads of t's warp have run in this round.
 __device__ bool ends_warp(Context* c, long long t, bool backward) {
     return backward ? t % LANES == 0 : t % LANES == LANES - 1 || t == c->threads - 1;
 }
@@ -185,7 +185,7 @@ __device__ void run_cluster(Context* c, bool backward) {
     if (c->checks && blocks > 1) check_visits(c);
 }
 
-// Which block of the grid each context runs: those of the cluster of this number, by rank.
+// Assigns the blocks of a cluster to the contexts, by rank.
 __device__ void place_cluster(Context* c, long long number) {
     long long across = c->grid_x / c->cluster_x, down = c->grid_y / c->cluster_y;
     for (long long rank = 0; rank < c->cluster_blocks; ++rank) {

@@ -1,4 +1,4 @@
-// What a warp does with matrices: ldmatrix, mma.sync and wmma. The products themselves are vector code,
+// The matrix instructions ldmatrix, mma.sync and wmma. The products themselves are vector code,
 // which codegen/products.py writes.
 
 enum Kind { TF32, F16, BF16, S8, U8 };
@@ -6,13 +6,14 @@ enum Kind { TF32, F16, BF16, S8, U8 };
 // The elements of one 32-bit register.
 __device__ __forceinline__ int per_word(int kind) { return kind == TF32 ? 1 : kind < S8 ? 2 : 4; }
 
-// ---- 16 rows of A by 8 columns of B. In every fragment a lane's place is (lane / 4, lane % 4), see
-// the PTX manual's figures: a word of all lanes has 8 rows (or columns of B), one after the other, of
-// 16 bytes of their depth.
+// ---- 16 rows of A by 8 columns of B. In every fragment a lane's place is (lane / 4, lane % 4),
+// see the PTX manual's figures: a word of all lanes has 8 rows (or columns of B), one after the
+// other, of 16 bytes of their depth.
 
 const int TILE_COLUMNS = 8;
 
-// Rows of A as numbers, as products.py has them: in each step of the depth 16 rows, each four times.
+// Rows of A as numbers, as products.py has them: in each step of the depth 16 rows, each four
+// times.
 const int STEPS = 16, GROUP = 4;
 
 struct Rows {
@@ -72,8 +73,8 @@ __device__ void mma(Context* c, long long w, const Product* p, Rows* rows, bool 
     host_multiply(kind, lane_words(c, w, p->sums), rows, lane_words(c, w, p->b), words / 2, 0);
 }
 
-// ---- wmma: which lane holds which element is the device's own affair. Here lane l holds the
-// elements l·R·C/32 ... of the R x C matrix, row by row.
+// ---- wmma: PTX does not specify which lane holds which element. Here lane l holds the elements
+// l·R·C/32 ... of the R x C matrix, row by row.
 
 struct WmmaShape { int m, n, k; };
 
@@ -111,8 +112,8 @@ __device__ void wmma_move(Context* c, long long w, long long pc, long long varia
     }
 }
 
-// Where an element of a tile lies in the words of mma.sync: by element, in a matrix of 16 or 8 rows;
-// and in the accumulators.
+// Where an element of a tile lies in the words of mma.sync: by element, in a matrix of 16 or 8
+// rows; and in the accumulators.
 __device__ __forceinline__ int operand_place(int row, int k, int rows, int each) {
     int word = k / (4 * each) * (rows / 8) + row / 8;
     return (word * LANES + row % 8 * 4) * each + k % (4 * each);
@@ -122,7 +123,7 @@ __device__ __forceinline__ int accumulator_place(int row, int column) {
     return (row / 8 * 2 + column % 2) * LANES + row % 8 * 4 + column / 2;
 }
 
-// The j-th element of a lane, which has so many in all and so many in a word; to: in elements.
+// The j-th element of a lane, given its number of elements and of those in a word; to: in elements.
 __device__ __forceinline__ void move_element(Context* c, long long w, int word, int j, int lane, int each, unsigned* words,
                                              int to) {
     unsigned value = lane_words(c, w, word + j / each)[lane];

@@ -1,10 +1,10 @@
-// Runs blocks on the vector path: a unit of several threads is one coroutine. Thread u of the context
-// stands for unit u.
+// Runs blocks on the vector path: a unit of several threads is one coroutine. Thread u of the
+// context stands for unit u.
 
 const long long MAX_POLLS = 1ll << 23;  // some seconds
 
-// Who goes on in the next round: those that gave way or whose mbarrier is open; if all that live wait
-// at the barrier, they. Returns how many live.
+// Selects the units of the next round: those that yielded or whose mbarrier phase is complete, or
+// all live units if they all wait at the barrier. Returns the number of live units.
 __device__ long long choose_units(Context* c, long long units, bool* opens, long long* moving) {
     long long alive = 0, waiting = 0;
     *moving = 0;
@@ -22,8 +22,9 @@ __device__ long long choose_units(Context* c, long long units, bool* opens, long
 
 __device__ bool is_doubtful(Context* c) { return c->watch && c->watch->doubt < 0; }
 
-// Runs one block, watched where its context has a Watch. Returns whether all units came to their end; if one did not, or if none can go on,
-// or if they poll for too long what other lanes may have to write, threads must run the block again.
+// Runs one block, watched where its context has a Watch. Returns whether all units came to their
+// end; if one did not, or if none can go on, or if they poll for too long what other lanes may have
+// to write, threads must run the block again.
 __device__ bool run_units(Context* c, long long units, bool backward) {
     begin_block(c);
     c->fault = 0;
@@ -51,9 +52,9 @@ __device__ bool run_units(Context* c, long long units, bool backward) {
     }
 }
 
-// Takes blocks from the list, as rt_run does. left: gets a 1 for each block that threads must run.
-// When most blocks end there, this gives all others up as well; if the blocks depend on one another,
-// when the first one does; if a watched access may be a mistake, then.
+// Takes blocks from the list, as rt_run does. left: receives a 1 for each block that threads must
+// run. It gives up all other blocks, too, when most blocks must be run by threads; when the first
+// one must, if blocks depend on one another; and when a watched access may be an error.
 extern "C" __device__ void rt_run_units(Context* c, unsigned long long* next, const long long* blocks,
                                         long long count, long long units, long long depend,
                                         unsigned char* left) {

@@ -1,4 +1,4 @@
-// What a warp does together. Each lane has published words in its lane_buffer; the results replace them.
+// Warp-wide operations. Each lane has published words in its lane_buffer; the results replace them.
 
 // The 32 lanes' values of one published word.
 __device__ unsigned* lane_words(Context* c, long long w, int word) {
@@ -87,7 +87,7 @@ __device__ void reduce(Context* c, long long w, unsigned here, long long variant
         if (here >> lane & 1) value[lane] = found[lane];
 }
 
-// The lanes `here` have met at a collective: do it.
+// The lanes `here` have all arrived at a collective: execute it.
 __device__ void execute_collective(Context* c, long long w, unsigned here) {
     int lane = __ffs(here) - 1;
     Thread* thread = c->thread + w * LANES + lane;

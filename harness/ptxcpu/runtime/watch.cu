@@ -1,8 +1,8 @@
-// Watches the units of the vector path (vector/watched.py): where only barriers of the whole block order
-// its threads, one word a cell says who wrote it last, and one who read it last. What is found here is
-// only a doubt; the checks of the thread path then say what is wrong.
+// Checks the units of the vector path (vector/watched.py). If only barriers of the whole block
+// order its threads, one word per cell for the last write and one for the last read suffice. A
+// finding here only means a possible error; the checks of the thread path then find the error.
 
-// Says that a cell belongs to no variable, or that a copy into it is in flight.
+// Marks a cell that belongs to no variable, or into which a copy is in flight.
 const int NOBODYS = 0x7fffffff;
 
 __device__ void forget_accesses(Watch* w) {
@@ -15,7 +15,7 @@ __device__ void next_interval(Watch* w) {
     w->clock += 1;
 }
 
-// A block begins: a run of the checks' clocks, in which a barrier is a tick of all.
+// A block begins: a run of the checks' clocks, in which a barrier advances all of them.
 __device__ void begin_watch(Context* c) {
     Watch* w = c->watch;
     begin_run(c);
@@ -26,7 +26,7 @@ __device__ void begin_watch(Context* c) {
     w->stored = 0;
 }
 
-// Gives the cells that a copy writes this word.
+// Sets the words of the cells that a copy writes.
 __device__ void mark_copy(Watch* w, const Copy* copy, int word) {
     long long first = (long long)copy->address / w->cell_width, last = ((long long)copy->address + copy->bytes - 1) / w->cell_width;
     for (long long i = first; i <= last; ++i) w->writes[i] = word;
@@ -42,14 +42,14 @@ __device__ void forget_copies(Context* c) {
     }
 }
 
-// Forgets what a block did that threads will run again.
+// Removes the records of a block that threads will run again.
 __device__ void undo_watch(Context* c) {
     Watch* w = c->watch;
     for (long long i = 0; i < w->stored; ++i) w->stores[i]->write.clock = 0;
     c->checks->run -= 1;
 }
 
-// The clock of the next run begins behind this one's.
+// The clock of the next run starts after this one's.
 __device__ void end_watch(Context* c, bool is_done) {
     if (!is_done) undo_watch(c);
     forget_copies(c);
@@ -87,7 +87,7 @@ extern "C" __device__ void rt_watch_shared(Context* c, long long t, unsigned lon
     }
 }
 
-// Whether thread t may store to a cell next to what is recorded of it.
+// Whether a store of thread t to a cell is ordered with the recorded accesses.
 __device__ bool may_store(Watch* w, Checks* k, long long t, const GlobalCell* cell) {
     if (cell->strong.clock || cell->read.clock || cell->other_read.clock) return false;
     if (!cell->write.clock) return true;

@@ -1,8 +1,8 @@
-// wgmma: warp w of four computes rows 16w to 16w+15 of the 64 x N product, for which it needs
-// no other warp: its part of A, all of B, its accumulators.
+// wgmma: warp w of four computes rows 16w to 16w+15 of the 64 x N product. It needs its part of A,
+// all of B, and its accumulators, but no other warp.
 
-// A matrix in shared memory as its 64-bit descriptor gives it: atoms of 8 rows, as long as a swizzled
-// row or, without swizzle, 16 bytes.
+// A matrix in shared memory as its 64-bit descriptor gives it: atoms of 8 rows, as long as a
+// swizzled row or, without swizzle, 16 bytes.
 struct SharedMatrix {
     Address start, along, over;  // bytes: where it lies, to the next atom along the rows, over the rows
     int log2;                    // of the bytes side by side in an atom
@@ -31,16 +31,16 @@ __device__ __forceinline__ Address place(const SharedMatrix& m, int row, int byt
     return at ^ ((at >> 7 & last >> 4) << 4);
 }
 
-// Whether all that a matrix of so many rows and bytes side by side may lie in is inside the block's
-// shared memory: then no piece of it need be looked up. Swizzling stays inside 128 bytes.
+// Whether a matrix of this many rows and contiguous bytes is certainly inside the block's shared
+// memory, so that its parts need no lookup. Swizzling stays inside 128 bytes.
 __device__ bool is_inside(Context* c, const SharedMatrix& m, int rows, int bytes) {
     Address last = m.start + (((bytes - 1) >> m.log2) * m.along) + (((rows - 1) >> 3) * m.over) + (8ll << m.log2);
     return (last | 127) < c->shared_bytes && !((m.start | m.along | m.over) & 15);
 }
 
-// Eight rows of A or columns of B from the first one on, in all of their depth: two words of all lanes,
-// `stride` words apart. The lanes bring 16 bytes each, in turn. halves: of a transposed matrix, whose
-// elements have 16 bits.
+// Eight rows of A or columns of B from the first one on, in all of their depth: two words of all
+// lanes, `stride` words apart. The lanes bring 16 bytes each, in turn. halves: of a transposed
+// matrix, whose elements have 16 bits.
 __device__ void fetch(Context* c, long long w, long long pc, const SharedMatrix& m, bool all_inside, int first,
                       unsigned* raw, int stride) {
     Address window = ((Address)(FIRST_WINDOW + WINDOW_SHARED) << WINDOW_BITS) + (1ull << (WINDOW_BITS - 1)) + c->shared_address;
