@@ -1,2 +1,2 @@
-"""From a kernel file's text to machine code, and what both say. Start reading in
+"""The compilation of a kernel file to machine code, and the facts about both. Start reading in
 compiler.py."""

@@ -1,11 +1,12 @@
-"""A submission's source → one PTX program → machine code, and the facts about them.
+"""Compiles a submission's source to one PTX program and to machine code, and collects facts about
+it.
 
-NVRTC makes PTX. That is parsed whole, and what is printed from the parsed form is the program: it
-becomes machine code, the CPU device translates it, and its hash is the kernel's identity. Nothing
-else that the compiler wrote is used, so strings in `asm` can hide nothing.
+NVRTC generates PTX. It is parsed completely, and the text printed from the parsed form is the
+program: it becomes machine code, the CPU device translates it, and its hash is the kernel's
+identity. Nothing else that the compiler wrote is used, so strings in `asm` cannot hide code.
 
-Runs in a child process (harness/judge/workers) under limits of time and memory, because a compiler
-fed by strangers is itself attacked.
+The compiler runs in a child process (harness/judge/workers) with limits of time and memory, because
+sources of strangers may attack it.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ FILE_NAME = "kernel.cu"
 """The name of the file in the compiler's messages, whatever its real name."""
 
 _FOR_THE_DEVICE = "-default-device"
-"""An option that makes device code of what says nothing else. NVRTC takes generic lambdas for host
-code otherwise, even those in kernels; nvcc does not."""
+"""This option makes functions without a specifier device code. Without it, NVRTC regards generic
+lambdas as host code, even those in kernels; nvcc does not."""
 
 
 def answer(request: Request[Any]) -> Value:
@@ -103,7 +104,7 @@ def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault |
 
 
 _kept: dict[tuple[str, str, Signature], Translated] = {}
-"""The last translation, until its machine code is wanted: NVRTC may have taken seconds for it."""
+"""The last translation, kept until its machine code is requested, since NVRTC may take seconds."""
 
 
 def _translated(
@@ -178,14 +179,14 @@ def _accepts(source: Source, arch: str) -> bool:
 def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
     """Return PTX and warnings. Raises Refused.
 
-    The first compilation is usually the last. If it fails, what may be the cause is changed: the
+    The first compilation usually suffices. If it fails, possible causes are changed in turn: the
     template's instance, the standard library, and declarations that can only be host code.
     """
     supplied = headers.stand_ins(source.includes, source.device_code)
     attempt = _Attempt(source.device_code, source.instances, dict(supplied.virtual), _options(arch))
     host_lines = source.host_lines
     first: tuple[Diagnostic, ...] = ()
-    """The errors before a declaration was taken away because of them."""
+    """The errors before a declaration was removed because of them."""
     while True:
         text = nvrtc.Source(attempt.code, FILE_NAME, attempt.headers, attempt.instances[:1])
         output = nvrtc.compile_to_ptx(text, attempt.options)

@@ -9,7 +9,7 @@ from harness.protocol.report import Diagnostic
 
 MAX_DIAGNOSTICS = 50
 MAX_MESSAGE = 500
-"""A source can make the compiler print a megabyte. A report keeps as much as a person reads."""
+"""A source can make the compiler print a megabyte; a report keeps only the beginning."""
 
 _FRONT_END = re.compile(
     r"^(?P<file>[^()\s][^()\n]*)\((?P<line>\d{1,9})\): (?:catastrophic )?"
@@ -79,7 +79,7 @@ def _at_end(message: str, notes: list[str], code: str) -> Diagnostic:
 
 
 def _cure(message: str, line: int | None, column: int, code: str) -> str:
-    """Return what to do about a mistake whose place the compiler tells only indirectly."""
+    """Return advice for an error whose position the compiler gives only indirectly."""
     if line is None:
         return ""
     lines = code.split("\n")[:line]

@@ -1,4 +1,5 @@
-"""Every instruction of a kernel's machine code, with its source line, by NVIDIA's disassembler."""
+"""The instructions of a kernel's machine code with their source lines, from NVIDIA's
+disassembler."""
 
 from __future__ import annotations
 
@@ -115,7 +116,7 @@ def opcodes(functions: Iterable[Function]) -> dict[str, int]:
 
 
 def lines(functions: Iterable[Function], name: str) -> tuple[CodeLine, ...]:
-    """Return the instructions that each source line became."""
+    """Return the machine instructions of each source line."""
     instructions = _instructions_of(functions, name)
     computing = {i for first, last in _innermost(_spans(instructions)) for i in range(first, last)}
     found: dict[int, list[int]] = {}
@@ -155,8 +156,8 @@ def loops(functions: Iterable[Function], name: str) -> tuple[CodeLoop, ...]:
 
 
 def _spans(instructions: tuple[Instruction, ...]) -> list[_Span]:
-    """Return all loops that multiply and add, at once or one after the other: a sum of products
-    that are only made on a condition takes both."""
+    """Return all loops that multiply and add, fused or separately: a conditional product is
+    multiplied and added separately."""
     places: dict[str, list[int]] = {}
     for index, each in enumerate(instructions):
         kind = "both" if each.name in _MULTIPLY_AND_ADD else each.name

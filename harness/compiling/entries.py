@@ -1,6 +1,6 @@
 """Finds the submission's kernel in a program, and checks that the rules allow to launch it.
 
-A program must stay inside its parameters, because the driver's own data lie around them. Compilers
+A program may read only its parameters, because the driver's own data are next to them. Compilers
 never read parameters at a computed address.
 """
 
@@ -133,7 +133,8 @@ def undefined_effect(program: Program) -> Diagnostic | None:
 
 
 def launch_problem(kernel: Function) -> str | None:
-    """Return why every GPU would refuse to launch the kernel by the rules; None if none would."""
+    """Return why every GPU would refuse the launch of the kernel; None if some GPU would accept
+    it."""
     threads = BLOCK[0] * BLOCK[1] * BLOCK[2]
     allowed = 1
     for size in kernel.directives.get("maxntid", (threads,)):
@@ -188,7 +189,7 @@ def parameter_misuse(program: Program) -> Diagnostic | None:
 
 
 def _sizes(function: Function) -> dict[str, int]:
-    """Return the sizes of a function's own parameters, and of those that it gives to others."""
+    """Return the sizes of a function's own parameters, and of those that it passes to others."""
     given = (v for v in function.variables.values() if v.space == "param")
     return {v.name: v.size for v in (*function.parameters, *function.results, *given)}
 

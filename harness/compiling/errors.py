@@ -6,7 +6,7 @@ from harness.protocol.report import CompileError, Diagnostic, RuntimeFault, Stag
 
 
 class SourceError(Exception):
-    """The source cannot be a submission. The message says where, and what to do."""
+    """The source cannot be a submission. The message gives the position and advice."""
 
     def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(message)

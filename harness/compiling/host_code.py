@@ -1,7 +1,8 @@
-"""Host code of a file: found, and blanked out before the file is compiled for the device.
+"""Finds the host code of a file, and replaces it by blanks before the file is compiled for the
+device.
 
-A function is host code if nothing before its body says otherwise: no word of CUDA, no `constexpr`,
-and no macro that could stand for one. What else is host code shows when it does not compile.
+A function is host code if its declaration has no CUDA specifier, no `constexpr`, and no macro that
+could contain one. Other host code is found when it does not compile.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from harness.protocol.report import Diagnostic
 _DEVICE_WORDS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
 _CONSTANT_WORDS = {"constexpr", "consteval"}
 _CONSTEXPR_FOR_BOTH = b"__hdconst"
-"""A macro of prelude.h. It is as long as the word that it replaces, so that nothing moves."""
+"""A macro of prelude.h. It has the length of the word that it replaces, so that positions stay."""
 _ENDS_A_DECLARATION = {";", "{", "}"}
 _CLASSES = {"class_specifier", "struct_specifier", "union_specifier"}
 _ITEMS = {
@@ -55,7 +56,7 @@ class Functions:
 
 
 def functions(tree: Walked) -> Functions:
-    """Find the function definitions of a file and what each of them is for."""
+    """Find the function definitions of a file, and which of them are host code."""
     device_words = _DEVICE_WORDS | _macros_for(_DEVICE_WORDS, tree)
     words_for_both = _CONSTANT_WORDS | _macros_for(_CONSTANT_WORDS, tree)
     index = {leaf.start_byte: i for i, leaf in enumerate(tree.leaves)}
@@ -71,7 +72,7 @@ def functions(tree: Walked) -> Functions:
         body = node.child_by_field_name("body") if node.type == "function_definition" else None
         if body is None or body.start_byte not in index:
             continue
-        # The grammar does not know all attributes of CUDA, and lets some of them end a declaration.
+        # The grammar does not know all attributes of CUDA, and ends declarations at some of them.
         words: dict[str, Node] = {}
         for place in reversed(range(index[body.start_byte])):
             leaf = tree.leaves[place]
@@ -156,7 +157,7 @@ def blanked(code: bytes, nodes: Iterable[Node]) -> bytes:
             "linkage_specification",
             "template_declaration",
         ):
-            # `extern "C"` or `template <…>` must not be left in front of nothing.
+            # `extern "C"` or `template <…>` must not remain without a declaration.
             result[node.start_byte : node.start_byte + 1] = b";"
             if node.parent.type == "template_declaration":
                 for i in range(node.parent.start_byte, node.start_byte):

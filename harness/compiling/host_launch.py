@@ -1,7 +1,7 @@
-"""What the file's own host code says about the launch: the template instance, and the sizes.
+"""Reads the launch in a file's own host code: the template instance, and the sizes.
 
-The judge launches the kernel itself. Host code is therefore read for two things only: which
-instance of a template it uses, and whether it launches something else than the judge does.
+The judge launches the kernel itself. So host code is read for two purposes only: to find the
+instance of a template that it uses, and to warn if its launch differs from the judge's.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class _Reader:
         return self._declared[function.id]
 
     def arguments(self, function: Node | None, use: Node, depth: int = 3) -> Iterator[str]:
-        """Yield the arguments of a template, with those names replaced that only the function
-        around it knows: its constants, and what its own template parameters stand for."""
+        """Yield the arguments of a template, with the names replaced that are local to the function
+        around it: its constants and its own template parameters."""
         listed = use.child_by_field_name("arguments")
         written = without_comments(text_of(listed) if listed else "")[1:-1].strip()
         local = {name: text_of(value) for name, value in self._declarations(function).items()}

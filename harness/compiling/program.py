@@ -1,6 +1,6 @@
-"""The PTX of NVRTC → one program → machine code, and the facts about them.
+"""Converts NVRTC's PTX to one program and to machine code, and collects the facts about them.
 
-The compiler imports this while NVRTC is at work, which takes longer.
+The compiler imports this module while NVRTC is compiling, which takes longer.
 """
 
 from __future__ import annotations

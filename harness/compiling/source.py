@@ -1,6 +1,6 @@
 """A submission's source text, read with tree-sitter's CUDA grammar before it is compiled.
 
-Text is only ever blanked and never moved, so that line numbers stay those of the user's file.
+Text is only replaced by blanks and never moved, so that line numbers stay those of the user's file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from problem.signature import SIGNATURE, Signature
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a source file says.
+    """The contents of a source file.
 
     signature: what the kernel must be.
     device_code: the file with host functions blanked out, line for line.

@@ -1,4 +1,4 @@
-"""CUDA source as a syntax tree: tree-sitter's grammar, and the few ways in which it is walked."""
+"""CUDA source as a syntax tree of tree-sitter, and functions to traverse it."""
 
 from __future__ import annotations
 

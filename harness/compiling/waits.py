@@ -1,4 +1,4 @@
-"""What delays a loop of machine code: waits for results, and the banks of the register file."""
+"""The delays in a loop of machine code: waits for results, and conflicts of register banks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _PRODUCERS = {
 }
 _WITHOUT_RESULT = ("STG", "ST", "STS", "STL", "BAR", "BRA", "LDGSTS", "EXIT", "RED")
 _ARITHMETIC_DISTANCE = 8
-"""Instructions after which the result of an arithmetic instruction is there in any case."""
+"""The number of instructions after which the result of an arithmetic instruction is available."""
 _COPIES = 3
-"""Iterations to look at: what the last one waits for may have been issued two before it."""
+"""The number of iterations to examine: the last one may wait for loads issued two before it."""
 
 
 class Instruction(Protocol):
-    """The parts of an instruction that are read here."""
+    """The parts of an instruction that this module needs."""
 
     @property
     def name(self) -> str: ...
@@ -101,7 +101,7 @@ def _all_waits(body: Sequence[Instruction]) -> Iterable[Wait]:
 
 
 def _producer(instruction: Instruction) -> Producer:
-    """Return what the result of an instruction comes from.
+    """Return the source of an instruction's result.
 
     A generic load counts as a load from shared memory if only the block needs to see the value, as
     with barriers of the library, or if the library itself loads, as wmma does.
@@ -141,16 +141,16 @@ def _words(instruction: Instruction) -> int:
 _SOURCE = re.compile(r"-?\|?\[?R(\d+)(\.reuse)?")
 _WRITES_NO_REGISTER = ("ST", "RED", "BAR", "BRA", "EXIT")
 _AHEAD = 1
-"""Reads of a bank that may still be open when the next instruction is issued. With one, the loops
-of solutions/15 and 16 come out as their measured times differ."""
+"""The number of reads of a bank that may be outstanding when the next instruction is issued. With
+one, the estimates for solutions/15 and 16 differ as their measured times do."""
 
 
 def issue_clocks(body: Iterable[Instruction]) -> int:
     """Return the clocks that one scheduler takes to issue the instructions of one warp.
 
-    It issues one a clock. Each of the two banks, of even and of odd registers, gives one register a
-    clock, and what the instruction before read under .reuse need not be read again. These rules are
-    those that solutions/16_register_banks.cu measured on an H100.
+    It issues one per clock. Each of the two banks, of even and of odd registers, delivers one
+    register per clock, and operands that the previous instruction read with .reuse need not be read
+    again. These rules were measured with solutions/16_register_banks.cu on an H100.
     """
     clocks = 0
     backlog = [0, 0]

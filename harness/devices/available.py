@@ -77,16 +77,16 @@ class Surroundings:
 
 
 def notes(around: Surroundings) -> tuple[str, ...]:
-    """Return a sentence for each fact that affects verdicts or scores."""
+    """Return a message for each property that affects verdicts or scores."""
     found = []
     if around.drives_display or around.drawing_programs:
         found.append(
-            "this GPU also draws a screen, so its scores are less steady: to compare them with "
+            "this GPU also drives a display, so its scores are less steady: to compare them with "
             "those of others, end the desktop session or grade on another GPU"
         )
     if around.ends_long_kernels:
         found.append(
-            "the driver of this GPU ends a kernel after some seconds, because it draws a screen: "
+            "the driver of this GPU ends a kernel after some seconds, because it drives a display: "
             "a slow kernel gets the verdict time-limit sooner than elsewhere"
         )
     if around.wsl:

@@ -31,11 +31,12 @@ MIN_GUARD_BYTES = 65_536
 MAX_LEAD_BYTES = 1 << 20
 
 PAGE = 4096
-"""Timed matrices begin at pages, as those of programs do: both kernel and baseline are slower where
-rows begin anywhere in a cache line."""
+"""Timed matrices begin at pages, as in ordinary programs: kernel and baseline are both slower if
+rows do not begin at cache lines."""
 
 ALIGNMENT = 16
-"""Other matrices begin at any multiple of so many bytes, which is all that the problem promises."""
+"""Other matrices begin at any multiple of this many bytes, which is all that the problem
+guarantees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ class Layout:
 
     @classmethod
     def draw(cls, rows: int, columns: int, alignment: int = PAGE) -> Layout:
-        """Draw a lead of random length, in multiples of `alignment`: no address tells one launch
-        from another."""
+        """Draw an offset of random length, in multiples of `alignment`, so that a kernel cannot
+        recognise a launch by its addresses."""
         size = rows * columns * 4
         before = MIN_GUARD_BYTES + alignment * secrets.randbelow(MAX_LEAD_BYTES // alignment + 1)
         total = -(-(before + size + MIN_GUARD_BYTES) // PIECE_BYTES) * PIECE_BYTES

@@ -1,7 +1,7 @@
 """Calibration: grade cuBLAS itself on the GPU of this machine.
 
-Timed against itself the baseline must score 1. In FP32 it must pass the rule for errors easily, and
-with TF32 or FP16 inputs it must clearly fail. If not, no score from this machine means anything.
+Timed against itself the baseline must score 1. In FP32 it must be far below the limit of the error,
+and with TF32 or FP16 inputs far above it. Otherwise scores of this machine are invalid.
 """
 
 from __future__ import annotations

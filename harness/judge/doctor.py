@@ -29,9 +29,9 @@ class Part:
     name: str
     works: bool
     says: str
-    """What was found, or what to do."""
+    """The result, or advice."""
     needed: bool = True
-    """Whether the judge is out of order without it."""
+    """Whether the judge does not work without it."""
 
 
 def examine(session: Session) -> Iterator[Part]:

@@ -1,4 +1,4 @@
-"""Numbers and facts as every view words them."""
+"""The text of numbers and facts, which all views share."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def resources(used: Resources) -> str:
 
 
 def occupancy(room: Occupancy) -> str:
-    """Return an occupancy, such as 75 %: 6 blocks a multiprocessor, limited by registers."""
+    """Return an occupancy, such as 75 %: 6 blocks per multiprocessor, limited by registers."""
     blocks = f"{room.blocks} block{'s' * (room.blocks != 1)} a multiprocessor"
     return f"{percent(room.fraction)}: {blocks}, limited by {room.limited_by}"
 

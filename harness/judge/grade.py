@@ -52,7 +52,7 @@ class Lock(Enum):
 
 
 class Part(NamedTuple):
-    """A part of a grading. It returns an outcome if that is the last word on the submission."""
+    """A part of a grading. It returns an outcome if that ends the grading."""
 
     run: Callable[[Grading], Outcome | None]
     stage: Stage
@@ -91,10 +91,10 @@ MEASURING = (
     Part(disassemble, Stage.MEASURE, Lock.NONE),
     Part(audit, Stage.MEASURE, Lock.NONE),
 )
-"""A correct one is timed, where times mean something."""
+"""A correct submission is timed on a GPU."""
 
 NOT_MEASURING = (Part(disassemble, Stage.SANITIZE, Lock.NONE),)
-"""The last part where they do not."""
+"""The last part without a GPU."""
 
 
 def grade(
@@ -104,7 +104,7 @@ def grade(
     progress: Progress | None = None,
     problem: Problem = MATRIX_MULTIPLICATION,
 ) -> Report:
-    """Grade one submission. Every end is a verdict in the report, even a defect of the judge."""
+    """Grade one submission. The report always has a verdict, even after a failure of the judge."""
     if isinstance(submission, Unreadable):
         grading = Grading(submission.submission, session, options, progress or Silent(), problem)
         return _report(grading, submission.error)
@@ -118,7 +118,7 @@ def grade(
 
 
 def run(grading: Grading, parts: Sequence[Part]) -> Outcome | None:
-    """Run one part after the other until one has the last word."""
+    """Run one part after the other until one returns an outcome."""
     session, held = grading.session, Lock.NONE
     try:
         session.start(cpu_sanitizer=not grading.quick or grading.few_cases)

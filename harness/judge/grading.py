@@ -111,7 +111,7 @@ class Grading:
     progress: Progress
     problem: Problem = MATRIX_MULTIPLICATION
     few_cases: bool = False
-    """The kernel is only looked at, to be explained: a few small cases will do."""
+    """The kernel is only explained, so a few small cases suffice."""
 
     created: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     times: list[StageTime] = field(default_factory=list)
@@ -127,7 +127,7 @@ class Grading:
     sanitizing: list[Sanitizing] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     sanitizer_outcome: Outcome | None = None
-    """What a launch under a sanitizer did wrong, where no finding says more."""
+    """The error of a launch under a sanitizer, if no finding explains it."""
     measured: Measured | None = None
     measurement: Measurement | None = None
     counters: Counters | None = None
@@ -145,7 +145,7 @@ class Grading:
 
     @property
     def scores(self) -> bool:
-        """Return whether the device is a GPU, whose times mean something."""
+        """Return whether the device is a GPU, which gives scores."""
         return self.session.timing is not None
 
     @property
@@ -175,7 +175,7 @@ class Grading:
 
     @contextmanager
     def timed(self, stage: Stage) -> Iterator[None]:
-        """Inside, the time is the stage's; the parts of one stage are added up."""
+        """A context whose time is added to that of the stage."""
         before = self.times.pop().seconds if self.times and self.times[-1].stage is stage else 0.0
         started = time.monotonic()
         try:

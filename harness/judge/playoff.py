@@ -1,7 +1,7 @@
 """A play-off: grade kernels, then time them and cuBLAS alternately in one run, and compare them.
 
-The launches of a round share what differs between two gradings: the time, the temperature and the
-GPU. So the difference of two kernels is known far better than either score.
+The launches of a round have the same time, temperature and GPU, which differ between two gradings.
+So the difference of two kernels is known far more precisely than either score.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ EQUAL = 0.001
 """Two kernels that surely differ by less are equal."""
 
 STEADY = EQUAL / 2
-"""A run is long enough when the interval of every difference is at most so wide on each side."""
+"""A run is long enough when the interval of every difference is at most this wide on each side."""
 
 EXTENT = Extent(rounds=40, seconds=30.0)
 """The length of a run; the seconds are for each kernel."""
@@ -306,7 +306,7 @@ def difference(one: Sequence[Round], other: Sequence[Round]) -> Interval | None:
 
 
 _ANY = DeviceInfo.model_construct(fp32_peak_tflops=None)
-"""The peak of a GPU does not matter for a ratio of times."""
+"""A ratio of times does not depend on the peak of a GPU."""
 
 
 def differences(rounds: Sequence[Sequence[Round]]) -> tuple[Difference, ...]:

@@ -116,7 +116,7 @@ class Steps:
                 del self._entries[step]
         running = [entry.result for entry in unfinished.values() if not entry.result.cancel()]
         while running and place is not Place.JUDGE:
-            # Again and again: a step may be about to ask, which starts another process.
+            # Repeated, since a step may be about to send a request, which starts another process.
             self._process(place).close()
             running = [*wait(running, _STOPPING_SECONDS).not_done]
 

@@ -10,7 +10,7 @@ from harness.protocol.errors import UsageError
 from harness.protocol.report import CompileError, Diagnostic, Stage, Submission
 
 MAX_BYTES = 1 << 20
-"""Far more than any kernel takes."""
+"""This is far larger than any kernel file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Unreadable:
 
 
 def content(path: Path) -> bytes:
-    """Return the bytes of a kernel file, of a larger one its beginning. Raises UsageError."""
+    """Return the bytes of a kernel file, or the beginning of a larger file. Raises UsageError."""
     if path.is_dir():
         raise UsageError(f"{path} is a directory; name a .cu file in it")
     if path.exists() and not path.is_file():

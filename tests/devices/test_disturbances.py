@@ -9,7 +9,7 @@ from harness.devices.available import Surroundings, notes
     ("around", "said"),
     [
         (Surroundings(), []),
-        (Surroundings(drives_display=True), ["draws a screen, so its scores are less steady"]),
+        (Surroundings(drives_display=True), ["drives a display, so its scores are less steady"]),
         (Surroundings(drawing_programs=2), ["end the desktop session"]),
         (Surroundings(ends_long_kernels=True), ["time-limit sooner"]),
         (Surroundings(wsl=True), ["WSL 2"]),

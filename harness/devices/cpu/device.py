@@ -1,4 +1,4 @@
-"""The CPU device: answers a judge's requests with what `harness.ptxcpu` finds."""
+"""The CPU device: answers the judge's requests by means of `harness.ptxcpu`."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 PROGRAM = "the CPU device"
 
 WATCHING_SECONDS = 5.0
-"""The time limit of watching some blocks of a large launch. Most kernels need less of it at the
-ranked size."""
+"""The time limit for checking some blocks of a large launch. Most kernels need less at the ranked
+size."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,7 @@ class _Module:
 class CpuDevice:
     """The device.
 
-    The constructor loads everything that could fail to load, before the worker gives up its right
-    to read files.
+    The constructor loads all libraries, before the worker gives up its right to read files.
     """
 
     def __init__(self, cache: Path | None = None) -> None:
@@ -273,7 +272,7 @@ class CpuDevice:
 
     @answer.register
     def count(self, request: Count) -> Counted | OtherWay | Fault:
-        """Count sectors, wavefronts and the rest in blocks that are spread over the grid."""
+        """Count sectors, wavefronts and other events in blocks that are spread over the grid."""
         module, given = self._loaded(), request.inputs
         grid = module.grid(given.arguments)
         if refused := _refused(module.kernel, grid):
@@ -301,7 +300,7 @@ class CpuDevice:
 
 
 def parameter_kinds(signature: Signature) -> tuple[ParameterKind, ...]:
-    """Return what each parameter of a kernel is given."""
+    """Return the kind of argument of each parameter of a kernel."""
     return (
         *(ParameterKind.READ_ONLY for _ in signature.inputs),
         ParameterKind.WRITABLE,

@@ -70,7 +70,8 @@ def changed_inputs(result: results.Result, given: LaunchInputs) -> tuple[str, ..
 
 
 def counters(counted: results.Counters, shape: Shape, depends: bool) -> report.Counters:
-    """Return what was counted in a launch of this shape. depends: blocks do on one another."""
+    """Return the counters of a launch of this shape. depends: whether blocks depend on each
+    other."""
     flop = shape.flop * counted.counted_blocks // counted.blocks
     moved = 32 * (counted.global_load_sectors + counted.global_store_sectors)
     return report.Counters(

@@ -1,2 +1,2 @@
-"""A real NVIDIA GPU through CuPy, the only device whose times mean something. Start reading in
-device.py; checker.py and sanitizer.py are processes of their own."""
+"""A real NVIDIA GPU through CuPy, the only device that is timed. Start reading in device.py;
+checker.py and sanitizer.py run in separate processes."""

@@ -61,7 +61,7 @@ class Clocks:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what makes times on this GPU less steady, a sentence each."""
+        """Return a message for each property that makes times on this GPU less steady."""
         return notes(surroundings(self._handle))
 
     def joules(self) -> float | None:
@@ -70,7 +70,8 @@ class Clocks:
         return None if millijoules is None else millijoules / 1000
 
     def read(self) -> Reading:
-        """Return the state of the GPU now. Where the driver does not tell something, 0 or none."""
+        """Return the present state of the GPU. Values that the driver does not report are 0 or
+        empty."""
         reasons = supported(pynvml.nvmlDeviceGetCurrentClocksEventReasons, self._handle, 0)
         return Reading(
             clock_mhz=int(pynvml.nvmlDeviceGetClockInfo(self._handle, pynvml.NVML_CLOCK_SM)),
@@ -93,7 +94,7 @@ def surroundings(handle: Any) -> Surroundings:
 
 
 def supported(question: Callable[[Any], T], handle: Any, otherwise: T) -> T:
-    """Ask NVML something that not every GPU and driver can tell."""
+    """Query a value of NVML that not every GPU and driver supports."""
     try:
         return question(handle)
     except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound):

@@ -1,7 +1,7 @@
 """Read findings from compute-sanitizer's XML, without a GPU.
 
-The elements read here are those that compute-sanitizer 2025.3 writes with --xml; what it prints for
-people is never read.
+The elements read here are those that compute-sanitizer 2025.3 writes with --xml; its text output is
+never parsed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measure what a program pays besides its launches: the first launch, and copies of matrices."""
+"""Measure the costs of a program besides its launches: the first launch, and copies of matrices."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _timed(work: Callable[[], T]) -> tuple[float, T]:
 
 
 _COPIES = 5
-"""The median of so many copies counts."""
+"""The result is the median of this many copies."""
 
 _TO_DEVICE, _TO_HOST = 1, 2
 

@@ -1,4 +1,4 @@
-"""Hardware counters, out of what `ncu` wrote: by NVIDIA's own package, metrics by their names."""
+"""Reads hardware counters from the report of `ncu`, with NVIDIA's own package."""
 
 from __future__ import annotations
 

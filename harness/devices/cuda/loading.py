@@ -15,10 +15,10 @@ _WITHOUT_ASKING = 48 * 1024
 """The largest shared memory of a launch, in bytes, that needs no attribute."""
 
 _SMALL = 4096
-"""Zeros of at most so many bytes are copied with their neighbours."""
+"""Variables of zeros of at most this many bytes are copied with their neighbours."""
 
 _PADDING = 16
-"""Bytes that may lie between two neighbours, for alignment."""
+"""The most bytes between two neighbours, for alignment."""
 
 _TO_DEVICE, _TO_HOST = 1, 2
 _DEFAULT_STREAM = 0
@@ -66,9 +66,9 @@ class _Variables:
 def _found(module: Any, variables: Iterable[ModuleVariable]) -> list[_Variables]:
     """Find the variables in a module, and keep their initial values.
 
-    Adjacent small ones are kept together: each constant of a file is a variable, and a
-    copy of four bytes takes as long as one of a thousand. This uses CuPy, since newer bindings ask
-    an older driver for functions that it lacks, and compute-sanitizer takes these errors for the
+    Adjacent small ones are copied together: each constant of a file is a variable, and a
+    copy of four bytes takes as long as one of a thousand. This uses CuPy, since newer bindings
+    request functions that an older driver lacks, and compute-sanitizer reports these errors as the
     kernel's.
     """
     found: list[_Variables] = []

@@ -44,7 +44,7 @@ def matrices(buffers: Iterable[Buffer]) -> list[Any]:
 
 
 class Room:
-    """Memory for one matrix after another, which is kept while they need as much: allocating and
+    """Memory that is reused for one matrix after another of the same size, since allocating and
     freeing wait for every context that is created on this machine."""
 
     def __init__(self) -> None:

@@ -67,8 +67,9 @@ def programs() -> list[str]:
 class CudaSanitizer:
     """A device that runs a kernel under compute-sanitizer. It needs no context of its own.
 
-    The tools of a quick grading start at once and wait for their launches: starting takes a tool
-    longer than the launches do. They watch kernels of one name, and serve no problem with another.
+    The tools of a quick grading start at once and wait for their launches, since a tool takes
+    longer to start than the launches take. They check kernels of one name, so only problems with
+    this name.
     """
 
     def __init__(self) -> None:

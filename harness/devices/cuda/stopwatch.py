@@ -1,5 +1,5 @@
 """Time a launch by the GPU's events, which are exact, by the host's clock, which no kernel can
-change, and in cycles of the multiprocessors, in which a lowered clock does not show.
+change, and in cycles of the multiprocessors, which do not depend on the clock rate.
 
 Events store their times in memory that kernels can write to. A kernel that knows the address can
 change them; tests/devices/cuda/test_stopwatch.py has one that does.
@@ -22,7 +22,7 @@ from harness.devices.cuda.clocks import Clocks
 from harness.protocol.timing import LaunchTime, SustainedLaunches
 
 QUEUED = 4
-"""Launches that wait for the GPU while it works back to back."""
+"""The number of launches that are queued when launches run back to back."""
 
 _LEGACY_STREAM = 0
 _EQUAL = int(driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ)
@@ -132,10 +132,11 @@ extern "C" __global__ void read_cycles(unsigned long long* of_multiprocessor) {
 class CycleCounters:
     """The cycle counters of all multiprocessors, read before and after a launch.
 
-    Cycles tell how long a launch takes whatever the clock is. Four blocks are launched for each
-    multiprocessor, because nothing says where a block runs; one not read twice is left out. The
-    kernel that reads them runs in the process of the submission, which could overwrite it. So
-    cycles are never a proof for a kernel, only against it: see `ratio` in the stage that scores.
+    Cycles measure a launch independently of the clock rate. Four blocks are launched for each
+    multiprocessor, because the place of a block is not specified; a multiprocessor that is not read
+    twice is left out. The kernel that reads the counters runs in the process of the submission,
+    which could overwrite it. So cycles can only lower a score: see `ratio` in the stage that
+    scores.
     """
 
     def __init__(self) -> None:

@@ -61,7 +61,7 @@ def loading(
     """Return the step that loads the kernel in one of the processes that run it.
 
     A CPU device translates the PTX, which takes seconds for a large kernel, and needs no machine
-    code. mostly_checked: the kernel is sanitized and counted, and hardly run otherwise.
+    code. mostly_checked: the kernel is mainly sanitized and counted.
     """
     request = Load(kernel=kernel, mostly_watched=mostly_checked)
     return Step(place, "load", lambda steps: steps.device(place).ask(request))
@@ -114,7 +114,7 @@ def load(grading: Grading) -> Outcome | None:
 
 
 def disassemble(grading: Grading) -> Outcome | None:
-    """Find what a kernel is made of that is correct and safe so far."""
+    """Disassemble a kernel that is correct and safe so far."""
     if grading.disassembled is None:
         found = grading.steps.get(disassembling(grading))
         if not isinstance(found, Disassembled):
@@ -142,7 +142,7 @@ def disassemble_kernel(compiler: Process, kernel: Kernel) -> Disassembled | Outc
 
 
 def load_kernel(device: Process, kernel: Kernel) -> Ready | Outcome:
-    """Load the kernel on a device; what keeps it from running there is a verdict."""
+    """Load the kernel on a device; if it cannot run there, return the verdict."""
     return load_outcome_of(device.ask(Load(kernel=kernel)))
 
 

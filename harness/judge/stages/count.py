@@ -1,4 +1,4 @@
-"""Count: what would the memory system do at the ranked size? Only the CPU device can tell."""
+"""Count the work of the memory system at the ranked size, which only the CPU device can do."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from problem.launcher import LaunchLine
 from problem.problem import Problem
 
 COUNTED_ELEMENTS, COUNTED_BLOCKS = 4096, 4
-"""The sample of the ranked size: blocks that compute so many elements of C together, but at least
-one block and at most so many."""
+"""The sample of the ranked size: blocks that compute this many elements of C together, but at least
+one block and at most this many."""
 
 ALL_BLOCKS = 1 << 30
 
 SECTOR_ELEMENTS = 8
 
 IDLE = 0.5
-"""The share of its outputs that a sample must store at least, to be one of blocks that work."""
+"""The least share of its outputs that a sample must store; otherwise its blocks do too little
+work."""
 
 Answer = Counted | Uncounted | OtherWay | Refusal | Fault
 
@@ -40,10 +41,10 @@ def count_on(
     seed: int,
     seconds: float,
 ) -> Answer:
-    """Count blocks of the ranked size, or all blocks of a smaller launch that takes the same way:
-    the first of the problem's sizes, or the last on tensor cores, which are soon counted.
+    """Count blocks of the ranked size, or all blocks of a smaller launch whose branches are the
+    same: the first of the problem's sizes, or the last on tensor cores, which are counted quickly.
 
-    kernel: the machine code, if it is known. chosen: takes the place of all these sizes.
+    kernel: the machine code, if it is known. chosen: a size that replaces all these sizes.
     """
     answer: Answer = Uncounted()
     for shape, blocks in _launches(launch, ready, problem, chosen):
@@ -82,7 +83,8 @@ def _launches(
 
 
 def _says_nothing(answer: Answer, request: Count) -> bool:
-    """Return whether blocks could not be followed, or sampled blocks leave the work to others."""
+    """Return whether blocks could not be counted, or the sampled blocks leave the work to
+    others."""
     if isinstance(answer, Fault):
         return answer.cause == "judge"
     if not isinstance(answer, Counted):
@@ -106,7 +108,7 @@ def count_accesses(grading: Grading) -> None:
 
 
 def count(grading: Grading) -> None:
-    """Count the accesses. What a few blocks leave in C is not compared here."""
+    """Count the accesses, without a check of the output of these blocks."""
     grading.progress.step("counting accesses")
     counted = grading.steps.get(_counting(grading))
     grading.counters = counted.counters if isinstance(counted, Counted) else None

@@ -29,8 +29,8 @@ def counterexample(
     comparison: Comparison,
     corner: tuple[int, int] = (0, 0),
 ) -> Counterexample:
-    """Explain an output that differs from what it should be. corner: its first row and column, if
-    it is a part of the whole."""
+    """Explain an output that differs from the expected one. corner: its first row and column, if it
+    is a part of the whole."""
     row, column = comparison.worst_block
     wrong = comparison.wrong
     return Counterexample(

@@ -164,7 +164,7 @@ def _explained(grading: Grading, wrong: Wrong) -> Outcome:
 def _first_launches(
     grading: Grading, workers: TimingWorkers, seconds: float
 ) -> FirstLaunches | Outcome:
-    """Measure what a program pays once, in a process that has not touched the GPU."""
+    """Measure the costs that a program has once, in a process that has not used the GPU."""
     arguments = grading.problem.arguments(grading.problem.ranked.shape)
     grading.progress.step("first launch")
     compiling = sum(each.seconds for each in grading.times if each.stage is Stage.COMPILE)
@@ -203,8 +203,8 @@ def _host_memory(
 
 
 def audit(grading: Grading) -> Outcome | None:
-    """Hold the score to what the GPU can do, and the launches that were kept to the product of the
-    CPU."""
+    """Check that the GPU can reach the score, and compare the launches that were kept with the
+    product of the CPU."""
     measured, disassembled = grading.measured, grading.disassembled
     assert measured is not None and disassembled is not None
     too_fast = impossible(measured.score, grading.session.info, disassembled.kernel)

@@ -99,7 +99,7 @@ class Extent:
     checks: int = 1
 
     def fewest(self, done: int, elapsed: float) -> int:
-        """The fewest rounds, after so many in so many seconds: what a slow kernel has time for."""
+        """Return the fewest rounds, reduced for a slow kernel by its rounds and seconds so far."""
         fit = int(self.seconds / elapsed * done) if done and elapsed > 0 else self.rounds
         return max(MIN_RATIOS, min(self.rounds, fit))
 

@@ -1,7 +1,7 @@
-"""Sanitize: memcheck, racecheck, initcheck and synccheck on awkward, secret shapes.
+"""Sanitize: memcheck, racecheck, initcheck and synccheck on secret shapes with partial tiles.
 
-On a GPU its own sanitizer and, in a full grading, the CPU device watch the same cases at the same
-time. On the CPU device one launch serves all tools.
+On a GPU, compute-sanitizer and, in a full grading, the CPU device check the same cases at the same
+time. On the CPU device one launch is enough for all tools.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ SECONDS = 120.0
 
 SAMPLE_SECONDS = 35.0
 SAMPLE_SECONDS_BESIDE_GPU = 2.5
-"""How long watching some blocks of the ranked size and checking the bounds of all may take. A large
-kernel takes ten seconds for that, which would lengthen a grading that has a GPU by half."""
+"""The time limit for checking some blocks of the ranked size and the bounds of all. A large kernel
+takes ten seconds for that, which would lengthen a grading on a GPU by half."""
 
 SMALL_FLOP = 1 << 26
 """A larger case takes an instrumented kernel minutes on a CPU."""
@@ -55,15 +55,16 @@ EXTRA_FLOP = 1 << 23
 """The largest case of verification that is sanitized, too: no larger than the others."""
 
 MAX_EDGE = 512
-"""The largest tile that the shapes go around. A kernel with a larger tile only asks for few blocks,
-and shares the work out among them itself."""
+"""The largest tile for which shapes are chosen. A kernel with a larger tile uses it only to get few
+blocks, and distributes the work among them itself."""
 
 HANG_SECONDS = 2.0
-"""A barrier that some threads missed shows at once."""
+"""The time limit with which a barrier that some threads do not reach is found."""
 
 KILLED = "SIGKILL"
-"""The signal of a worker that somebody else ended. Its grading is repeated, since the worker might
-have said why a kernel is wrong. A kernel that crashes its worker leaves another signal."""
+"""The signal of a worker that another process killed. Its grading is repeated, since the worker
+might have explained why a kernel is wrong. A kernel that crashes its worker causes another
+signal."""
 
 CPU_DEVICE = "the CPU device"
 
@@ -74,7 +75,7 @@ _RACES = (Hazard.RACE, Hazard.DIVERGENT_BARRIER, Hazard.DEADLOCK)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Some blocks of the ranked size, which is too large to be watched whole."""
+    """Some blocks of the ranked size, which is too large to be checked completely."""
 
     case: Case
     blocks: tuple[int, ...]
@@ -219,8 +220,8 @@ def _is_clean(answer: Sanitized | Refusal | Fault, watched: Watched) -> bool:
 def _dismiss_races(grading: Grading) -> None:
     """Drop the findings of the GPU's racecheck, and say so in its run.
 
-    racecheck knows barriers only. Threads that another mechanism orders, such as cuda::latch, look
-    to it as if they raced; the CPU device follows PTX's memory model.
+    racecheck knows barriers only, and reports races of threads that another mechanism orders, such
+    as cuda::latch. The CPU device follows PTX's memory model.
     """
     grading.findings.clear()
     first, *others = grading.sanitizing
@@ -291,7 +292,7 @@ def _note(grading: Grading, answer: Sanitized | Refusal | Fault, watched: Watche
 
 
 def _outcome(grading: Grading, answer: Sanitized, watched: Watched) -> Outcome | None:
-    """Return the verdict for what the launches did, where no finding says more: the output and the
+    """Return the verdict for the launches if no finding explains the error: the output and the
     inputs are compared as in verification."""
     problem, seed = grading.problem, grading.seed
     for product in answer.products:
@@ -349,8 +350,8 @@ def sanitizers_may_say_more(grading: Grading, failure: Failure) -> bool:
 
 
 def _diagnosed_hang(grading: Grading, failure: Failure) -> MemoryFault | Race | None:
-    """Return what keeps a launch from its end, such as a barrier that only some threads reach. The
-    GPU cannot tell; the CPU device sees each thread."""
+    """Return why a launch does not end, such as a barrier that only some threads reach. Only the
+    CPU device can find this, since it observes each thread."""
     watched = Watched(Place.CPU_SANITIZER, (failure.case,), seconds=HANG_SECONDS)
     grading.steps.start_instead(_step(grading, watched))
     answer = _result(grading, watched)

@@ -36,7 +36,7 @@ SLOWER_OF_FEW = 0.1
 """The same for kinds with too few rounds for an interval, as those of a slow kernel."""
 
 MAX_DROPPED = 0.2
-"""With more of its rounds dropped for throttling, a score would measure the cooling system."""
+"""There is no score if a larger share of the rounds was dropped, for example for throttling."""
 
 CLOCKS_AGREE = 0.01
 """How much higher a round's ratio by time may be than its ratio by cycles. If it is higher, the
@@ -147,8 +147,9 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def heads(count: int, throws: int) -> float:
-    """Return the probability of so many heads in so many throws of a coin. It is computed by
-    logarithms, since 2^1024 is no float, and a foreign report may have thousands of rounds."""
+    """Return the probability of this many heads in this many coin tosses. It is computed with
+    logarithms, since 2^1024 is no float, and a report from elsewhere may have thousands of
+    rounds."""
     ways = math.lgamma(throws + 1) - math.lgamma(count + 1) - math.lgamma(throws - count + 1)
     return math.exp(ways - throws * math.log(2))
 

@@ -47,8 +47,8 @@ EXPLAINED_FLOP = 1 << 26
 """The largest case when a kernel is only explained, without a GPU: every access is checked."""
 
 MAX_LAUNCH_LIMITS = 10
-"""The time limit of all launches together, in time limits of one: a kernel that stays just below
-the limit in each of eighty cases must not cost half an hour."""
+"""The time limit of all launches together, as a multiple of the limit of one, so that a kernel just
+below the limit in each of eighty cases does not take half an hour."""
 
 
 def start_references(grading: Grading) -> None:
@@ -57,7 +57,7 @@ def start_references(grading: Grading) -> None:
 
 
 def verify(grading: Grading) -> Outcome | None:
-    """Run every case until one goes wrong, the ranked size last.
+    """Run every case until one fails, the ranked size last.
 
     A device without a GPU runs only some blocks of the ranked size. If these depend on one another,
     a sample would not end, so a smaller size is run whole instead.
@@ -138,7 +138,7 @@ def run_cases(
     printed: list[str],
     progress: Progress,
 ) -> Failure | None:
-    """Run cases until one goes wrong.
+    """Run cases until one fails.
 
     seconds: time limit of one launch. results: gets the result of each case that is correct.
     printed: gets what the launches print.

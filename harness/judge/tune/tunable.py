@@ -3,9 +3,9 @@
     constexpr int BK = 16;  // tune: 8 16 32
     // tune: solve tile={BM}x{BN} shared_memory={4 * STAGES * BK * (BM + BN)}
 
-The first stands behind a constant (constexpr, #define, default of a template parameter) and lists
+The first comment follows a constant (constexpr, #define, default of a template parameter) and lists
 the values to try. The second gives the file's `// solve:` line for each of them; its expressions
-may use every constant of the file. To everybody but the tuner both are comments.
+may use every constant of the file. Only the tuner reads these comments.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class LaunchTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Tunables:
-    """A file that may vary. others: the constants that follow from the tuned ones or are fixed."""
+    """A file with tuned constants. others: constants that depend on the tuned ones or are fixed."""
 
     code: bytes
     tuned: tuple[Tuned, ...]

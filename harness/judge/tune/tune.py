@@ -106,7 +106,7 @@ class Tuning(Value):
 
 
 class Watcher(Progress, Protocol):
-    """A progress display that also learns what is planned, and the result of each variant."""
+    """A progress display that also shows the plan and the result of each variant."""
 
     def plan(self, planned: int, possible: int, seed: int) -> None: ...
 

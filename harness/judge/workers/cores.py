@@ -1,4 +1,4 @@
-"""Processor cores: some measure, and the others do everything else meanwhile.
+"""The assignment of processor cores: some are for measurements, the others for all other work.
 
 If a machine has enough cores, the processes of a measurement have cores of their own, so that
 compiling and checking the next submission does not disturb it. Each GPU has its own share of both:
@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 MEASURING = 2
-"""One of the three processes of a measurement works at a time, and the driver with it."""
+"""The cores of a measurement: one for the process that is working, of three, and one for the
+driver."""
 
 
 class Cores(NamedTuple):
@@ -25,8 +26,9 @@ class Cores(NamedTuple):
 
 
 def shared_out(gpus: int, cores: Collection[int] | None = None) -> list[Cores] | None:
-    """Return the cores of each GPU, or None if there are too few to do anything during a
-    measurement. cores: by default all that this process may use."""
+    """Return the cores of each GPU, or None if there are too few for other work during a
+    measurement.
+    cores: by default all that this process may use."""
     cores = os.sched_getaffinity(0) if cores is None else cores
     if len(cores) < 2 * MEASURING * gpus:
         return None
@@ -46,7 +48,7 @@ def keep_to(process: int, cores: frozenset[int]) -> None:
 
 
 def as_nice(process: int) -> None:
-    """Make a session as nice as this process. process: its leader.
+    """Give a session the niceness of this process. process: its leader.
 
     Linux weighs sessions against each other, and the niceness of processes within one only
     (autogroup in sched(7)).

@@ -41,7 +41,8 @@ _ON_GPU = (Role.CUDA, Role.SANITIZER, Role.CHECKER)
 
 _CPU_SECONDS = dict.fromkeys(Role, 3600) | {Role.COMPILER: 120}
 _ADDRESS_SPACE = {Role.COMPILER: 8 * _GIB, Role.CPU: 16 * _GIB}
-"""The CUDA driver reserves far more address space than it uses: its workers have no such limit."""
+"""The CUDA driver reserves far more address space than it uses, so GPU workers have no such
+limit."""
 _FILE_SIZE = 1 * _GIB
 _OPEN_FILES = 1024
 _MORE_TASKS = dict.fromkeys(Role, 1024) | {Role.COMPILER: 256, Role.CPU: 256}
@@ -49,7 +50,7 @@ _MORE_TASKS = dict.fromkeys(Role, 1024) | {Role.COMPILER: 256, Role.CPU: 256}
 
 
 def confine(role: Role, scratch: Path, writable: Iterable[Path] = ()) -> tuple[str, ...]:
-    """Confine this process for good. Return what is enforced, one short phrase each.
+    """Confine this process permanently. Return the enforced restrictions, as a short phrase each.
 
     The worker may write to `scratch` and `writable` only.
     """

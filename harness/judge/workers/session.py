@@ -1,4 +1,4 @@
-"""A session whose processes are workers, and several sessions that take turns on one device."""
+"""A session whose processes are workers, and several sessions that share one device."""
 
 from __future__ import annotations
 
@@ -187,8 +187,8 @@ class WorkerSession:
 
     @contextmanager
     def _on_measuring_cores(self) -> Iterator[None]:
-        """Inside, what runs on the GPU has the cores for measuring. It ends before others have the
-        GPU."""
+        """A context in which the processes on the GPU have the cores for measurements. They end
+        before other sessions get the GPU."""
         cores, workers = self._shared.cores, (self.device, self._kernel)
         try:
             if cores is not None:

@@ -1,4 +1,4 @@
-"""The judge's side of a worker process: ask it within a time limit, and survive its end."""
+"""The judge's side of a worker process: requests with a time limit, and the handling of its end."""
 
 from __future__ import annotations
 
@@ -186,8 +186,8 @@ def _timer(seconds: float, work: Callable[[], None]) -> threading.Timer:
 
 
 _LIMITED_BY_PROCESSOR_TIME = (Role.COMPILER, Role.CPU)
-"""Workers whose verdicts must not depend on what else the machine does: their time limits count the
-processor's time as long as they use it."""
+"""Workers whose verdicts must not depend on the load of the machine: their time limits count
+processor time while they use the processor."""
 
 
 @dataclass
