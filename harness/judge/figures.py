@@ -65,7 +65,7 @@ def resources(used: Resources) -> str:
 
 def occupancy(room: Occupancy) -> str:
     """Return an occupancy, such as 75 %: 6 blocks per multiprocessor, limited by registers."""
-    blocks = f"{room.blocks} block{'s' * (room.blocks != 1)} a multiprocessor"
+    blocks = f"{room.blocks} block{'s' * (room.blocks != 1)} per multiprocessor"
     return f"{percent(room.fraction)}: {blocks}, limited by {room.limited_by}"
 
 
