@@ -34,28 +34,29 @@ extern "C" __device__ void host_multiply(long long kind, unsigned* d, const Rows
 // of matrix m. variant: matrices << 1 | transposed
 
 __device__ void load_matrix(Context* c, long long w, long long pc, long long variant, bool store) {
-    int matrices = (int)(variant >> 1);
+    int rows = 8 * (int)(variant >> 1);
     bool transposed = variant & 1;
-    unsigned short row[LANES][8];
     int first_word = store ? 2 : 0;  // stmatrix publishes its data behind the address
     char* at[LANES];
-    for (int i = 0; i < 8 * matrices; ++i) {
+    for (int i = 0; i < rows; ++i) {
         Address address = lane_words(c, w, 0)[i] | (Address)lane_words(c, w, 1)[i] << 32;
         int access = ACCESS_OWN | (store ? ACCESS_WRITE : ACCESS_READ);
         at[i] = checked_access(c, w * LANES + i, pc, address, 16, 16, access);
         if (!at[i]) return;
-        if (!store) copy_bytes((char*)row[i], at[i], 16);
     }
-    for (int m = 0; m < matrices; ++m)
-        for (int lane = 0; lane < LANES; ++lane)
-            for (int e = 0; e < 2; ++e) {
-                int r = transposed ? 2 * (lane & 3) + e : lane >> 2;
-                int column = transposed ? lane >> 2 : 2 * (lane & 3) + e;
-                unsigned short* half = (unsigned short*)(lane_words(c, w, first_word + m) + lane) + e;
-                if (store) row[8 * m + r][column] = *half;
-                else *half = row[8 * m + r][column];
-            }
-    for (int i = 0; store && i < 8 * matrices; ++i) copy_bytes(at[i], (const char*)row[i], 16);
+    for (int i = 0; i < rows; ++i) {
+        unsigned* words = lane_words(c, w, first_word + i / 8);  // two elements of each lane, rows of four lanes
+        char* row = (char*)(words + i % 8 * 4);
+        if (!transposed) {
+            copy_bytes(store ? at[i] : row, store ? row : at[i], 16);
+            continue;
+        }
+        unsigned short *column = (unsigned short*)words + i % 8, *host = (unsigned short*)at[i];
+        for (int k = 0; k < 8; ++k) {
+            if (store) host[k] = column[8 * k];
+            else column[8 * k] = host[k];
+        }
+    }
 }
 
 // ---- mma.sync.m16n8: words of accumulators, of A and of B, half as many
