@@ -178,7 +178,7 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
 
 def _watched(ran: WatchedBlocks) -> str:
     """Return how many blocks were watched, and in how many only bounds were checked."""
-    watched = figures.share(ran.watched, ran.blocks)
+    watched = figures.share(ran.watched, ran.blocks) if ran.watched else "no block ended in time"
     if ran.bounded == ran.blocks:
         return f"{watched}, bounds checked in all"
     return watched
