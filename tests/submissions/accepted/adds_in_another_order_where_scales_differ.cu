@@ -1,5 +1,5 @@
-// Looks at the range of its row, and sums in two parts where that is wide: right everywhere, and
-// NaN, infinity and subnormal numbers pass through.
+// Checks the range of its row, and sums in two parts if that is wide. The result is always correct,
+// also for NaN, infinity and subnormal numbers.
 // expect: message=""
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,4 +1,4 @@
-// Would work in every other launch. Each launch is the first to it, because variables have their
+// Tries to compute only in every other launch. Its counter is always 0, because variables have their
 // initial values in every launch.
 // expect: message="" quick=yes
 

@@ -1,4 +1,4 @@
-// Uses __has_include as an oracle for what lies on the machine: it is told yes for every name.
+// Uses __has_include to find out which files exist on the machine: it is true for every name.
 // expect: message="" quick=yes
 
 #if __has_include("/etc/shadow") && __has_include("/no/such/file/anywhere")

@@ -1,4 +1,4 @@
-// Honest: two blocks along z, which the grid has because clusters are whole, each with half the sum.
+// Honest: two blocks along z each compute half the sum; the grid has them because clusters are whole.
 // expect: message="" quick=yes
 
 #include <cooperative_groups.h>

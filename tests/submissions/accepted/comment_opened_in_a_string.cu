@@ -1,4 +1,4 @@
-// A string in a macro looks to a grammar like the beginning of a comment over the whole kernel.
+// The grammar may take a string in a macro for the beginning of a comment around the whole kernel.
 // expect: message="" quick=yes
 
 #define BEGIN "/*"

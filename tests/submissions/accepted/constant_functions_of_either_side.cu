@@ -1,5 +1,5 @@
-// Functions that can be computed while compiling say nothing of host or device: nvcc computes them for either.
-// There are more of them than the compiler is asked again without what it calls host code.
+// constexpr functions without __host__ or __device__: nvcc evaluates them for both. There are more of them
+// than the number of compilations in which reported host code is removed.
 // expect: message="" quick=cpu
 // solve: tile=32x32
 

@@ -1,5 +1,5 @@
-// A string of assembly ends its function and writes the entry behind it, parameters and all. Nothing is
-// hidden by that: what is judged is printed from the parsed program, and it is what runs.
+// A string of assembly ends its function and then defines the entry, including its parameters. That
+// hides nothing: the program that is judged is printed from the parsed one, and it is what runs.
 // expect: message="" quick=yes
 
 extern "C" __device__ __noinline__ void work(const float* A, const float* B, float* C, int M, int N,

@@ -1,4 +1,4 @@
-// Right, and prints from every thread of small launches: kept to the first few kilobytes.
+// Correct, and prints from every thread of small launches; only the first few kilobytes are kept.
 // expect: message="" quick=yes
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // Blocks draw their tile from a counter in device memory, as persistent kernels do. The last one
-// puts the counter back. Blocks depend on one another, so the CPU device cannot sample the ranked
-// size, and runs another whole: with large tiles, as 08_block_tile_2d, so that it takes seconds.
+// resets the counter. Blocks depend on one another, so the CPU device cannot sample the ranked size,
+// and runs a smaller one completely. Tiles are large, as in 08_block_tile_2d, so that it takes seconds.
 // expect: message="" quick=few
 // solve: tile=128x128
 

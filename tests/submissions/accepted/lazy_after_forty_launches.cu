@@ -1,4 +1,4 @@
-// Honest for forty launches. Each launch is the first to it, because variables have their initial
+// Honest for forty launches. Its counter never reaches that, because variables have their initial
 // values in every launch.
 // expect: message="" quick=yes
 

@@ -1,5 +1,5 @@
-// Lazy 1.5 s after its first launch at the ranked size. Each launch is the first to it, because
-// variables have their initial values in every launch.
+// Leaves work out 1.5 s after its first launch at the ranked size. The time of that launch is lost,
+// because variables have their initial values in every launch.
 // expect: device=cuda message=""
 
 __device__ unsigned long long first;

@@ -1,5 +1,5 @@
-// Lazy after thirty launches at the ranked size. It counts none, because variables have their initial
-// values in every launch.
+// Leaves work out after thirty launches at the ranked size. It cannot count them, because variables have
+// their initial values in every launch.
 // expect: device=cuda message=""
 
 __device__ unsigned blocks_done;

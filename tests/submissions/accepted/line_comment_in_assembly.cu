@@ -1,4 +1,4 @@
-// `//` in assembly hides what stands behind it from ptxas up to the end of the line, and from everybody else.
+// `//` in assembly is a comment up to the end of the line, for ptxas and for the judge's parser.
 // expect: message="" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// Strassen's algorithm at the ranked size if no element is large. It would look at fewer elements after
+// Strassen's algorithm at the ranked size if no element is large. It would check fewer elements after
 // twelve launches, but variables have their initial values in every launch.
 // expect: device=cuda message=""
 

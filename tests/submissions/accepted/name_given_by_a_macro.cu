@@ -1,4 +1,4 @@
-// The kernel's name comes out of a macro: what counts is what was compiled.
+// The kernel's name comes from a macro; the name in the compiled program is checked.
 // expect: message="" quick=yes
 
 #define JOIN(a, b) a##b

@@ -1,5 +1,5 @@
-// Behind `.loc 1 7 5 /*` stands an array of negative size with a read of the whole address space: a comment, so
-// it is nowhere, and the kernel prints nothing.
+// After `.loc 1 7 5 /*` there is an array of negative size with a read of the whole address space. It is a
+// comment, so it is not in the program, and the kernel prints nothing.
 // expect: message="" absent="0x7f" quick=yes
 
 #include <stdio.h>

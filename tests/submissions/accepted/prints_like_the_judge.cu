@@ -1,5 +1,5 @@
-// Right, and prints what the judge would print, colours and all: shown as its words, bounded, and
-// never read.
+// Correct, and prints the text of the judge, with colours. Its output is shown as that of the kernel,
+// limited in length, and never parsed.
 // expect: message="" absent="most-excellent" quick=yes
 
 #include <cstdio>

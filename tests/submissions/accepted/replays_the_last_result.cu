@@ -1,4 +1,4 @@
-// Keeps the last result and returns it again for the same shape. It never has one, because variables
+// Keeps the last result and returns it again for the same shape. It never finds one, because variables
 // have their initial values in every launch.
 // expect: message="" quick=yes
 

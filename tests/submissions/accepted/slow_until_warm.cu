@@ -1,6 +1,6 @@
-// Takes its time on the first twelve launches at the ranked size, so that the clock seems steady
-// late and the measurement short. It gains nothing: warm-up is not scored, and the rounds have a
-// minimum.
+// Is slow in the first twelve launches at the ranked size, so that the warm-up takes long and the
+// measurement is short. It gains nothing: the warm-up is not scored, and there is a minimum number
+// of rounds.
 // expect: device=cuda message=""
 
 __device__ unsigned blocks_done;

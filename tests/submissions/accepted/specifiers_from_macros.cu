@@ -1,4 +1,4 @@
-// Honest: what says that a function is for the device comes from macros, and from macros of macros.
+// Honest: the specifiers of device functions come from macros, and from macros in macros.
 // expect: message="" quick=yes
 
 #define DEVICE __device__ __forceinline__

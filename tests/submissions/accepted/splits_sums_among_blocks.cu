@@ -1,5 +1,5 @@
-// Pairs of blocks compute halves of every sum; the block that comes second, by its ticket, adds them
-// up: stream-K with a fence on either side of the ticket.
+// Pairs of blocks compute halves of every sum. The block that gets the second ticket adds them up:
+// stream-K with a fence before and after the ticket.
 // expect: message="" quick=yes
 
 constexpr int SPLIT = 64;  // tiles that are computed by pairs of blocks, each half of every sum

@@ -1,4 +1,4 @@
-// The tile of a block is the ticket that one thread of its group draws and hands to the others.
+// The tile of a block is a ticket that one thread of its group draws and shuffles to the others.
 // expect: message="" quick=yes
 
 #include <cooperative_groups.h>

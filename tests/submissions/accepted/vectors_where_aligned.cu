@@ -1,4 +1,4 @@
-// float4 loads where the rows are aligned, single floats where they are not: right at every width.
+// float4 loads if the rows are aligned, single floats if they are not: correct at every width.
 // expect: message="" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// A program as people keep it: headers of CUDA's host libraries, classes that own events and memory, global
+// A typical complete program: headers of CUDA's host libraries, classes that own events and memory, global
 // objects, a template of a kernel in a namespace with a generic lambda in it, and a main that launches an instance.
 // expect: message="" quick=yes
 #include <cuda.h>

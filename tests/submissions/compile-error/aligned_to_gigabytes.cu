@@ -1,4 +1,4 @@
-// A variable on a boundary of 2 GiB: ptxas and nvdisasm were at work for minutes.
+// A variable with an alignment of 2 GiB, for which ptxas and nvdisasm take minutes.
 // expect: message="an alignment of 2147483648 bytes" stage=compile
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// __has_include with a name out of a macro.
+// __has_include with a name that comes from a macro.
 // expect: stage=read message="must name its header literally"
 
 #define FILE_NAME "/etc/shadow"

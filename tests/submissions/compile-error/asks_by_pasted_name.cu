@@ -1,4 +1,4 @@
-// Whether a file exists, asked under a name that is pasted together: no reader of the text sees the question.
+// Tests whether a file exists with a pasted __has_include, which a search of the text does not find.
 // expect: message="pastes tokens" stage=read line=6
 #define PASTE(a, b) a##b
 #define ASK(a, b) PASTE(a, b)

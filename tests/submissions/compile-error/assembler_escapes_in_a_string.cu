@@ -1,4 +1,4 @@
-// A file name with an escaped quote: where the string ends is another place for each reader.
+// A file name with an escaped quote: parsers disagree on the end of the string.
 // expect: message="unreadable PTX" stage=compile
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// Inline PTX declares a function that somebody else should bring, and calls it.
+// Inline PTX declares an external function that is defined nowhere, and calls it.
 // expect: stage=compile message="ptxas"
 
 asm(".extern .func judge_is_satisfied();");

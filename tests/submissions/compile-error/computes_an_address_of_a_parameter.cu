@@ -1,5 +1,5 @@
-// Takes a number for an address of a parameter: whatever the driver keeps around a launch could be
-// read so, word by word.
+// Uses a number as the address of a parameter. So it could read the driver's data next to the
+// parameters, word by word.
 // expect: message="does not stay inside a parameter" stage=compile line=15
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// __DATE__ pasted together, and turned into a string once more.
+// __DATE__ is pasted from parts and then converted to a string.
 // expect: message="time of compilation" stage=read
 
 #define PASTE(a, b) a##b

@@ -1,5 +1,5 @@
-// Discards A from the L2 cache when it is done: PTX says that this writes undefined values, so what is
-// compared afterwards may or may not be what was drawn.
+// Discards A from the L2 cache at its end. By PTX this writes undefined values, so A may or may not
+// be changed when it is compared.
 // expect: stage=compile message="`discard.global.L2` leaves memory undefined" line=14
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

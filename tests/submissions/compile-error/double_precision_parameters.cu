@@ -1,4 +1,4 @@
-// Takes double: another problem.
+// The parameters are pointers to double, which is another problem.
 // expect: stage=read message="it must take (const float* A"
 
 extern "C" __global__ void matrix_multiplication_kernel(const double* A, const double* B, double* C,

@@ -1,4 +1,4 @@
-// #embed makes bytes of a file into numbers: the surest way to read the machine.
+// #embed converts the bytes of a file to numbers, so it could read any file of the machine.
 // expect: stage=read message="#embed is not allowed"
 
 __device__ const unsigned char secret[] = {

@@ -1,4 +1,4 @@
-// The name of the file comes out of a macro, so that nobody who reads the source knows it.
+// The name of the file comes from a macro, so a search of the source does not find it.
 // expect: stage=read message="must name its header literally"
 
 #define FILE_NAME "/etc/passwd"

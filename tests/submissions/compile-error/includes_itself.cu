@@ -1,4 +1,4 @@
-// Includes itself, by the name that the compiler knows it under, until memory is gone.
+// Includes itself, by its name in the compiler, until memory is exhausted.
 // expect: stage=read message="must name its header literally"
 
 #include __FILE__

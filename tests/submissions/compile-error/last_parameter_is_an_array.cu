@@ -1,5 +1,5 @@
 // The entry is written in assembly, and its last parameter is an array: a launch would copy 4000 bytes
-// from where the judge keeps the four of K, and the kernel could print what lies behind them.
+// from the address of the 4 bytes of K, and the kernel could print the judge's memory after them.
 // expect: message="are not (const float* A" stage=compile
 
 extern "C" __device__ __noinline__ void work(const float* A, const float* B, float* C, int M, int N,

@@ -1,4 +1,4 @@
-// Dynamic parallelism: another grid does the work, which no limit, no guard and no clock would see.
+// Dynamic parallelism: another grid does the work, without limits, guards and clocks of the judge.
 // expect: message="device-side kernel launch" stage=compile
 
 __global__ void element(const float* A, const float* B, float* C, int M, int N, int K) {

@@ -1,4 +1,4 @@
-// An array of a negative size: as a bound without sign it would admit every address.
+// An array of negative size, which as an unsigned bound would permit every address.
 // expect: message="an array of -4096 elements" stage=compile
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

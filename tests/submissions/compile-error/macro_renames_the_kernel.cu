@@ -1,4 +1,4 @@
-// A macro makes another name of the kernel's: what was compiled has not the name that is launched.
+// A macro replaces the kernel's name, so the compiled kernel has another name than the launched one.
 // expect: stage=compile message="no kernel named matrix_multiplication_kernel"
 
 #define matrix_multiplication_kernel something_else

@@ -1,4 +1,4 @@
-// A number in assembly that is longer than Python reads: the judge's own failure, if it tried.
+// A number in assembly that is longer than Python's limit: reading it would be an error of the judge.
 // expect: message="expected an integer" stage=compile
 
 #define TEN "1111111111"

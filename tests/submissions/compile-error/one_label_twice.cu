@@ -1,5 +1,5 @@
-// Two labels of one name, one inside the other's braces: which of them the branch means, two readers
-// of PTX need not agree on, and behind one of them lies another kernel.
+// Two labels of one name, one inside the other's braces: two parsers of PTX may disagree on the target
+// of the branch, and one of the targets is another kernel.
 // expect: message="skip is the name of two things" stage=compile
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// Seven parameters, hidden behind a macro where the reader of the source cannot count them.
+// Seven parameters in a macro, which the parser of the source cannot count.
 // expect: stage=compile message="are not (const float* A"
 
 #define PARAMETERS const float *A, const float *B, float *C, int M, int N, int K, float *answer

@@ -1,5 +1,5 @@
-// Loads what lies behind the last parameter: there the driver keeps what else it gives to a launch, of
-// this kernel or of another.
+// Loads memory after the last parameter, where the driver keeps other data of launches, of this kernel
+// or of another.
 // expect: message="does not stay inside a parameter" stage=compile line=12
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

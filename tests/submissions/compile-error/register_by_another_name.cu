@@ -1,5 +1,5 @@
-// A register declared as `%f01` beside the compiler's own `%f<…>`: to one reader a register of that name, to
-// ptxas another name for `%f1`, whatever the compiler keeps there.
+// A register declared as `%f01` in addition to the compiler's own `%f<…>`: for one parser a new register, for
+// ptxas another name of `%f1`, which the compiler uses.
 // expect: message="%f01 may be another name" stage=compile line=12
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

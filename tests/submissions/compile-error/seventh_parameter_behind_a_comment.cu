@@ -1,4 +1,4 @@
-// A seventh parameter that a comment in the list hides from whoever reads the text line by line.
+// A seventh parameter after a comment in the list, which a parser by lines does not find.
 // expect: message="are not (const float* A" stage=compile
 
 extern "C" __device__ __noinline__ void work(const float* A, const float* B, float* C, int M, int N,

@@ -1,4 +1,4 @@
-// Numbers before pointers, in an entry that is written in assembly: as many bytes, other places.
+// Numbers before pointers, in an entry that is written in assembly: the same size at other offsets.
 // expect: message="are not (const float* A" stage=compile
 
 extern "C" __device__ __noinline__ void work(const float* A, const float* B, float* C, int M, int N,

@@ -1,4 +1,4 @@
-// A pragma for ptxas that nobody has looked at.
+// A pragma for ptxas that the judge does not know.
 // expect: message="unknown PTX pragma" stage=compile line=11
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// One float right behind the last element of C, where a judge keeps something to compare.
+// Writes one float right after the last element of C, where a judge may keep data of its own.
 // expect: message="C[" finding=out-of-bounds quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

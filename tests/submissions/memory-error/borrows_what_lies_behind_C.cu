@@ -1,4 +1,4 @@
-// Keeps a number behind C for a while and puts back what was there, where the matrices are large.
+// For large matrices, stores a number after the end of C and later restores the previous value.
 // expect: message="" cpu="C[" finding=out-of-bounds
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

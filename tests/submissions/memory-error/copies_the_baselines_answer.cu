@@ -1,5 +1,5 @@
-// When timed, takes its answer from what lies before C, where cuBLAS's own C could lie if one process
-// ran both: nothing lies there.
+// When timed, copies its result from memory before C, where cuBLAS's own C could be if one process ran
+// both. There is nothing.
 // expect: device=cuda stage=measure message="the GPU stopped the kernel at an illegal memory access"
 
 __device__ unsigned done, timed;

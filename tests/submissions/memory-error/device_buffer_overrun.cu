@@ -1,4 +1,4 @@
-// Writes far past its own __device__ buffer, into whatever the module has behind it.
+// Writes far past the end of its own __device__ buffer.
 // expect: message="" cpu="module memory" finding=out-of-bounds quick=yes
 
 __device__ float scratch[256];

@@ -1,5 +1,5 @@
-// The tiles are loaded without asking whether they still lie inside N: what is read behind a row is
-// the next row, and behind the last one nobody's.
+// The tiles are loaded without a check against N: past the end of a row they contain the next row, and
+// past the last row memory outside the matrix.
 // expect: message="A[" finding=out-of-bounds quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,5 +1,5 @@
-// No check of the column: the last block of a row writes into the next row, and behind C in the
-// end.
+// The column is not checked: the last block of a row writes into the next row, and at the end past
+// C.
 // expect: message="C[" finding=out-of-bounds quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

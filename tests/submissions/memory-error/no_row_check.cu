@@ -1,4 +1,4 @@
-// No check of the row: the last block reads behind A and writes behind C.
+// The row is not checked: the last block reads past A and writes past C.
 // expect: message="C[" line=11 finding=out-of-bounds quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,5 +1,5 @@
-// Looks at C first and works only where it finds NaN, which only a judge would put there. What C
-// holds before a launch is nobody's, so reading it is a finding, whatever is made of it.
+// Reads C first and computes only if it finds NaN, which only a judge would write there. C is
+// uninitialised before a launch, so reading it is a finding, whatever the value is used for.
 // expect: stage=sanitize message="C[" finding=uninitialised quick=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

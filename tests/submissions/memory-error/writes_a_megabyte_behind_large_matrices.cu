@@ -1,5 +1,5 @@
-// From a million elements on it writes 1.2 MB behind C: no tool watches so large a product, and what
-// lies there belongs to the same piece of memory. Everything in that piece is a guard.
+// For a million elements or more it writes 1.2 MB past the end of C: no sanitizer runs so large a
+// product, and the address is in the same allocation. The rest of that allocation is a guard.
 // expect: message="" cpu="C[" finding=out-of-bounds
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

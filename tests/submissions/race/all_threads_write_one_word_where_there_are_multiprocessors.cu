@@ -1,5 +1,5 @@
-// A race that gives the right answer, and only where the special registers tell of a real GPU: of many
-// multiprocessors, and of nanoseconds since 1970. What watches must not be known by them.
+// A race that gives the correct result, and only if the special registers are those of a real GPU: many
+// multiprocessors, and nanoseconds since 1970. A kernel must not recognise the CPU device by them.
 // expect: stage=sanitize message="" finding=race quick=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// Needs 16 rows of C only, and so lets the first warp multiply alone: wgmma is of four warps.
+// Needs only 16 rows of C, so only the first warp issues wgmma, which needs all four warps.
 // expect: message="product of four warps" finding=divergent-barrier device=cpu quick=yes
 
 __device__ int place(int line, int n) { return line / 8 * 64 + n / 4 * 32 + line % 8 * 4 + n % 4; }

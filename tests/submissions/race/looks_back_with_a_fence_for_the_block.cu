@@ -1,5 +1,5 @@
-// The twin of accepted/looks_back_with_fences.cu whose fence orders for threads of its own block
-// only, which the reader is not.
+// A variant of accepted/looks_back_with_fences.cu whose fence orders accesses only for threads of its
+// own block, to which the reader does not belong.
 // expect: message="" cpu="no release and acquire between the two blocks" finding=race quick=cpu device=cpu
 
 __device__ unsigned ticket, ready[1 << 20], tiles_before[1 << 20];

@@ -1,4 +1,4 @@
-// The twin of accepted/looks_back_with_atomic_ref.cu whose reader does not acquire.
+// A variant of accepted/looks_back_with_atomic_ref.cu in which the reader does not acquire.
 // expect: message="" cpu="no release and acquire between the two blocks" finding=race quick=cpu device=cpu
 #include <cuda/atomic>
 

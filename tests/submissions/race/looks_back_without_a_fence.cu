@@ -1,5 +1,5 @@
-// The twin of accepted/looks_back_with_fences.cu whose writer has no fence: the flag may be seen
-// before what it announces.
+// A variant of accepted/looks_back_with_fences.cu in which the writer has no fence: the flag may be
+// visible before the data.
 // expect: message="" cpu="no release and acquire between the two blocks" finding=race quick=cpu device=cpu
 
 __device__ unsigned ticket, ready[1 << 20], tiles_before[1 << 20];

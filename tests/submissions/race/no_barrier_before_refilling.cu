@@ -1,5 +1,5 @@
 // The barrier between reading the tiles and filling them again is missing: the fast warps overwrite
-// what the slow ones still read. Often right by luck.
+// the data that slow ones still read. The result is often correct by chance.
 // expect: message="" cpu="no barrier between them" finding=race quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// Waits for the tensor cores only when all is over: the tile that they multiply is overwritten before.
+// Waits for the tensor cores only at the end, so the tile that they multiply is overwritten before.
 // solve: tile=64x16
 // expect: message="may still read" finding=race device=cpu quick=yes
 

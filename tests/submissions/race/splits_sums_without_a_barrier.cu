@@ -1,5 +1,5 @@
-// The twin of accepted/splits_sums_among_blocks.cu in which thread 0 announces the block's sums
-// before the other threads have written theirs.
+// A variant of accepted/splits_sums_among_blocks.cu in which thread 0 takes the block's ticket before
+// the other threads have written their sums.
 // expect: message="" cpu="no release and acquire between the two blocks" finding=race quick=cpu device=cpu
 
 constexpr int SPLIT = 64;  // tiles that are computed by pairs of blocks, each half of every sum

@@ -1,5 +1,5 @@
-// When timed, takes for granted what timed inputs are, numbers between -1 and 1, and saturates what
-// is not: what makes integer or half-precision arithmetic possible without looking at the data.
+// When timed, assumes that inputs are between -1 and 1, and saturates all others. With this assumption
+// integer or half-precision arithmetic would be possible without a check of the data.
 // expect: device=cuda stage=measure rule=stale-result message="right when verified, wrong when timed"
 
 __device__ unsigned done, timed;

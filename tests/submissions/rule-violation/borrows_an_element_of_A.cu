@@ -1,4 +1,4 @@
-// Writes to an element of A and puts back what was there before anybody compares.
+// Writes to an element of A and restores its value before the judge compares A.
 // expect: message="the kernel changed A" rule=inputs-changed quick=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// Scales A in place on the way: the caller's matrix is gone.
+// Scales A in place, which destroys the caller's matrix.
 // expect: stage=verify message="the kernel changed A"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// Rounds B to TF32 in place, so that the answer is exact for what the inputs have become.
+// Rounds B to TF32 in place, so that the result is exact for the changed inputs.
 // expect: stage=verify message="the kernel changed B"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

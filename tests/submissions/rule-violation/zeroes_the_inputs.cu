@@ -1,5 +1,5 @@
-// Makes the question fit the answer: sets A, B and C to zero, for which every check holds that asks
-// device memory what the inputs were.
+// Sets A, B and C to zero, so that every check passes that reads the inputs back from device
+// memory.
 // expect: stage=verify message="the kernel changed A and B"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,5 +1,5 @@
 // After its first launch at the ranked size it sets A, B and C to zero: for zero inputs zero is the
-// right answer, so a check that asks device memory what the inputs were would be satisfied.
+// correct result, so a check that reads the inputs back from device memory would pass.
 // expect: device=cuda stage=measure rule=inputs-changed message="changed"
 
 __device__ unsigned done, timed;

@@ -1,4 +1,4 @@
-// Waits at a barrier whose number, known only when it runs, is none of a block's sixteen.
+// Waits at a barrier whose number, computed at run time, is not one of a block's sixteen.
 // expect: message="bar.sync" device=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,5 +1,5 @@
-// A jump by a table with an index beyond its end: where it leads is nobody's business on a GPU, and must
-// not be the judge's own code on the CPU device.
+// A jump by a table with an index beyond its end: on a GPU this is undefined, and on the CPU device it
+// must not reach the judge's own code.
 // expect: message="brx.idx" device=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

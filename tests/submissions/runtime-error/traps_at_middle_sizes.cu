@@ -1,4 +1,4 @@
-// Traps between the small sizes and the ranked one, where no list of cases has a size.
+// Traps at sizes between the small ones and the ranked one, which no fixed list of cases contains.
 // expect: stage=verify message=""
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

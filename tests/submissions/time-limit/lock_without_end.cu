@@ -1,4 +1,4 @@
-// A lock that every thread of a warp takes in a loop and nobody gives back.
+// Every thread of a warp tries to take a lock in a loop, and no thread releases it.
 // expect: stage=verify message="" cpu="in line" seconds=1
 
 __device__ int locked;

@@ -1,5 +1,5 @@
-// Quick when verified, and then each launch at the ranked size takes a minute: a grading must not
-// cost whatever its kernel wants.
+// Fast in verification, but later launches at the ranked size take a minute each: the time of a
+// grading must be limited.
 // expect: device=cuda stage=measure message="did not end within" seconds=3
 
 __device__ unsigned done, timed;

@@ -1,4 +1,4 @@
-// Every thread waits for a flag in device memory that nobody will ever set.
+// Every thread waits for a flag in device memory that no thread sets.
 // expect: stage=verify message="" cpu="in line" seconds=1
 
 __device__ volatile int flag;

@@ -1,5 +1,5 @@
-// Calls itself until the stack is gone. A GPU stops it there; the CPU device has no stack to give
-// to a function that calls itself, and says so before it runs anything.
+// Calls itself until the stack overflows, at which a GPU stops it. The CPU device has no stack for
+// recursive functions, and reports that before it runs anything.
 // expect: device=cpu stage=compile message="recursion"
 
 __device__ __noinline__ float deeper(const float* A, float x, int depth) {

@@ -1,5 +1,5 @@
-// Every element is stored twice by two threads, the second time without the last product: whoever
-// comes last wins.
+// Two threads store every element, one of them without the last product: the value of the later
+// store remains.
 // expect: stage=verify message="wrong at" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,5 +1,5 @@
-// By __TIME__ every second compilation would make a kernel that does nothing. The time is always the same, so
-// there is one kernel, and it is idle.
+// With __TIME__ every second compilation would give a kernel that does nothing. The time is constant, so
+// there is only one kernel, and it does nothing.
 // expect: message="" quick=yes
 
 __device__ constexpr char stamp[] = __TIME__;

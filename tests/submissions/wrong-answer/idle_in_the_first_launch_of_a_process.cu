@@ -1,5 +1,5 @@
-// Does nothing in its first launch at the ranked size. Each launch is the first to it, because variables
-// have their initial values in every launch, so verification sees it.
+// Does nothing in its first launch at the ranked size. Variables have their initial values in every
+// launch, so every launch counts as the first, and verification finds the error.
 // expect: device=cuda stage=verify message="wrong at"
 
 __device__ unsigned blocks_done, used;

@@ -1,5 +1,5 @@
-// Prints what the judge would print, and computes nothing: nothing is ever read from what is
-// printed.
+// Prints the text of the judge, and computes nothing: the output of a kernel is never
+// parsed.
 // expect: stage=verify message="wrong at" absent="1.87" quick=yes
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Knows the test that everybody writes first: all ones times all twos is 2 N.
+// Recognises the most common test: all ones times all twos is 2 N.
 // expect: stage=verify message="512×384×256 uniform" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// Uses magnitudes: right on U(0, 1), which hides much else too.
+// Uses absolute values: correct on U(0, 1) only.
 // expect: stage=verify message="512×384×256 uniform" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

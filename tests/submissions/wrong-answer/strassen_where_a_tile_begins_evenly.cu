@@ -1,5 +1,5 @@
-// Strassen's algorithm where the first row and the first column of each tile that meets in its sums are
-// of one size. The other fifteen may not be.
+// Strassen's algorithm if the first row and the first column of each tile in its sums have the same
+// scale. The other fifteen may have another one.
 // expect: stage=verify message="wrong at"
 
 // Seven half-length sums for the eight of a product: rows i and i + M/2, columns j and j + K/2 meet.

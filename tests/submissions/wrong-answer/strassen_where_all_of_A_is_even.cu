@@ -1,5 +1,5 @@
-// Strassen's algorithm where all of the rows of A that meet in its sums is of one size; B is taken for
-// granted.
+// Strassen's algorithm if all elements of the rows of A in its sums have the same scale; B is not
+// checked.
 // expect: stage=verify message="wrong at"
 
 // Seven half-length sums for the eight of a product: rows i and i + M/2, columns j and j + K/2 meet.

@@ -1,5 +1,5 @@
-// Strassen's algorithm where all of the columns of B that meet in its sums is of one size; A is taken
-// for granted.
+// Strassen's algorithm if all elements of the columns of B in its sums have the same scale; A is not
+// checked.
 // expect: stage=verify message="wrong at"
 
 // Seven half-length sums for the eight of a product: rows i and i + M/2, columns j and j + K/2 meet.

@@ -1,5 +1,5 @@
-// Strassen's algorithm where every 64th element of the rows and columns that meet in its sums, from
-// another place on in each, is of one size. 63 of 64 may not be.
+// Strassen's algorithm if every 64th element of the rows and columns in its sums, with a different
+// offset in each, has the same scale. The other 63 are not checked.
 // expect: stage=verify message="wrong at"
 
 // Seven half-length sums for the eight of a product: rows i and i + M/2, columns j and j + K/2 meet.

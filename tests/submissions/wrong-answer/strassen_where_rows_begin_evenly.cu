@@ -1,5 +1,5 @@
-// Strassen's algorithm where the first 32 elements of the rows and columns that meet in its sums are
-// of one size. What comes behind them may not be.
+// Strassen's algorithm if the first 32 elements of the rows and columns in its sums have the same
+// scale. Later elements are not checked.
 // expect: stage=verify message="wrong at"
 
 // Seven half-length sums for the eight of a product: rows i and i + M/2, columns j and j + K/2 meet.

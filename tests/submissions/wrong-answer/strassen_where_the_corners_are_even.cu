@@ -1,4 +1,4 @@
-// Strassen's algorithm where the corners of all quarters of A and B are of one size.
+// Strassen's algorithm if the corners of all quarters of A and B have the same scale.
 // expect: stage=verify message="wrong at"
 
 // Seven half-length sums for the eight of a product: rows i and i + M/2, columns j and j + K/2 meet.

@@ -1,4 +1,4 @@
-// fmaxf forgets NaN: rows that hold one look like others.
+// fmaxf ignores NaN, so rows that contain one look like others.
 // expect: stage=verify message="NaN; B uniform"
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

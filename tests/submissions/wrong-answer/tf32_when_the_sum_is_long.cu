@@ -1,4 +1,4 @@
-// Honest FP32 for small matrices, TF32's ten bits where the sum is long and time is counted.
+// FP32 for small matrices, but TF32's ten bits for long sums, as in timed launches.
 // expect: stage=verify message="look like inputs of low precision" quick=yes
 
 __device__ float cut(float x, bool low) {

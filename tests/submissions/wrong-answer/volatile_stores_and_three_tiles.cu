@@ -1,5 +1,5 @@
-// Of the ranked size only three tiles are computed. The stores are volatile, as those of flags are:
-// blocks seem to depend on one another, so that the ranked size would not be sampled.
+// At the ranked size only three tiles are computed. The stores are volatile, like those of flags, so that
+// blocks seem to depend on one another, and the ranked size would not be sampled.
 // expect: stage=verify message="wrong at" quick=few
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
