@@ -1,7 +1,7 @@
-"""Every command that we hand out does what its text says, in a clean clone.
+"""Every documented command does what the text says, in a clean clone.
 
 Commands on indented lines of the documents and in the examples of each --help are run as they are
-written. One that is in neither RUN nor ELSEWHERE fails the test of coverage.
+written. A command that is neither in RUN nor in ELSEWHERE fails the test of coverage.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ RUN: dict[str, tuple[int, str]] = {
     "python3 -m harness tune --limit 20 my_kernel.cu": NEEDS_GPU,
     "python3 -m harness tune --device cpu my_kernel.cu": (0, "accepted"),
 }
-"""By command, without its comment: the exit code and words of what it says."""
+"""The exit code and words of the output of each command, without its comment."""
 
 AS_WRITTEN = (
     FIRST,
@@ -114,11 +114,11 @@ ELSEWHERE = {
     r"regrade --gpu": "tests/board",
     r"--submit --author": "tests/faults",
 }
-"""What needs a server, a person or minutes, and the tests that run it."""
+"""Commands that need a server, a person or minutes, and the tests that run them."""
 
 
 def documented() -> Iterator[tuple[str, str]]:
-    """Each command that is handed out, and where."""
+    """Yield each documented command and its document."""
     starts = r"(?:nox -s|python3 -m (?:pip install nox|nox|harness)) ?"
     for name in DOCUMENTS:
         text = (ROOT / name).read_text(encoding="utf-8")
@@ -131,8 +131,8 @@ def documented() -> Iterator[tuple[str, str]]:
 
 
 def first_output() -> Iterator[str]:
-    """What the README shows of the first command's output, each line as a pattern: other runs have
-    other numbers, and a slow machine checks the bounds in fewer blocks."""
+    """Yield each line of the output in the README as a pattern: other runs have other numbers, and
+    a slow machine checks the bounds in fewer blocks."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = re.search(r"\n\n((?:    .*\n)+)", text[text.index(FIRST) + len(FIRST) :])
     assert shown is not None
@@ -141,7 +141,7 @@ def first_output() -> Iterator[str]:
 
 
 def same(command: str) -> str:
-    """The command in one form: nox and python3 -m harness run the same."""
+    """Return the command in a normal form: nox and python3 -m harness run the same."""
     command = re.sub(r"^python3 -m pip install nox && ", "", command)
     command = re.sub(r"^(?:python3 -m )?nox -s (\w+)(?: --)?", r"harness \1", command)
     return command.replace("python3 -m harness", "harness").strip()
@@ -200,7 +200,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _script(programs / "nox", f'exec {python} -m nox "$@"')
     _script(
         programs / "python3",
-        # nox is in the environment, and pip has nothing to do; all else is the system's Python's.
+        # nox is in the environment, and pip does nothing; the system's Python runs all other
+        # modules.
         f'case "$2" in nox) exec {python} "$@";; pip) exit 0;; *) exec {base} "$@";; esac',
     )
     _script(programs / "jq", f'exec {python} -c "import sys; sys.stdout.write(sys.stdin.read())"')

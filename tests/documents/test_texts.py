@@ -1,4 +1,4 @@
-"""The documents are short, their links lead to files, and what they name exists."""
+"""The documents are short, their links lead to files, and the paths that they name exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CPU device against a GPU: the same bits, and the same counts as the hardware's."""
+"""The CPU device compared with a GPU: the same bits, and the same counters."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_plain_fma_kernels_give_the_same_bits(cpu: Runner, name: str, shape: Sha
 
 
 @pytest.mark.parametrize("name", ["mma_tf32", "ldmatrix_f16"])
-def test_fragments_lie_as_on_the_gpu(cpu: Runner, name: str) -> None:
+def test_fragments_have_the_layout_of_the_gpu(cpu: Runner, name: str) -> None:
     """Small integers, so that the order of sums does not matter."""
     same_bits(cpu, (KERNELS / f"{name}.cu").read_text(), 16, *small_integers(Shape(20, 24, 36)))
 
@@ -149,7 +149,7 @@ def hardware(cubin: Path, entry: str, tile: int, shape: Shape) -> dict[str, int]
 @pytest.mark.skipif(shutil.which("ncu") is None, reason="needs Nsight Compute")
 @pytest.mark.parametrize(("name", "tile"), [("naive", 16), ("tile", 16), ("register64", 64)])
 @pytest.mark.parametrize("shape", [Shape(64, 64, 64), Shape(128, 96, 192)], ids=str)
-def test_counters_are_the_hardwares(
+def test_counters_equal_those_of_the_hardware(
     cpu: Runner, tmp_path: Path, name: str, tile: int, shape: Shape
 ) -> None:
     kernel = compiled((KERNELS / f"{name}.cu").read_text())

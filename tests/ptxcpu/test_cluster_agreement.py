@@ -1,4 +1,5 @@
-"""A GPU gives of each small kernel of clusters what the CPU device is held to."""
+"""A GPU gives the results that the tests of the CPU device expect of small kernels with
+clusters."""
 
 from __future__ import annotations
 

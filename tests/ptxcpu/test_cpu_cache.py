@@ -1,4 +1,4 @@
-"""The cache of machine code: by content, safe with several processes, never trusted blindly."""
+"""The cache of machine code: keyed by content, safe with several processes, and authenticated."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def entry(folder: Path) -> Path:
     return path
 
 
-def test_only_what_this_cache_wrote_for_a_key_is_taken(tmp_path: Path) -> None:
+def test_only_entries_that_this_cache_wrote_are_used(tmp_path: Path) -> None:
     """Code under another key, or written by somebody who does not know the secret."""
     cache = Cache(tmp_path)
     cache.get(("key",), lambda: b"code")
@@ -61,13 +61,13 @@ def test_only_what_this_cache_wrote_for_a_key_is_taken(tmp_path: Path) -> None:
     assert cache.get(("another",), lambda: b"anew") == b"anew"
 
 
-def test_it_is_the_cpu_devices_alone(tmp_path: Path) -> None:
+def test_only_the_cpu_device_uses_the_cache(tmp_path: Path) -> None:
     given = [role for role in Role if CACHE_VARIABLE in environment(role, tmp_path)]
     assert given == [Role.CPU]
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", b"x" * 40, None])
-def test_damaged_entries_are_made_anew(tmp_path: Path, damage: bytes | None) -> None:
+def test_damaged_entries_are_made_again(tmp_path: Path, damage: bytes | None) -> None:
     cache = Cache(tmp_path)
     cache.get(("key",), lambda: b"first")
     path = entry(tmp_path)
@@ -77,7 +77,7 @@ def test_damaged_entries_are_made_anew(tmp_path: Path, damage: bytes | None) -> 
     assert cache.get(("key",), lambda: b"third") == b"second"
 
 
-def test_the_directory_is_ours_alone(tmp_path: Path) -> None:
+def test_nobody_else_can_write_to_the_directory(tmp_path: Path) -> None:
     (tmp_path / "cpu").mkdir(mode=0o777)
     (tmp_path / "cpu").chmod(0o777)
     Cache(tmp_path)
@@ -92,7 +92,7 @@ def test_another_users_directory_is_not_used(tmp_path: Path) -> None:
     assert list((tmp_path / "cpu").iterdir()) == []
 
 
-def test_a_directory_that_cannot_be_made_is_no_loss(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_made_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     assert Cache(tmp_path / "file").get(("key",), lambda: b"made") == b"made"
 
@@ -112,7 +112,7 @@ def test_kernels_are_taken_from_it(
     assert again.error(Shape(20, 20, 20)) == first
 
 
-def test_damage_in_the_folder_costs_nothing_but_time(
+def test_damage_in_the_folder_changes_no_result(
     cpu_device: CpuDevice, cache_directory: Path, tmp_path: Path
 ) -> None:
     kernel = compiled((KERNELS / "naive.cu").read_text())
@@ -147,13 +147,13 @@ def begun(folder: Path, seconds: float) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env=environment)
 
 
-def test_what_one_process_makes_the_others_wait_for(tmp_path: Path) -> None:
+def test_processes_wait_for_an_entry_that_another_makes(tmp_path: Path) -> None:
     running = [begun(tmp_path, PATIENCE) for _ in range(4)]
     assert [process.wait(PATIENCE) for process in running] == [0] * 4
     assert (tmp_path / "made").read_text() == "made\n"
 
 
-def test_who_keeps_the_others_out_is_not_waited_for_long(tmp_path: Path) -> None:
+def test_the_wait_for_a_lock_is_bounded(tmp_path: Path) -> None:
     with Cache(tmp_path).one_at_a_time():
         assert begun(tmp_path, 0.1).wait(PATIENCE) == 0
     assert (tmp_path / "made").read_text() == "made\n"

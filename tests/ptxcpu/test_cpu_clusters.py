@@ -1,5 +1,4 @@
-"""Thread block clusters: each piece of their semantics by a kernel of its own, each check by one
-that it catches."""
+"""Thread block clusters: one kernel for each part of their semantics, and one for each check."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ def load(cpu: Runner, source: str) -> None:
 
 
 def tiles(C: Matrix) -> list[Matrix]:
-    """What each of the four blocks of ROW wrote, thread by thread."""
+    """Return what each of the four blocks of ROW wrote, thread by thread."""
     return [C[:, 16 * b : 16 * b + 16].reshape(-1) for b in range(4)]
 
 
@@ -52,7 +51,7 @@ def test_special_registers(cpu: Runner, cluster: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernel(cpu: Runner, name: str) -> None:
-    """Every thread gets what its neighbour, the next block of its cluster, had of A or B."""
+    """Every thread gets the elements of A or B that the next block of its cluster loaded."""
     source, expected = KERNELS[name]
     load(cpu, source)
     C = cpu.finish(ROW).output
@@ -71,7 +70,7 @@ def test_clusters_run_whole_where_blocks_are_sampled(cpu: Runner) -> None:
 
 
 def test_counters_add_up(cpu: Runner) -> None:
-    """A cluster of two costs twice what one block of it costs, wherever the words lie."""
+    """A cluster of two has twice the counts of one block, wherever the words are."""
     load(cpu, KERNELS["mapa.u64"][0])
     half, whole = cpu.count(ROW, 2), cpu.count(ROW)
     assert whole.shared_load_requests == 2 * half.shared_load_requests == 4 * 8
@@ -84,7 +83,7 @@ def test_counters_add_up(cpu: Runner) -> None:
 # ---- the grid
 
 
-def test_the_grid_is_of_whole_clusters() -> None:
+def test_the_grid_has_whole_clusters() -> None:
     line = LaunchLine(16, 16, cluster=(2, 4, 1))
     assert line.grid(16, 16) == (2, 4, 1)
     assert line.grid(65, 33) == (4, 8, 1)
@@ -95,7 +94,7 @@ def test_the_grid_is_of_whole_clusters() -> None:
 
 
 @pytest.mark.parametrize("cluster", [(1, 1, 1), (2, 1, 1), (1, 4, 1), (2, 2, 2)])
-def test_every_block_is_of_one_cluster(cluster: tuple[int, int, int]) -> None:
+def test_every_block_belongs_to_one_cluster(cluster: tuple[int, int, int]) -> None:
     clusters = Clusters((4, 8, 2), cluster)
     blocks = [clusters.blocks(number) for number in range(clusters.count)]
     assert sorted(block for each in blocks for block in each) == list(range(64))
@@ -158,7 +157,7 @@ def test_uninitialised_in_the_neighbour(cpu: Runner) -> None:
 
 
 def test_shared_cta_does_not_reach_the_neighbour(cpu: Runner) -> None:
-    """Not even where the address is the neighbour's, by mapa."""
+    """This holds even for an address that mapa gave for the neighbour."""
     load(cpu, KERNELS["ld.shared::cluster"][0].replace("ld.shared::cluster", "ld.shared::cta"))
     finding = cpu.fault(ROW).finding
     assert finding is not None and finding.hazard is Hazard.OUT_OF_BOUNDS
@@ -166,7 +165,7 @@ def test_shared_cta_does_not_reach_the_neighbour(cpu: Runner) -> None:
     assert only(cpu.findings(ROW), Hazard.OUT_OF_BOUNDS).message == finding.message
 
 
-def test_a_block_that_is_over(cpu: Runner) -> None:
+def test_a_block_that_has_exited(cpu: Runner) -> None:
     source = kernel(
         """__shared__ float s[256];
         s[id] = 1;
@@ -243,7 +242,7 @@ def test_operands(cpu: Runner, name: str) -> None:
 
 
 def test_the_size_of_a_cluster(cpu: Runner) -> None:
-    """What PTX says, where no compiler has looked at it."""
+    """The size is checked in PTX that no compiler has checked."""
     ptx = """.version 8.0
     .target sm_90
     .address_size 64

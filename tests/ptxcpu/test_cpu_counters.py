@@ -1,4 +1,4 @@
-"""The counters: six published figures, and what can be counted by hand."""
+"""The counters, compared with six published figures and with counts by hand."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_naive_gives_the_published_figures(cpu: Runner) -> None:
 
 
 def test_tile_gives_the_published_figures(cpu: Runner) -> None:
-    """256, 128, 1536 and 64; the 1536 from 1280 instructions, 256 of them 128-bit, as ptxas
-    makes them."""
+    """The figures are 256, 128, 1536 and 64. The 1536 wavefronts come from 1280 instructions, of
+    which 256 have 128 bits, as in ptxas's code."""
     cpu.load_file("reference32_tile", block=(32, 32, 1))
     counters = cpu.count_one_block(WIDTH32)
     assert counters.global_load_sectors == 256
@@ -86,7 +86,7 @@ CONFLICTS = """extern "C" __global__ void matrix_multiplication_kernel(
 
 @pytest.mark.parametrize(("stride", "ways"), [(1, 1), (2, 2), (4, 4), (32, 32), (33, 1)])
 def test_bank_conflicts(cpu: Runner, stride: int, ways: int) -> None:
-    """A warp that stores with a stride takes as many wavefronts as lanes meet in one bank."""
+    """A warp that stores with a stride takes as many wavefronts as lanes share one bank."""
     cpu.load(CONFLICTS, block=(16, 2, 1))
     counters = cpu.count_one_block(Shape(stride, 1, 1))
     assert counters.shared_store_requests == 1
@@ -107,8 +107,8 @@ extern "C" __global__ void matrix_multiplication_kernel(
 
 
 def test_async_copies_count_as_the_hardware_counts_them(cpu: Runner) -> None:
-    """Each pattern of addresses on a line of its own, its addresses in A: lane by lane, where it is
-    read in B and where it is written."""
+    """Each pattern of addresses is on one line. A contains for each lane the addresses that it
+    reads in B and writes."""
     patterns = json.loads((Path(__file__).parent / "async_copies.json").read_text())["patterns"]
     text = COPIES
     lines = {}
@@ -155,15 +155,15 @@ DATA_DECIDES = """extern "C" __global__ void matrix_multiplication_kernel(
 }"""
 
 
-def test_data_that_decides_is_computed(cpu: Runner) -> None:
-    """How often the loop runs comes out of A by way of shared memory."""
+def test_data_that_controls_a_loop_is_computed(cpu: Runner) -> None:
+    """The number of iterations comes from A through shared memory."""
     cpu.load(DATA_DECIDES, block=(32, 1, 1))
     counters = cpu.count_one_block(Shape(32, 32, 32))
     loads = [x for x in counters.lines if "B[" in DATA_DECIDES.splitlines()[x.line - 1]]
     assert sum(x.global_requests for x in loads) == 7
 
 
-def test_sectors_that_are_read_again_are_told_from_the_first(cpu: Runner) -> None:
+def test_sectors_that_are_read_again_are_counted_separately(cpu: Runner) -> None:
     """One block of 32x32 reads each sector of A and B in many warps and steps, and C once."""
     cpu.load_file("reference32_naive", block=(32, 32, 1))
     counters = cpu.count_one_block(WIDTH32)
@@ -188,8 +188,8 @@ WALKS_AND_RETURNS = """extern "C" __global__ void matrix_multiplication_kernel(
 def test_sectors_leave_the_cache_while_a_warp_reads_others(
     cpu: Runner, steps: int, again: int
 ) -> None:
-    """Two warps read the same 32 sectors in each step: each has to wait for all of them, and once
-    more after 64 steps."""
+    """Two warps read the same 32 sectors in each step: each waits for all of them, and again after
+    64 steps."""
     cpu.load(WALKS_AND_RETURNS, block=(64, 1, 1))
     lines = {x.line: x for x in cpu.count_one_block(Shape(steps, 256, 64)).lines}
     first, walk, returned = lines[4], lines[6], lines[7]
@@ -201,7 +201,7 @@ def test_sectors_leave_the_cache_while_a_warp_reads_others(
 
 
 def test_the_fewest_sectors_of_a_column(cpu: Runner) -> None:
-    """A warp that reads 32 rows of A at one column touches 32 sectors; 32 words fit into 4."""
+    """A warp that reads 32 rows of A at one column accesses 32 sectors; 32 words fit into 4."""
     cpu.load(
         DATA_DECIDES.replace("B[threadIdx.x + i]", "B[threadIdx.x * 32 + i]"), block=(32, 1, 1)
     )
@@ -222,7 +222,7 @@ DIVERGES = """extern "C" __global__ void matrix_multiplication_kernel(
 }"""
 
 
-def test_a_warp_that_parts_issues_for_each_part(cpu: Runner) -> None:
+def test_a_divergent_warp_issues_for_each_branch(cpu: Runner) -> None:
     cpu.load(DIVERGES, block=(32, 1, 1))
     counters = cpu.count_one_block(Shape(16, 16, 16))
     parted = [x for x in counters.lines if "for (" in DIVERGES.splitlines()[x.line - 1]]
@@ -247,11 +247,9 @@ extern "C" __global__ void matrix_multiplication_kernel(
 
 
 @pytest.mark.parametrize(("static", "sectors"), [("char before[1];", 32), ("int before[8];", 16)])
-def test_dynamic_shared_memory_begins_where_ptxas_lets_it(
-    cpu: Runner, static: str, sectors: int
-) -> None:
-    """Right behind the static: half a sector further, a copy past the L1 cache goes in two pieces
-    for each sector, as an H100 counts it for 19, and not for 20."""
+def test_dynamic_shared_memory_begins_as_in_ptxas(cpu: Runner, static: str, sectors: int) -> None:
+    """It begins right after the static variables. At an offset of half a sector, a copy that
+    bypasses L1 has two parts per sector, as an H100 counts it for 19, and not for 20."""
     assert isinstance(cpu.load(COPIES_BEHIND.replace("STATIC", static)), Ready)
     counted = cpu.count(Shape(16, 16, 16))
     copy = next(line for line in counted.lines if line.copy_passes)

@@ -1,4 +1,5 @@
-"""Every form of every arithmetic instruction against exact references, on awkward operands."""
+"""Every form of every arithmetic instruction, compared with exact references on special
+operands."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ HEAD = """.version 8.0
 
 
 def expansions(form: Form) -> Iterator[tuple[str, dict[str, str]]]:
-    """Every opcode that a row of the table stands for, with the choices made."""
+    """Return every opcode that matches a row of the table, with its choices."""
     parts = re.findall(r"\{\.([\w:]+)\}|\.([\w:]+)", form.opcode)
     options: list[list[tuple[str, str]]] = []
     for optional, plain in parts:
@@ -200,7 +201,7 @@ REFUSED = re.compile(
 """Combinations that the forms allow and the device refuses: all others must be translated."""
 
 COUNTS = {"integer": 120, "bits": 43, "select": 968, "floating": 276, "convert": 1262}
-"""How many are translated: a form that is lost is noticed."""
+"""The number of forms that are translated, so that a lost form is detected."""
 
 
 def is_translatable(case: tuple[str, list[str]]) -> bool:
@@ -253,7 +254,7 @@ def _batches(chosen: list[tuple[str, list[str]]]) -> Iterator[list[tuple[str, li
 def mistakes(
     opcode: str, types: list[str], operands: dict[str, list[list[int]]], found: np.ndarray
 ) -> list[str]:
-    """The first operands for which the device differs."""
+    """Return the first operands for which the device differs."""
     for thread in range(THREADS):
         given = [operands[register_class(type_)][j][thread] for j, type_ in enumerate(types)]
         if opcode.startswith("lop3"):

@@ -1,4 +1,4 @@
-"""What people write in kernels besides multiplication: each compiles, runs, and is clean."""
+"""Language features that kernels use: each one compiles, runs, and has no finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every check is proved by a kernel that it catches, and by one that it leaves alone."""
+"""Every check has a kernel in which it finds an error, and one in which it must find none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVEN = Shape(32, 32, 32)
 
 
 def line_of(name: str, text: str) -> int:
-    """The line of a kernel that contains `text`."""
+    """Return the line of a kernel that contains `text`."""
     lines = (KERNELS / f"{name}.cu").read_text().splitlines()
     return next(i for i, line in enumerate(lines, 1) if text in line)
 
@@ -70,8 +70,8 @@ KERNEL = """extern "C" __global__ void matrix_multiplication_kernel(
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("wide_first", [False, True], ids=["written before", "written behind"])
 def test_a_race_with_any_part_of_a_wide_access(cpu: Runner, part: int, wide_first: bool) -> None:
-    """Thread 0 writes 16 bytes, a thread of another warp one of its four words; or they change
-    places."""
+    """Thread 0 writes 16 bytes, and a thread of another warp one of the four words, or the other
+    way round."""
     wide, narrow = (0, 64) if wide_first else (64, 0)
     body = f"""__shared__ __align__(16) float s[4];
     if (id == {wide}) *(float4*)s = make_float4(A[0], A[1], A[2], A[3]);
@@ -244,14 +244,14 @@ def test_race_names_both_accesses(cpu: Runner, name: str) -> None:
         assert f.tool is Tool.RACECHECK and f.array == Array.SHARED
 
 
-def test_warps_are_not_in_step_by_themselves(cpu: Runner) -> None:
+def test_warps_do_not_run_in_lockstep(cpu: Runner) -> None:
     cpu.load_file("warp_unordered")
     finding = only(cpu.findings(EVEN), Hazard.RACE)
     assert finding.at.thread is not None and finding.other is not None
     assert finding.at.thread[0] ^ 1 == finding.other.thread[0]  # type: ignore[index]
 
 
-def test_atomics_behind_a_plain_write_do_not_hide_it(cpu: Runner) -> None:
+def test_atomics_after_a_plain_write_do_not_hide_it(cpu: Runner) -> None:
     counts = """
     __shared__ unsigned counted;
     if (id == 0) counted = 0;
@@ -292,8 +292,8 @@ def test_products_read_until_their_group_was_waited_for(
 
 
 @pytest.mark.parametrize("wait", [WAIT, ""], ids=["waited for", "not waited for"])
-def test_one_lane_tells_that_its_warp_has_waited(cpu: Runner, wait: str) -> None:
-    """A counter in shared memory tells the warps that refill what the others multiply."""
+def test_one_lane_signals_that_its_warp_has_waited(cpu: Runner, wait: str) -> None:
+    """A counter in shared memory signals the warps that refill the tile that others multiply."""
     counter = '"r"((unsigned)__cvta_generic_to_shared(&released)) : "memory");'
     counts = f'asm volatile("red.release.cta.shared::cta.add.u32 [%0], 1;" :: {counter}'
     asks = f'asm volatile("ld.acquire.cta.shared::cta.u32 %0, [%1];" : "=r"(n) : {counter}'
@@ -360,7 +360,7 @@ def test_deadlock(cpu: Runner, name: str) -> None:
     assert only(cpu.findings(EVEN), Hazard.DEADLOCK).at.line == line_of(name, "bar.sync")
 
 
-def test_lanes_that_a_collective_names_but_does_not_get(cpu: Runner) -> None:
+def test_lanes_in_a_mask_that_do_not_arrive(cpu: Runner) -> None:
     cpu.load_file("missing_lanes")
     # the other half of the warp returns without ever being there
     finding = only(cpu.findings(EVEN), Hazard.DIVERGENT_BARRIER)
@@ -394,7 +394,7 @@ def test_trap_and_assert(cpu: Runner) -> None:
 
 
 def test_each_of_many_wrong_lines_is_found_and_counted(cpu: Runner) -> None:
-    """More than a basic block of them, and than are kept."""
+    """There are more of them than in a basic block, and more than are kept."""
     lines = "\n".join(f"C[{i}] = A[(1 << 28) + {i}];" for i in range(700))
     head = 'extern "C" __global__ void matrix_multiplication_kernel('
     cpu.load(

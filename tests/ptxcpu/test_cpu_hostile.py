@@ -1,4 +1,4 @@
-"""Whatever a stranger's PTX holds ends in a typed answer: a refusal, a fault, never a traceback."""
+"""Hostile PTX always gives a typed answer: a refusal or a fault, never a traceback."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), AssertionError(), CannotTranslate("a limit")])
-def test_a_bug_of_ours_is_not_a_limit(error: Exception) -> None:
-    """A lowering that fails is an internal error, whatever it fails with; a refusal stays one."""
+def test_a_bug_is_not_reported_as_a_limit(error: Exception) -> None:
+    """Any exception of a lowering is an internal error, except a refusal."""
     broken = InstructionTable()
 
     @broken.instruction("frobnicate.b32 d, a")

@@ -1,4 +1,5 @@
-"""Whole programs against the interpreter: random ones with branches and loops, and NVRTC's own."""
+"""Whole programs, compared with the interpreter: random ones with branches and loops, and
+NVRTC's."""
 
 from __future__ import annotations
 
@@ -137,7 +138,7 @@ def program(block: Block) -> str:
 
 
 def same(found: np.ndarray, expected: np.ndarray) -> bool:
-    """Bit for bit, but a NaN is a NaN."""
+    """Return whether all bits are equal, except that all NaN are equal."""
     equal = found.view(np.uint32) == expected.view(np.uint32)
     both = np.isnan(found) & np.isnan(expected)
     floats = np.zeros_like(equal)
@@ -169,7 +170,7 @@ def test_random_programs(cpu: Runner, block: Block, seed: int) -> None:
 
 
 def test_naive_kernel(cpu: Runner) -> None:
-    """What NVRTC makes of the naive kernel, with its grid, its edges and its loop."""
+    """NVRTC's PTX of the naive kernel, with its grid, its edges and its loop."""
     kernel = compiled((KERNELS / "naive.cu").read_text())
     shape = Shape(5, 6, 18)
     A, B = inputs(shape)

@@ -1,4 +1,4 @@
-"""Right kernels give the right product at every size; wrong ones the wrong one, every time."""
+"""Correct kernels give the correct product at every size; wrong ones always the same wrong one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_double_buffered_tile(cpu: Runner) -> None:
 
 @pytest.mark.parametrize("name", ["naive", "tile"])
 def test_sums_are_fused_and_in_order(cpu: Runner, name: str) -> None:
-    """Bit for bit what a chain of fused multiply-adds gives."""
+    """The bits are those of a chain of fused multiply-adds."""
     shape = Shape(20, 40, 24)
     A, B = inputs(shape)
     cpu.load_file(name)
@@ -64,7 +64,7 @@ def test_sums_are_fused_and_in_order(cpu: Runner, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["no_barrier_after_store", "no_barrier_after_load"])
-def test_a_lost_barrier_gives_the_same_wrong_result_each_time(cpu: Runner, name: str) -> None:
+def test_a_missing_barrier_gives_the_same_wrong_result_each_time(cpu: Runner, name: str) -> None:
     cpu.load_file(name)
     shape = Shape(64, 64, 64)
     results = [cpu.finish(shape).output for _ in range(3)]

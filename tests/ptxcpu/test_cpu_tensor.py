@@ -1,4 +1,4 @@
-"""Matrix instructions against NumPy: every shape and type, every layout in shared memory."""
+"""Matrix instructions, compared with NumPy: every shape, type and layout in shared memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDED = {"f16": 2.0**-11, "bf16": 2.0**-8, "tf32": 2.0**-11}
 
 
 def small_integers(shape: Shape) -> tuple[Matrix, Matrix]:
-    """Exact in f16, bf16 and tf32, and so are all sums."""
+    """Return integers that are exact in f16, bf16 and tf32, and whose sums are exact, too."""
     random = np.random.default_rng(7)
     A = random.integers(-8, 9, (shape.M, shape.N)).astype(np.float32)
     B = random.integers(-8, 9, (shape.N, shape.K)).astype(np.float32)
@@ -258,7 +258,7 @@ def test_wgmma_widths(cpu: Runner, width: int) -> None:
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
 @pytest.mark.parametrize("kind", ["tf32", "f16", "bf16"])
 def test_wgmma_swizzles(cpu: Runner, kind: str, swizzle: int) -> None:
-    """Each type and each layout with A in shared memory, and in registers, by turns."""
+    """Each type and each layout, with A in shared memory and in registers alternately."""
     a_registers = swizzle in ((0, 64) if kind == "f16" else (32, 128))
     check_wgmma(cpu, kind, 16, swizzle, a_registers, False, False)
 
@@ -277,7 +277,7 @@ TWICE = {
 
 
 @pytest.mark.parametrize("form", TWICE.values(), ids=TWICE)
-def test_wgmma_adds_to_registers_as_they_stand(cpu: Runner, form: str) -> None:
+def test_wgmma_adds_to_the_present_values_of_registers(cpu: Runner, form: str) -> None:
     """Each product twice into the same registers, to one of which one is added before; but for the
     first of one product, which may be left out."""
     source, shape = wgmma_source("f16", 16, 128, False, False, False)

@@ -1,4 +1,4 @@
-"""Comparisons that a launch decides by its sizes alone are found, with their results."""
+"""Comparisons that depend only on the sizes of a launch are found, with their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The library on its own: any kernel, any buffers."""
+"""The library without the judge, for any kernel and any buffers."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_arguments_of_other_kinds_are_refused(scale: Kernel) -> None:
         scale.run((1, 1, 1), [Buffer(x), Buffer(x), 1.0, 4])
 
 
-def test_every_launch_has_a_number_of_its_own(cache_directory: Path) -> None:
+def test_every_launch_has_another_grid_number(cache_directory: Path) -> None:
     source = """extern "C" __global__ void number(long long* x) {
         asm volatile("mov.u64 %0, %%gridid;" : "=l"(x[0]));
     }"""
@@ -104,7 +104,7 @@ def test_every_launch_has_a_number_of_its_own(cache_directory: Path) -> None:
     assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 2] and numbers[0] > 0
 
 
-def test_variables_live_until_they_are_reset(cache_directory: Path) -> None:
+def test_variables_keep_their_values_until_they_are_reset(cache_directory: Path) -> None:
     source = """__device__ float kept = 5;
     extern "C" __global__ void add(float* x) { if (threadIdx.x == 0) x[0] = kept++; }"""
     add = translated(source, "add", (ParameterKind.WRITABLE,), cache_directory)
