@@ -189,7 +189,9 @@ class Kernel:
             unclear = bool(result.vector_blocks and (found or is_over))
             return replace(result, findings=found), unclear or used.is_doubtful()
 
-        result, unclear = checked(lambda: self.watched_units)
+        # The vector path does not watch whether buffers that are only read were ever written.
+        are_written = all(x.initialised or x.writable for x in buffers_of(arguments))
+        result, unclear = checked((lambda: self.watched_units) if are_written else None)
         if unclear:
             result, _ = checked(None)
         found = list(result.findings)

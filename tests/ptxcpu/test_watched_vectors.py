@@ -318,3 +318,23 @@ ret;
     assert fast.findings == slow.findings
     assert {each.hazard for each in fast.findings} == (set() if apart else {Hazard.RACE})
     assert fast.vector_blocks == (1 if apart else 0)
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_reads_of_a_buffer_that_nobody_wrote(cache_directory: Path, is_written: bool) -> None:
+    text = f"""{HEAD}
+.visible .entry litmus(.param .u64 from, .param .u64 to)
+{{
+.reg .b32 %r<9>; .reg .b64 %rd<9>;
+ld.param.u64 %rd1, [from]; ld.param.u64 %rd2, [to];
+mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4;
+add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd2, %rd3;
+ld.global.u32 %r2, [%rd4]; st.global.u32 [%rd5], %r2;
+ret;
+}}
+"""
+    fast, _ = kernels(text, cache_directory, (ParameterKind.READ_ONLY, ParameterKind.WRITABLE))
+    given, results = (np.zeros(THREADS, np.uint32) for _ in range(2))
+    buffers = [Buffer(given, initialised=is_written), Buffer(results, writable=True)]
+    found = {each.hazard for each in fast.check((1, 1, 1), buffers).findings}
+    assert found == (set() if is_written else {Hazard.UNINITIALISED})
