@@ -10,11 +10,14 @@
 //
 // It holds for all inputs, but its accuracy does not: an INT8 digit is 2^-18 of the largest value of
 // 1024 neighbours in a row of A, or in a column of B. Errors of independent elements average out;
-// errors of structured inputs (constants, few levels, masks) may add up. Rows and columns whose
-// largest value is more than LIMIT times their root mean square are too coarse for INT8. Where there
-// is one, the whole product is made as in 34. Values beyond 2^-80 .. 2^62, inner dimensions up to 16
-// and what does not fit the pool take plain FP32. Problems of fewer than 1.4e9 multiply-adds are not
-// worth two phases and go the way of 32, with four BF16 products.
+// errors of structured inputs (constants, few levels, masks) may add up. Where one row or column is
+// wide, its largest value more than LIMIT times its root mean square, the whole product is made with
+// FP16 corrections, as in 34. Values beyond 2^-80 .. 2^62, inner dimensions up to SHORT and what does
+// not fit the pool take plain FP32. Problems of up to SMALL multiply-adds are not worth two phases and
+// go the way of 32, with four BF16 products.
+//
+// In this file: phase one (split_matrices), phase two (multiply_tiles), plain FP32 (fp32_part), small
+// problems (multiply_small), and the kernel, which chooses among them.
 //
 //     phase one: A, B  ->  pool, in the order in which wgmma reads it
 //
@@ -40,11 +43,12 @@
 // because a block without work costs 5 ns: the ranked size has 2048 blocks for its 132 workers.
 //
 // Accumulators of tensor cores truncate: 64 additions in a row cost 5.5e-6 where all are of one
-// sign, so eight chunks are as many as may share an accumulator.
+// sign, so eight chunks are as many as may share an accumulator. A block multiplies one stage too many
+// behind its last tile, so that the code that takes sums out of the accumulators stands here once.
 //
 // Should gain over 33: four units of work where three BF16 products take six, 1.5 x at most.
-// In the judge, on an H200: 6.546 x cuBLAS (95 %: 6.535 to 6.556), 1.243 ms, 1.36 x the speed
-// of 33; 255 registers, 104 bytes spilled, 232192 B of shared memory, 1 block a multiprocessor.
+// In the judge, on an H200: 6.631 x cuBLAS (95 %: 6.626 to 6.640), 1.231 ms, 1.37 x the speed of
+// 33; 255 registers, 64 bytes spilled, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h200/36_wgmma_one_accumulator.json has the rest.
 constexpr int BM = 144;          // rows of C in a tile: wgmma's N
 constexpr int BN = 256;          // columns of C in a tile: twice wgmma's M for each warpgroup
@@ -54,8 +58,7 @@ constexpr int ROW_BYTES = 128;   // a row of a stage: 128 INT8 or 64 FP16 values
 constexpr int CHUNK_STAGES = 4;  // INT8 low x high, INT8 high x low, FP16 twice
 constexpr int HALF_CHUNK = CHUNK_STAGES / 2;
 constexpr int STAGES = 3;
-constexpr unsigned RASTER = 6;    // tile columns that tiles of neighbouring blocks share
-constexpr int PART_COLUMNS = 32;  // of a part in plain FP32, BM rows
+constexpr unsigned RASTER = 6;  // tile columns that tiles of neighbouring blocks share
 constexpr int A_BYTES = BM * ROW_BYTES;
 constexpr int B_BYTES = BN * ROW_BYTES;
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
@@ -100,7 +103,7 @@ struct Control {
 constexpr int THREADS = WARPS * 32;
 constexpr int SUM_BYTES = THREADS * BM / 2 * (int)sizeof(float);  // half of the sums of a tile
 
-static_assert(1024 + STAGES * STAGE_BYTES + SUM_BYTES + sizeof(Control) <= 232192,
+static_assert(STAGES * STAGE_BYTES + SUM_BYTES + sizeof(Control) <= 232192,
               "shared memory of the launch line");
 
 __device__ __forceinline__ unsigned shared_address(const void* p) {
@@ -183,238 +186,6 @@ __device__ __forceinline__ unsigned long long descriptor(unsigned address) {
 // Where 16 bytes of a row lie in a stage's image, by the 128-byte swizzle of wgmma.
 __device__ __forceinline__ int place(int row, int segment) {
     return row * ROW_BYTES + (segment ^ row % 8) * 16;
-}
-
-// Errors are measured over blocks of 16 x 16, where they average. A corner block of fewer than 16
-// elements has too few for that: these elements are computed once more, in FP32, each by one warp.
-__device__ __forceinline__ void fp32_corner(const float* A, const float* B, float* C, int M, int N,
-                                            int K, int thread) {
-    const int height = M % 16, width = K % 16, lane = thread % 32;
-    if (height * width >= 16) return;
-    for (int element = thread / 32; element < height * width; element += WARPS) {
-        const int row = M - height + element / width, column = K - width + element % width;
-        float sum = 0.0f;
-        for (int k = lane; k < N; k += 32)
-            sum += A[(size_t)row * N + k] * B[(size_t)k * K + column];
-        for (int other = 16; other > 0; other /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, other);
-        if (lane == 0) C[(size_t)row * K + column] = sum;
-    }
-}
-
-// ---- small problems: BF16 in one phase ---------------------------------------------------------
-
-// Two phases, and their code, cost some 30 us before anything is multiplied. Small problems go the
-// way of 32: blocks split what they load on its way to shared memory, into two parts of BF16. All
-// four products are added, since small problems leave errors little to average over.
-constexpr int ROWS = 128, COLUMNS = 64;      // of C in a tile
-constexpr int WG_ROWS = ROWS / 2;            // of a warpgroup
-constexpr int SMALL_DEPTH = 64;              // inner dimension of a stage
-constexpr int PART_A = ROWS * ROW_BYTES;     // of a stage: of A the high part, then the low
-constexpr int PART_B = COLUMNS * ROW_BYTES;  // part; then those of B
-constexpr int SMALL_STAGE = 2 * (PART_A + PART_B);
-constexpr int PROMOTE = 2;                  // stages between two promotions
-constexpr int SHORT = 16;                   // an inner dimension up to this goes to plain FP32
-constexpr long long SMALL = 1'400'000'000;  // multiply-adds below which this is faster
-
-struct Matrices {
-    const float *A, *B;
-    float* C;
-    int M, N, K;
-};
-
-// Where a stage begins, from the first to the last of all tiles of a block.
-struct Place {
-    int row, column, k;
-    int rows_on, columns_on, width;  // to the next tile of the block; of all columns of tiles
-
-    __device__ __forceinline__ Place(const Matrices& m, int block, int blocks) {
-        const int across = (m.K + COLUMNS - 1) / COLUMNS;
-        row = block / across * ROWS;
-        column = block % across * COLUMNS;
-        k = 0;
-        rows_on = blocks / across * ROWS;
-        columns_on = blocks % across * COLUMNS;
-        width = across * COLUMNS;
-    }
-
-    __device__ __forceinline__ bool is_last(const Matrices& m) const {
-        return k + SMALL_DEPTH >= m.N;
-    }
-
-    __device__ __forceinline__ void advance(const Matrices& m) {
-        k += SMALL_DEPTH;
-        if (k < m.N) return;
-        k = 0;
-        row += rows_on;
-        column += columns_on;
-        if (column < width) return;
-        column -= width;
-        row += ROWS;
-    }
-};
-
-// Two floats to two packed BF16 pairs: the rounded values, and what rounding lost.
-__device__ __forceinline__ void split_bf16(float x, float y, unsigned& high, unsigned& low) {
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(high) : "f"(y), "f"(x));
-    const float x_low = x - __uint_as_float(high << 16);
-    const float y_low = y - __uint_as_float(high & 0xffff0000u);
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(low) : "f"(y_low), "f"(x_low));
-}
-
-// A stage on its way from global to shared memory.
-struct Values {
-    float4 a[ROWS / 16];       // row (thread / 16) + 16 i, inner 4 (thread % 16)
-    float b[COLUMNS / 32][8];  // column lane + 32 i, inner 8 warp + j
-
-    // Split these values into `stage`, if anywhere, and load those of `next` into each register as
-    // soon as it is free.
-    __device__ __forceinline__ void pass(unsigned char* stage, bool split, const Matrices& m,
-                                         const Place& next, int thread) {
-        const int warp = thread / 32, lane = thread % 32;
-        const int row = next.row + thread / 16, k = next.k + thread % 16 * 4;
-        const bool aligned = m.N % 4 == 0 && (size_t)m.A % 16 == 0;
-        const int rows = aligned && k < m.N ? m.M - row : 0;
-        const float* p = m.A + (size_t)row * m.N + k;
-        const size_t a_step = (size_t)16 * m.N, b_step = m.K;
-        unsigned char* to = stage + place(thread / 16, thread % 16 / 2) + thread % 2 * 8;
-#pragma unroll
-        for (int i = 0; i < ROWS / 16; ++i, p += a_step, to += 16 * ROW_BYTES) {
-            if (split) {
-                uint2 high, low;
-                split_bf16(a[i].x, a[i].y, high.x, low.x);
-                split_bf16(a[i].z, a[i].w, high.y, low.y);
-                *reinterpret_cast<uint2*>(to) = high;
-                *reinterpret_cast<uint2*>(to + PART_A) = low;
-            }
-            a[i] = {0.0f, 0.0f, 0.0f, 0.0f};
-            if (16 * i < rows) a[i] = *reinterpret_cast<const float4*>(p);
-        }
-        if (!aligned) load_unaligned(m, row, k);
-        const int column = next.column + lane, b_k = next.k + warp * 8;
-        const float* q = m.B + (size_t)b_k * m.K + column;
-        to = stage + 2 * PART_A + place(lane, warp);
-#pragma unroll
-        for (int i = 0; i < COLUMNS / 32; ++i, q += 32, to += 32 * ROW_BYTES) {
-            if (split) {
-                uint4 high, low;
-                split_bf16(b[i][0], b[i][1], high.x, low.x);
-                split_bf16(b[i][2], b[i][3], high.y, low.y);
-                split_bf16(b[i][4], b[i][5], high.z, low.z);
-                split_bf16(b[i][6], b[i][7], high.w, low.w);
-                *reinterpret_cast<uint4*>(to) = high;
-                *reinterpret_cast<uint4*>(to + PART_B) = low;
-            }
-            const int depth = next.row < m.M && column + 32 * i < m.K ? m.N - b_k : 0;
-#pragma unroll
-            for (int j = 0; j < 8; ++j) {
-                b[i][j] = 0.0f;
-                if (j < depth) b[i][j] = q[j * b_step];
-            }
-        }
-    }
-
-    // Where rows do not begin at 16 bytes.
-    __device__ __forceinline__ void load_unaligned(const Matrices& m, int row, int k) {
-#pragma unroll
-        for (int i = 0; i < ROWS / 16; ++i)
-#pragma unroll
-            for (int e = 0; e < 4; ++e)
-                if (row + 16 * i < m.M && k + e < m.N)
-                    (&a[i].x)[e] = m.A[(size_t)(row + 16 * i) * m.N + k + e];
-    }
-};
-
-// acc (+)= A·B for one 64 x 64 x 16 step in BF16.
-__device__ __forceinline__ void wgmma_bf16(float (&acc)[WG_ROWS / 2], unsigned long long a,
-                                           unsigned long long b, int accumulate) {
-    asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-                 "%32, %33, p, 1, 1, 0, 0;}\n"
-                 : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3]), "+f"(acc[4]),
-                   "+f"(acc[5]), "+f"(acc[6]), "+f"(acc[7]), "+f"(acc[8]), "+f"(acc[9]),
-                   "+f"(acc[10]), "+f"(acc[11]), "+f"(acc[12]), "+f"(acc[13]), "+f"(acc[14]),
-                   "+f"(acc[15]), "+f"(acc[16]), "+f"(acc[17]), "+f"(acc[18]), "+f"(acc[19]),
-                   "+f"(acc[20]), "+f"(acc[21]), "+f"(acc[22]), "+f"(acc[23]), "+f"(acc[24]),
-                   "+f"(acc[25]), "+f"(acc[26]), "+f"(acc[27]), "+f"(acc[28]), "+f"(acc[29]),
-                   "+f"(acc[30]), "+f"(acc[31])
-                 : "l"(a), "l"(b), "r"(accumulate));
-}
-
-// Write a thread's sums of a tile, from `row`, `column`: rows 8 i and 8 i + 1, columns 0 and 8.
-__device__ __forceinline__ void store_sums(const Matrices& m, int row, int column,
-                                           const float (&sum)[WG_ROWS / 2]) {
-    const int rows = column < m.K ? m.M - row : 0, rows_right = column + 8 < m.K ? m.M - row : 0;
-    const size_t row_step = m.K, group_step = (size_t)7 * m.K;
-    float* p = m.C + (size_t)row * m.K + column;
-#pragma unroll
-    for (int i = 0; i < WG_ROWS / 8; ++i, p += group_step) {
-        if (8 * i < rows) __stcs(p, sum[4 * i]);
-        if (8 * i < rows_right) __stcs(p + 8, sum[4 * i + 2]);
-        p += row_step;
-        if (8 * i + 1 < rows) __stcs(p, sum[4 * i + 1]);
-        if (8 * i + 1 < rows_right) __stcs(p + 8, sum[4 * i + 3]);
-    }
-}
-
-// All tiles of a block in one loop: a stage is multiplied while the next one is split and the one
-// after that is loaded.
-__device__ __forceinline__ void multiply_small(const Matrices& m, int block, int blocks, int thread,
-                                               unsigned char* stages) {
-    const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
-    const int tiles = (m.M + ROWS - 1) / ROWS * ((m.K + COLUMNS - 1) / COLUMNS);
-    if (block >= tiles) return;
-    const int depth = (m.N + SMALL_DEPTH - 1) / SMALL_DEPTH;
-    const int count = ((tiles - 1 - block) / blocks + 1) * depth;
-    Place now(m, block, blocks), next = now;
-    Values v;
-    float sum[WG_ROWS / 2], acc[WG_ROWS / 2];
-#pragma unroll
-    for (int i = 0; i < WG_ROWS / 2; ++i) sum[i] = 0.0f;
-#pragma unroll 1
-    for (int stage = -2; stage < count; ++stage) {  // the first is loaded in -2, split in -1
-        if (stage >= 0) {
-            const unsigned address = shared_address(stages) + stage % 2 * SMALL_STAGE;
-            const unsigned long long a = descriptor(address + warpgroup * WG_ROWS * ROW_BYTES);
-            const unsigned long long b = descriptor(address + 2 * PART_A);
-            const bool fresh = now.k / SMALL_DEPTH % PROMOTE == 0;
-            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-#pragma unroll
-            for (int k = 0; k < ROW_BYTES / 16; k += 2) {  // 16 values are 2 in a descriptor
-                const unsigned long long a_low = a + k + PART_A / 16, b_low = b + k + PART_B / 16;
-                wgmma_bf16(acc, b_low, a_low, !fresh || k > 0);
-                wgmma_bf16(acc, b_low, a + k, 1);
-                wgmma_bf16(acc, b + k, a_low, 1);
-                wgmma_bf16(acc, b + k, a + k, 1);
-            }
-            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-        }
-        const bool split = stage >= -1 && stage + 1 < count;
-        v.pass(stages + (stage + 1) % 2 * SMALL_STAGE, split, m, next, thread);
-        next.advance(m);
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-        if (stage >= 0) {
-            const bool last = now.is_last(m);
-            if (last || now.k / SMALL_DEPTH % PROMOTE == PROMOTE - 1) {
-#pragma unroll
-                for (int i = 0; i < WG_ROWS / 2; ++i) {
-                    asm volatile("" : "+f"(acc[i])::"memory");
-                    sum[i] += acc[i];
-                }
-            }
-            if (last) {
-                store_sums(m, now.row + warpgroup * WG_ROWS + lane % 4 * 2,
-                           now.column + warp * 16 + lane / 4, sum);
-#pragma unroll
-                for (int i = 0; i < WG_ROWS / 2; ++i) sum[i] = 0.0f;
-            }
-            now.advance(m);
-        }
-        __syncthreads();
-    }
-    if ((tiles - 1) % blocks == block) fp32_corner(m.A, m.B, m.C, m.M, m.N, m.K, thread);
 }
 
 // ---- phase one: x = FP16 + INT8, scaled ---------------------------------------------------------
@@ -538,14 +309,14 @@ constexpr int ROW_SLOT = SEGMENT_LENGTH * (int)sizeof(float);
 
 // The rows of A that a warp draws, on their way to it: a segment in each slot of its ring in shared
 // memory, so that memory is never without something to read.
+template <bool WIDE>
 struct RowRing {
     const float* A;
     const Shape& s;
+    Control& c;
     unsigned char* slots;
-    unsigned long long* arrived;
-    int lane;
-    bool aligned;  // where rows do not begin at 16 bytes, nothing is loaded ahead
-    unsigned long long* tickets;
+    int warp, lane;
+    bool aligned;           // where rows do not begin at 16 bytes, nothing is loaded ahead
     unsigned row, segment;  // what is loaded next
     unsigned ahead;         // the row after that; only the first lane knows
     unsigned held;          // of lane i: the row in slot i
@@ -553,7 +324,7 @@ struct RowRing {
     __device__ __forceinline__ void start() {
         aligned = s.N % 4 == 0 && (size_t)A % 16 == 0;
         row = segment = ahead = held = 0;
-        if (lane == 0) row = take(tickets);
+        if (lane == 0) row = take(&row_tickets[WIDE]);
         row = __shfl_sync(0xffffffffu, row, 0);
 #pragma unroll 1
         for (int slot = 0; slot < ROW_SLOTS; ++slot) load(slot);
@@ -562,12 +333,13 @@ struct RowRing {
     __device__ __forceinline__ void load(int slot) {
         if (lane == slot) held = row;
         if (row >= s.M) return;
-        if (segment + 1 == s.segments && lane == 0) ahead = take(tickets);
+        if (segment + 1 == s.segments && lane == 0) ahead = take(&row_tickets[WIDE]);
         const unsigned k = segment * SEGMENT_LENGTH;
         if (aligned && lane == 0) {
             const int bytes = min((unsigned)SEGMENT_LENGTH, s.N - k) * (int)sizeof(float);
-            barrier_expect(&arrived[slot], bytes);
-            bulk_load(slots + slot * ROW_SLOT, A + (size_t)row * s.N + k, bytes, &arrived[slot]);
+            unsigned long long* arrived = &c.arrived[warp][slot];
+            barrier_expect(arrived, bytes);
+            bulk_load(slots + slot * ROW_SLOT, A + (size_t)row * s.N + k, bytes, arrived);
         }
         if (++segment < s.segments) return;
         segment = 0;
@@ -602,7 +374,7 @@ struct RowPart {
 // Split the rows of A that this warp draws. `parity` is that of the barriers, whose phases go on in
 // the second pass. Returns how many rows it was.
 template <bool WIDE>
-__device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long epoch,
+__device__ __forceinline__ unsigned split_rows(RowRing<WIDE>& ring, unsigned long long epoch,
                                                unsigned& parities) {
     const Shape& s = ring.s;
     const int lane = ring.lane;
@@ -616,7 +388,7 @@ __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long
         RowPart part;
         const int length = s.N - segment * SEGMENT_LENGTH;
         if (ring.aligned) {
-            barrier_wait(&ring.arrived[slot], parities >> slot & 1);
+            barrier_wait(&ring.c.arrived[ring.warp][slot], parities >> slot & 1);
             parities ^= 1u << slot;
             part.load(ring.slots + slot * ROW_SLOT, length, lane);
         } else {
@@ -818,19 +590,17 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
     return done;
 }
 
-// Split all that this block draws: strips of B, then each warp rows of A.
+// Split all that this block draws: strips of B, then each warp rows of A. Then wait for the units of
+// all blocks; running blocks hold them, which wait for nobody.
 template <bool WIDE>
 __device__ __forceinline__ void split_matrices(const float* A, const float* B, const Shape& s,
                                                unsigned long long epoch, int thread, Control& c,
                                                unsigned char* shared, unsigned& parities) {
     const int warp = thread / 32, lane = thread % 32;
-    RowRing ring = {A,
-                    s,
-                    shared + sizeof(StripBuffer) + warp * ROW_SLOTS * ROW_SLOT,
-                    c.arrived[warp],
-                    lane,
-                    false,
-                    &row_tickets[WIDE]};
+    if (thread == 0) c.ticket[0] = take(&strip_tickets[WIDE]);
+    __syncthreads();
+    unsigned char* row_slots = shared + sizeof(StripBuffer) + warp * ROW_SLOTS * ROW_SLOT;
+    RowRing<WIDE> ring = {A, s, c, row_slots, warp, lane};
     ring.start();
     const unsigned strips =
         split_strips<WIDE>(B, s, epoch, thread, c, *reinterpret_cast<StripBuffer*>(shared));
@@ -840,71 +610,50 @@ __device__ __forceinline__ void split_matrices(const float* A, const float* B, c
     __syncthreads();
     if (thread % 32 == 0)
         atomicAdd(&units_done[WIDE], (unsigned long long)rows + (thread == 0 ? strips : 0));
-}
-
-// Wait until a counter is `count`; what it counts is held by running blocks, which wait for nobody.
-__device__ __forceinline__ void wait_for(const unsigned long long* counter,
-                                         unsigned long long count, int thread) {
     if (thread == 0)
-        while (load_acquire(counter) < count) {}
+        while (load_acquire(&units_done[WIDE]) < epoch + s.strips + s.M) {}
     __syncthreads();
     async_proxy_fence();
 }
 
 // ---- phase two: C = low·high + high·low (INT8, or FP16 where that is too coarse) + FP16·FP16 ----
 
+// Registers of a thread that hold its share of sums, as operands of a wgmma: 32 of them, 72 of them.
+#define SUMS_32                                                              \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define SUMS_72                                                                                \
+    SUMS_32 ", "                                                                               \
+            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+            "%48, %49, %50, %51, "                                                             \
+            "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, " \
+            "%68, %69, %70, %71"
+#define EIGHT(type, acc, i)                                                               \
+    type(acc[i]), type(acc[i + 1]), type(acc[i + 2]), type(acc[i + 3]), type(acc[i + 4]), \
+        type(acc[i + 5]), type(acc[i + 6]), type(acc[i + 7])
+#define ALL_32(type, acc) \
+    EIGHT(type, acc, 0), EIGHT(type, acc, 8), EIGHT(type, acc, 16), EIGHT(type, acc, 24)
+#define ALL_72(type, acc)                                                                \
+    ALL_32(type, acc), EIGHT(type, acc, 32), EIGHT(type, acc, 40), EIGHT(type, acc, 48), \
+        EIGHT(type, acc, 56), EIGHT(type, acc, 64)
+
 // acc += A·B for one 64 x 144 x 32 step in INT8; acc are integers.
 __device__ __forceinline__ void wgmma_int8(unsigned (&acc)[BM / 2], unsigned long long a,
                                            unsigned long long b, int accumulate) {
-    asm volatile(
-        "{.reg .pred p;\nsetp.ne.b32 p, %74, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n144k32.s32.s8.s8 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-        "%64, %65, %66, %67, %68, %69, %70, %71}, "
-        "%72, %73, p;}\n"
-        : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]),
-          "+r"(acc[6]), "+r"(acc[7]), "+r"(acc[8]), "+r"(acc[9]), "+r"(acc[10]), "+r"(acc[11]),
-          "+r"(acc[12]), "+r"(acc[13]), "+r"(acc[14]), "+r"(acc[15]), "+r"(acc[16]), "+r"(acc[17]),
-          "+r"(acc[18]), "+r"(acc[19]), "+r"(acc[20]), "+r"(acc[21]), "+r"(acc[22]), "+r"(acc[23]),
-          "+r"(acc[24]), "+r"(acc[25]), "+r"(acc[26]), "+r"(acc[27]), "+r"(acc[28]), "+r"(acc[29]),
-          "+r"(acc[30]), "+r"(acc[31]), "+r"(acc[32]), "+r"(acc[33]), "+r"(acc[34]), "+r"(acc[35]),
-          "+r"(acc[36]), "+r"(acc[37]), "+r"(acc[38]), "+r"(acc[39]), "+r"(acc[40]), "+r"(acc[41]),
-          "+r"(acc[42]), "+r"(acc[43]), "+r"(acc[44]), "+r"(acc[45]), "+r"(acc[46]), "+r"(acc[47]),
-          "+r"(acc[48]), "+r"(acc[49]), "+r"(acc[50]), "+r"(acc[51]), "+r"(acc[52]), "+r"(acc[53]),
-          "+r"(acc[54]), "+r"(acc[55]), "+r"(acc[56]), "+r"(acc[57]), "+r"(acc[58]), "+r"(acc[59]),
-          "+r"(acc[60]), "+r"(acc[61]), "+r"(acc[62]), "+r"(acc[63]), "+r"(acc[64]), "+r"(acc[65]),
-          "+r"(acc[66]), "+r"(acc[67]), "+r"(acc[68]), "+r"(acc[69]), "+r"(acc[70]), "+r"(acc[71])
-        : "l"(a), "l"(b), "r"(accumulate));
+    asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %74, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n144k32.s32.s8.s8 {" SUMS_72 "}, %72, %73, p;}\n"
+                 : ALL_72("+r", acc)
+                 : "l"(a), "l"(b), "r"(accumulate));
 }
 
 // acc (+)= A·B for one 64 x 144 x 16 step in FP16; acc are floats.
 template <bool ACCUMULATE>
 __device__ __forceinline__ void wgmma_fp16(unsigned (&acc)[BM / 2], unsigned long long a,
                                            unsigned long long b) {
-    asm volatile(
-        "{wgmma.mma_async.sync.aligned.m64n144k16.f32.f16.f16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-        "%64, %65, %66, %67, %68, %69, %70, %71}, "
-        "%72, %73, %74, 1, 1, 0, 0;}\n"
-        : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]),
-          "+r"(acc[6]), "+r"(acc[7]), "+r"(acc[8]), "+r"(acc[9]), "+r"(acc[10]), "+r"(acc[11]),
-          "+r"(acc[12]), "+r"(acc[13]), "+r"(acc[14]), "+r"(acc[15]), "+r"(acc[16]), "+r"(acc[17]),
-          "+r"(acc[18]), "+r"(acc[19]), "+r"(acc[20]), "+r"(acc[21]), "+r"(acc[22]), "+r"(acc[23]),
-          "+r"(acc[24]), "+r"(acc[25]), "+r"(acc[26]), "+r"(acc[27]), "+r"(acc[28]), "+r"(acc[29]),
-          "+r"(acc[30]), "+r"(acc[31]), "+r"(acc[32]), "+r"(acc[33]), "+r"(acc[34]), "+r"(acc[35]),
-          "+r"(acc[36]), "+r"(acc[37]), "+r"(acc[38]), "+r"(acc[39]), "+r"(acc[40]), "+r"(acc[41]),
-          "+r"(acc[42]), "+r"(acc[43]), "+r"(acc[44]), "+r"(acc[45]), "+r"(acc[46]), "+r"(acc[47]),
-          "+r"(acc[48]), "+r"(acc[49]), "+r"(acc[50]), "+r"(acc[51]), "+r"(acc[52]), "+r"(acc[53]),
-          "+r"(acc[54]), "+r"(acc[55]), "+r"(acc[56]), "+r"(acc[57]), "+r"(acc[58]), "+r"(acc[59]),
-          "+r"(acc[60]), "+r"(acc[61]), "+r"(acc[62]), "+r"(acc[63]), "+r"(acc[64]), "+r"(acc[65]),
-          "+r"(acc[66]), "+r"(acc[67]), "+r"(acc[68]), "+r"(acc[69]), "+r"(acc[70]), "+r"(acc[71])
-        : "l"(a), "l"(b), "n"((int)ACCUMULATE));
+    asm volatile("{wgmma.mma_async.sync.aligned.m64n144k16.f32.f16.f16 {" SUMS_72
+                 "}, %72, %73, %74, 1, 1, 0, 0;}\n"
+                 : ALL_72("+r", acc)
+                 : "l"(a), "l"(b), "n"((int)ACCUMULATE));
 }
 
 template <int PENDING>
@@ -955,7 +704,6 @@ struct Cursor {
     Piece piece;
     unsigned step, parity;  // parity of the piece
 
-    template <bool WIDE>
     __device__ __forceinline__ void advance(const Shape& s) {
         if (++step < CHUNK_STAGES * piece.count) return;
         step = 0;
@@ -985,14 +733,15 @@ __device__ __forceinline__ Source source_of(const Cursor& next, const Shape& s) 
     return {pool + (size_t)a * A_BYTES, pool_b(s) + (size_t)b * B_BYTES};
 }
 
-// Start loading a stage into a slot, and with the last of a piece its factors; one thread.
+// Start loading a stage into a slot, and with the last of a piece its factors; one thread. Behind the
+// last tile nothing is loaded: the slot counts as full.
 template <bool WIDE>
 __device__ __forceinline__ void load_stage(const Cursor& next, const Source& from, Control& c,
                                            const Shape& s, unsigned char* slots, int slot) {
     const Piece& p = next.piece;
-    if (p.index >= s.tiles) return;
     unsigned char* to = slots + slot * STAGE_BYTES;
     unsigned long long* full = &c.full[slot];
+    if (p.index >= s.tiles) return barrier_expect(full, 0);
     const bool last = next.step + 1 == CHUNK_STAGES * p.count;
     constexpr int ROW_FACTORS = BM * sizeof(float), COLUMN_FACTORS = BN * sizeof(float);
     barrier_expect(full, STAGE_BYTES + (last ? ROW_FACTORS + COLUMN_FACTORS : 0));
@@ -1035,7 +784,7 @@ struct Ring {
             if (before % WARPS == WARPS - 1) load_stage<WIDE>(next, from, c, s, slots, used);
         }
         __syncwarp();
-        next.advance<WIDE>(s);
+        next.advance(s);
     }
 
     // acc += a stage, 32 bytes of each row at a time, for half of this warpgroup's columns.
@@ -1128,17 +877,17 @@ __device__ __forceinline__ float4 taken(float* sums) {
     return v;
 }
 
-// Write half of a thread's elements of a tile: value(i) are those of rows 8 i, 8 i + 1 and columns
+// Write a thread's elements of HEIGHT rows and 64 columns: value(i) are those of rows 8 i, 8 i + 1 and columns
 // 0, 8 from `row`, `column`.
-template <class Value>
-__device__ __forceinline__ void store_half(float* C, const Shape& s, int row, int column,
+template <int HEIGHT, class Sizes, class Value>
+__device__ __forceinline__ void store_rows(float* C, const Sizes& s, int row, int column,
                                            Value value) {
     const size_t row_step = s.K, group_step = (size_t)7 * s.K;
     const int height = column < s.K ? s.M - row : 0;
     const int height_right = column + 8 < s.K ? s.M - row : 0;
     float* p = C + (size_t)row * s.K + column;
 #pragma unroll
-    for (int i = 0; i < BM / 8; ++i, p += group_step) {
+    for (int i = 0; i < HEIGHT / 8; ++i, p += group_step) {
         const float4 v = value(i);
         if (8 * i < height) __stcs(p, v.x);
         if (8 * i < height_right) __stcs(p + 8, v.z);
@@ -1159,7 +908,7 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
     ring.next.step = 0;
     ring.next.parity = 0;
 #pragma unroll 1
-    for (int i = 0; i < STAGES; ++i, ring.next.advance<WIDE>(s))
+    for (int i = 0; i < STAGES; ++i, ring.next.advance(s))
         if (thread == 0) load_stage<WIDE>(ring.next, source_of<WIDE>(ring.next, s), c, s, slots, i);
 
     // A thread's sums: of its left columns in registers, of those 64 further right in shared
@@ -1204,19 +953,19 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
             return;
         }
         const Tile tile = tile_of(piece.index - s.workers, s);
-        store_half(C, s, tile.row * BM + own_row, tile.column * BN + own_column + 64 * h,
-                   [&](int i) {
-                       if (h == 0) {
-                           add_to(&sum[4 * i], promoted(i));
-                           return taken(&sum[4 * i]);
-                       }
-                       float4 v = promoted(i);
-                       if (s.segments > 1) {
-                           add_to(&v.x, sum_right[i * THREADS]);
-                           sum_right[i * THREADS] = {0.0f, 0.0f, 0.0f, 0.0f};
-                       }
-                       return v;
-                   });
+        store_rows<BM>(C, s, tile.row * BM + own_row, tile.column * BN + own_column + 64 * h,
+                       [&](int i) {
+                           if (h == 0) {
+                               add_to(&sum[4 * i], promoted(i));
+                               return taken(&sum[4 * i]);
+                           }
+                           float4 v = promoted(i);
+                           if (s.segments > 1) {
+                               add_to(&v.x, sum_right[i * THREADS]);
+                               sum_right[i * THREADS] = {0.0f, 0.0f, 0.0f, 0.0f};
+                           }
+                           return v;
+                       });
     };
     if (piece.index >= s.tiles) return;
     ring.multiply_stage<WIDE, true, true>(acc);
@@ -1235,106 +984,296 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
         }
         piece.advance(s);
         parity ^= 1;
-        if (piece.index >= s.tiles) break;
         ring.turn<WIDE, false>(acc, finish);
+        if (piece.index >= s.tiles) break;
     }
-    ring.multiply_stage<WIDE, false, false>(acc);
-    wgmma_wait<0>();
-    finish(0);
-    finish(1);
+    wgmma_wait<0>();  // for products of what the slots still held, which nobody wants
 }
 
-// ---- what is short, too large for the pool, or too wide for FP16: plain FP32 --------------------
+// ---- what is short, too large for the pool, or beyond the range of factors: plain FP32 ------
 
-constexpr int FP32_DEPTH = 32;
+constexpr int PART = 64, FP32_DEPTH = 32;  // rows and columns of C; inner dimension at a time
 
-// BM x PART_COLUMNS of C. Eight lanes share a row, four columns each; 32 rows at a time.
-__device__ __forceinline__ void fp32_tile(const float* A, const float* B, float* C, const Shape& s,
-                                          int row0, int column0, int thread,
+struct Matrices {
+    const float *A, *B;
+    float* C;
+    int M, N, K;
+};
+
+// PART x PART of C: a thread has every 16th row and column.
+__device__ __forceinline__ void fp32_part(const Matrices& m, int row0, int column0, int thread,
                                           unsigned char* shared) {
-    constexpr int STRIDE = FP32_DEPTH + 4;  // four rows in different banks
-    constexpr int TM = (BM + 31) / 32, LOADS_A = BM / WARPS, LOADS_B = FP32_DEPTH / WARPS;
-    float(*As)[STRIDE] = reinterpret_cast<float(*)[STRIDE]>(shared);
-    float(*Bs)[PART_COLUMNS] =
-        reinterpret_cast<float(*)[PART_COLUMNS]>(shared + 32 * TM * STRIDE * sizeof(float));
-    const int warp = thread / 32, lane = thread % 32;
-    const int height = min(BM, s.M - row0), row = thread / 8, column = thread % 8 * 4;
-    const int passes = (height + 31) / 32;
-    const size_t a_step = (size_t)WARPS * s.N, b_step = (size_t)WARPS * s.K,
-                 c_step = (size_t)32 * s.K;
-    float sum[TM][4] = {}, a_next[LOADS_A], b_next[LOADS_B];
-    for (int k0 = 0; k0 < s.N + FP32_DEPTH; k0 += FP32_DEPTH) {
-        if (k0 < s.N) {  // this piece to registers, while the one before is multiplied
-            const int rows = k0 + lane < s.N ? height - warp : 0;
-            const float* a = A + (size_t)(row0 + warp) * s.N + k0 + lane;
+    float(*As)[FP32_DEPTH + 1] = reinterpret_cast<float(*)[FP32_DEPTH + 1]>(shared);
+    float(*Bs)[PART] = reinterpret_cast<float(*)[PART]>(As + PART);
+    const int y = thread / 16, x = thread % 16;
+    float sum[4][4] = {};
+#pragma unroll 1
+    for (int k0 = 0; k0 < m.N; k0 += FP32_DEPTH) {
+#pragma unroll 1
+        for (int i = thread; i < PART * FP32_DEPTH; i += THREADS) {
+            const int row = row0 + i / FP32_DEPTH, k = k0 + i % FP32_DEPTH;
+            As[i / FP32_DEPTH][i % FP32_DEPTH] =
+                row < m.M && k < m.N ? m.A[(size_t)row * m.N + k] : 0.0f;
+            const int column = column0 + i % PART, k_b = k0 + i / PART;
+            Bs[i / PART][i % PART] =
+                column < m.K && k_b < m.N ? m.B[(size_t)k_b * m.K + column] : 0.0f;
+        }
+        __syncthreads();
+#pragma unroll 4
+        for (int k = 0; k < FP32_DEPTH; ++k)
 #pragma unroll
-            for (int i = 0; i < LOADS_A; ++i, a += a_step) {
-                a_next[i] = 0.0f;
-                if (WARPS * i < rows) a_next[i] = *a;
+            for (int i = 0; i < 4; ++i)
+#pragma unroll
+                for (int j = 0; j < 4; ++j) sum[i][j] += As[y + 16 * i][k] * Bs[k][x + 16 * j];
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const int row = row0 + y + 16 * i, column = column0 + x + 16 * j;
+            if (row < m.M && column < m.K) m.C[(size_t)row * m.K + column] = sum[i][j];
+        }
+}
+
+// Errors are measured over blocks of 16 x 16, where they average. A corner block of fewer than 16
+// elements has too few for that: these elements are computed once more, in FP32, each by one warp.
+__device__ __forceinline__ void fp32_corner(const Matrices& m, int thread) {
+    const int height = m.M % 16, width = m.K % 16, lane = thread % 32;
+    if (height * width >= 16) return;
+    for (int element = thread / 32; element < height * width; element += WARPS) {
+        const int row = m.M - height + element / width, column = m.K - width + element % width;
+        float sum = 0.0f;
+        for (int k = lane; k < m.N; k += 32)
+            sum += m.A[(size_t)row * m.N + k] * m.B[(size_t)k * m.K + column];
+        for (int other = 16; other > 0; other /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, other);
+        if (lane == 0) m.C[(size_t)row * m.K + column] = sum;
+    }
+}
+
+// ---- small problems: BF16 in one phase ---------------------------------------------------------
+
+// Two phases, and their code, cost some 30 us before anything is multiplied. Small problems go the
+// way of 32: blocks split what they load on its way to shared memory, into two parts of BF16. All
+// four products are added, since small problems leave errors little to average over. A block that has
+// seen an element beyond 2^-100 .. 2^126, of which a part or a product could be infinite or lost,
+// computes its tiles once more in plain FP32.
+constexpr int ROWS = 128, COLUMNS = 64;      // of C in a tile
+constexpr int WG_ROWS = ROWS / 2;            // of a warpgroup
+constexpr int SMALL_DEPTH = 64;              // inner dimension of a stage
+constexpr int PART_A = ROWS * ROW_BYTES;     // of a stage: of A the high part, then the low
+constexpr int PART_B = COLUMNS * ROW_BYTES;  // part; then those of B
+constexpr int SMALL_STAGE = 2 * (PART_A + PART_B);
+constexpr int PROMOTE = 2;  // stages between two promotions
+
+// Where a stage begins, from the first to the last of all tiles of a block.
+struct Place {
+    int row, column, k;
+    int rows_on, columns_on, width;  // to the next tile of the block; of all columns of tiles
+
+    __device__ __forceinline__ Place(const Matrices& m, int block, int blocks) {
+        const int across = (m.K + COLUMNS - 1) / COLUMNS;
+        row = block / across * ROWS;
+        column = block % across * COLUMNS;
+        k = 0;
+        rows_on = blocks / across * ROWS;
+        columns_on = blocks % across * COLUMNS;
+        width = across * COLUMNS;
+    }
+
+    __device__ __forceinline__ bool is_last(const Matrices& m) const {
+        return k + SMALL_DEPTH >= m.N;
+    }
+
+    __device__ __forceinline__ void advance(const Matrices& m) {
+        k += SMALL_DEPTH;
+        if (k < m.N) return;
+        k = 0;
+        row += rows_on;
+        column += columns_on;
+        if (column < width) return;
+        column -= width;
+        row += ROWS;
+    }
+};
+
+// Two floats to two packed BF16 pairs: the rounded values, and what rounding lost.
+__device__ __forceinline__ void split_bf16(float x, float y, unsigned& high, unsigned& low) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(high) : "f"(y), "f"(x));
+    const float x_low = x - __uint_as_float(high << 16);
+    const float y_low = y - __uint_as_float(high & 0xffff0000u);
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(low) : "f"(y_low), "f"(x_low));
+}
+
+// The largest and the smallest magnitude of some values, as the bits of floats; zero does not count.
+struct Range {
+    unsigned largest = 0, smallest = ~0u;  // one is subtracted from the smallest
+
+    __device__ __forceinline__ void add(float x) {
+        const unsigned bits = __float_as_uint(fabsf(x));
+        largest = max(largest, bits);
+        smallest = min(smallest, bits - 1);
+    }
+
+    __device__ __forceinline__ bool is_extreme() const {
+        return largest > (127u + 126) << 23 || smallest < ((127u - 100) << 23) - 1;
+    }
+};
+
+// A stage on its way from global to shared memory.
+struct Values {
+    float4 a[ROWS / 16];       // row (thread / 16) + 16 i, inner 4 (thread % 16)
+    float b[COLUMNS / 32][8];  // column lane + 32 i, inner 8 warp + j
+    Range range;               // of all that was split
+
+    // Split these values into `stage`, if anywhere, and load those of `next` into each register as
+    // soon as it is free.
+    __device__ __forceinline__ void pass(unsigned char* stage, bool split, const Matrices& m,
+                                         const Place& next, int thread) {
+        const int warp = thread / 32, lane = thread % 32;
+        const int row = next.row + thread / 16, k = next.k + thread % 16 * 4;
+        const bool aligned = m.N % 4 == 0 && (size_t)m.A % 16 == 0;
+        const int rows = aligned && k < m.N ? m.M - row : 0;
+        const float* p = m.A + (size_t)row * m.N + k;
+        const size_t a_step = (size_t)16 * m.N, b_step = m.K;
+        unsigned char* to = stage + place(thread / 16, thread % 16 / 2) + thread % 2 * 8;
+#pragma unroll
+        for (int i = 0; i < ROWS / 16; ++i, p += a_step, to += 16 * ROW_BYTES) {
+            if (split) {
+                range.add(a[i].x), range.add(a[i].y), range.add(a[i].z), range.add(a[i].w);
+                uint2 high, low;
+                split_bf16(a[i].x, a[i].y, high.x, low.x);
+                split_bf16(a[i].z, a[i].w, high.y, low.y);
+                *reinterpret_cast<uint2*>(to) = high;
+                *reinterpret_cast<uint2*>(to + PART_A) = low;
             }
-            const int depth = column0 + lane < s.K ? s.N - k0 - warp : 0;
-            const float* b = B + (size_t)(k0 + warp) * s.K + column0 + lane;
+            a[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+            if (16 * i < rows) a[i] = *reinterpret_cast<const float4*>(p);
+        }
+        if (!aligned) load_unaligned(m, row, k);
+        const int column = next.column + lane, b_k = next.k + warp * 8;
+        const float* q = m.B + (size_t)b_k * m.K + column;
+        to = stage + 2 * PART_A + place(lane, warp);
 #pragma unroll
-            for (int i = 0; i < LOADS_B; ++i, b += b_step) {
-                b_next[i] = 0.0f;
-                if (WARPS * i < depth) b_next[i] = *b;
+        for (int i = 0; i < COLUMNS / 32; ++i, q += 32, to += 32 * ROW_BYTES) {
+            if (split) {
+#pragma unroll
+                for (int j = 0; j < 8; ++j) range.add(b[i][j]);
+                uint4 high, low;
+                split_bf16(b[i][0], b[i][1], high.x, low.x);
+                split_bf16(b[i][2], b[i][3], high.y, low.y);
+                split_bf16(b[i][4], b[i][5], high.z, low.z);
+                split_bf16(b[i][6], b[i][7], high.w, low.w);
+                *reinterpret_cast<uint4*>(to) = high;
+                *reinterpret_cast<uint4*>(to + PART_B) = low;
+            }
+            const int depth = next.row < m.M && column + 32 * i < m.K ? m.N - b_k : 0;
+#pragma unroll
+            for (int j = 0; j < 8; ++j) {
+                b[i][j] = 0.0f;
+                if (j < depth) b[i][j] = q[j * b_step];
             }
         }
-        if (k0 > 0) {
+    }
+
+    // Where rows do not begin at 16 bytes.
+    __device__ __forceinline__ void load_unaligned(const Matrices& m, int row, int k) {
+#pragma unroll
+        for (int i = 0; i < ROWS / 16; ++i)
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                if (row + 16 * i < m.M && k + e < m.N)
+                    (&a[i].x)[e] = m.A[(size_t)(row + 16 * i) * m.N + k + e];
+    }
+};
+
+// acc (+)= A·B for one 64 x 64 x 16 step in BF16.
+__device__ __forceinline__ void wgmma_bf16(float (&acc)[WG_ROWS / 2], unsigned long long a,
+                                           unsigned long long b, int accumulate) {
+    asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" SUMS_32
+                 "}, %32, %33, p, 1, 1, 0, 0;}\n"
+                 : ALL_32("+f", acc)
+                 : "l"(a), "l"(b), "r"(accumulate));
+}
+
+// All tiles of a block in one loop: a stage is multiplied while the next one is split and the one
+// after that is loaded.
+__device__ __forceinline__ void multiply_small(const Matrices& m, int block, int blocks, int thread,
+                                               unsigned char* stages) {
+    const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
+    const int tiles = (m.M + ROWS - 1) / ROWS * ((m.K + COLUMNS - 1) / COLUMNS);
+    if (block >= tiles) return;
+    const int depth = (m.N + SMALL_DEPTH - 1) / SMALL_DEPTH;
+    const int count = ((tiles - 1 - block) / blocks + 1) * depth;
+    Place now(m, block, blocks), next = now;
+    Values v;
+    float sum[WG_ROWS / 2], acc[WG_ROWS / 2];
+#pragma unroll
+    for (int i = 0; i < WG_ROWS / 2; ++i) sum[i] = 0.0f;
 #pragma unroll 1
-            for (int k = 0; k < FP32_DEPTH; k += 4) {
-                float4 b[4];
+    for (int stage = -2; stage < count; ++stage) {  // the first is loaded in -2, split in -1
+        if (stage >= 0) {
+            const unsigned address = shared_address(stages) + stage % 2 * SMALL_STAGE;
+            const unsigned long long a = descriptor(address + warpgroup * WG_ROWS * ROW_BYTES);
+            const unsigned long long b = descriptor(address + 2 * PART_A);
+            const bool fresh = now.k / SMALL_DEPTH % PROMOTE == 0;
+            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-                for (int j = 0; j < 4; ++j)
-                    b[j] = *reinterpret_cast<const float4*>(&Bs[k + j][column]);
+            for (int k = 0; k < ROW_BYTES / 16; k += 2) {  // 16 values are 2 in a descriptor
+                const unsigned long long a_low = a + k + PART_A / 16, b_low = b + k + PART_B / 16;
+                wgmma_bf16(acc, b_low, a_low, !fresh || k > 0);
+                wgmma_bf16(acc, b_low, a + k, 1);
+                wgmma_bf16(acc, b + k, a_low, 1);
+                wgmma_bf16(acc, b + k, a + k, 1);
+            }
+            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        }
+        const bool split = stage >= -1 && stage + 1 < count;
+        v.pass(stages + (stage + 1) % 2 * SMALL_STAGE, split, m, next, thread);
+        next.advance(m);
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        if (stage >= 0) {
+            const bool last = now.is_last(m);
+            if (last || now.k / SMALL_DEPTH % PROMOTE == PROMOTE - 1) {
 #pragma unroll
-                for (int i = 0; i < TM; ++i) {
-                    if (i >= passes) break;
-                    const float4 a =
-                        *reinterpret_cast<const float4*>(&As[min(row + 32 * i, BM - 1)][k]);
-                    const float a_k[4] = {a.x, a.y, a.z, a.w};
-#pragma unroll
-                    for (int j = 0; j < 4; ++j) {
-                        sum[i][0] += a_k[j] * b[j].x;
-                        sum[i][1] += a_k[j] * b[j].y;
-                        sum[i][2] += a_k[j] * b[j].z;
-                        sum[i][3] += a_k[j] * b[j].w;
-                    }
+                for (int i = 0; i < WG_ROWS / 2; ++i) {
+                    asm volatile("" : "+f"(acc[i])::"memory");
+                    sum[i] += acc[i];
                 }
             }
-            __syncthreads();
-        }
-        if (k0 < s.N) {
+            if (last) {
+                store_rows<WG_ROWS>(m.C, m, now.row + warpgroup * WG_ROWS + lane % 4 * 2,
+                                    now.column + warp * 16 + lane / 4, [&](int i) {
+                                        return make_float4(sum[4 * i], sum[4 * i + 1],
+                                                           sum[4 * i + 2], sum[4 * i + 3]);
+                                    });
 #pragma unroll
-            for (int i = 0; i < LOADS_A; ++i) As[warp + WARPS * i][lane] = a_next[i];
-#pragma unroll
-            for (int i = 0; i < LOADS_B; ++i) Bs[warp + WARPS * i][lane] = b_next[i];
-            __syncthreads();
+                for (int i = 0; i < WG_ROWS / 2; ++i) sum[i] = 0.0f;
+            }
+            now.advance(m);
         }
+        __syncthreads();
     }
-    float* to = C + (size_t)(row0 + row) * s.K + column0 + column;
-    const int columns = s.K - column0 - column;
-    const bool whole = s.K % 4 == 0 && (size_t)C % 16 == 0;
-#pragma unroll
-    for (int i = 0; i < TM; ++i, to += c_step) {
-        if (32 * i >= height - row || columns <= 0) break;
-        if (whole) {
-            __stcs(reinterpret_cast<float4*>(to),
-                   make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
-        } else {
-#pragma unroll
-            for (int j = 0; j < 4; ++j)
-                if (j < columns) to[j] = sum[i][j];
-        }
+    if (__syncthreads_or(v.range.is_extreme())) {
+        const int across = (m.K + COLUMNS - 1) / COLUMNS;
+        for (int tile = block; tile < tiles; tile += blocks)
+            for (int part = 0; part < ROWS / PART; ++part)
+                fp32_part(m, tile / across * ROWS + part * PART, tile % across * COLUMNS, thread,
+                          stages);
     }
+    if ((tiles - 1) % blocks == block) fp32_corner(m, thread);
 }
 
 // ---- the kernel -------------------------------------------------------------------------------
 
+constexpr int SHORT = 16;                   // an inner dimension up to this goes to plain FP32
+constexpr long long SMALL = 1'400'000'000;  // multiply-adds up to which one phase is faster
+
 extern "C" __global__ void __launch_bounds__(256, 1)
     matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
-    extern __shared__ unsigned char shared[];
-    unsigned char* slots = shared + (1024 - shared_address(shared) % 1024) % 1024;
+    extern __shared__ __align__(1024) unsigned char slots[];
     Control& control = *reinterpret_cast<Control*>(slots + STAGES * STAGE_BYTES + SUM_BYTES);
     const int thread = threadIdx.y * 16 + threadIdx.x;
 
@@ -1352,13 +1291,15 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         (long long)s.chunks * CHUNK_STAGES *
         ((long long)s.row_tiles * A_BYTES + (long long)s.column_tiles * B_BYTES);
     const bool plain = needed > POOL_BYTES || N <= SHORT;
-    const unsigned block = blockIdx.y * gridDim.x + blockIdx.x, blocks = gridDim.x * gridDim.y;
     const bool small = !plain && (long long)M * N * K <= SMALL;
+    const unsigned block = blockIdx.y * gridDim.x + blockIdx.x, blocks = gridDim.x * gridDim.y;
     s.workers = plain ? blocks : min(multiprocessors(), blocks);
     if (block >= s.workers) return;
+    const Matrices m = {A, B, C, M, N, K};
+    if (small) return multiply_small(m, block, s.workers, thread, slots);
     const unsigned long long epoch = launch_epoch();
     bool wide = false, extreme = false;
-    if (!plain && !small) {
+    if (!plain) {
         if (thread == 0) {
             for (int i = 0; i < STAGES; ++i) {
                 barrier_init(&control.full[i], 1);
@@ -1372,29 +1313,18 @@ extern "C" __global__ void __launch_bounds__(256, 1)
                 atomicMax(&units_done[pass], epoch);
             }
             atomicMax(&blocks_done, epoch);
-            control.ticket[0] = take(&strip_tickets[0]);
         }
-        __syncthreads();
         unsigned parities = 0;
         split_matrices<false>(A, B, s, epoch, thread, control, slots, parities);
-        wait_for(&units_done[0], epoch + s.strips + M, thread);
         wide = *(volatile unsigned long long*)&wide_rows == epoch;
-        if (wide) {
-            if (thread == 0) control.ticket[0] = take(&strip_tickets[1]);
-            __syncthreads();
-            split_matrices<true>(A, B, s, epoch, thread, control, slots, parities);
-            wait_for(&units_done[1], epoch + s.strips + M, thread);
-        }
+        if (wide) split_matrices<true>(A, B, s, epoch, thread, control, slots, parities);
         extreme = *(volatile unsigned long long*)&extreme_range == epoch;
     }
     if (plain || extreme) {
-        const unsigned across = (K + PART_COLUMNS - 1) / PART_COLUMNS;
-        for (unsigned part = block; part < s.row_tiles * across; part += s.workers)
-            fp32_tile(A, B, C, s, part / across * BM, part % across * PART_COLUMNS, thread, slots);
+        const unsigned across = (K + PART - 1) / PART, down = (M + PART - 1) / PART;
+        for (unsigned part = block; part < down * across; part += s.workers)
+            fp32_part(m, part / across * PART, part % across * PART, thread, slots);
         if (plain) return;
-    } else if (small) {
-        multiply_small({A, B, C, M, N, K}, block, s.workers, thread, slots);
-        return;
     } else if (wide) {
         multiply_tiles<true>(C, s, block, thread, control, slots);
     } else {
@@ -1410,7 +1340,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     }
     __syncthreads();
     if (control.ticket[0] == 0) return;
-    fp32_corner(A, B, C, M, N, K, thread);
+    fp32_corner(m, thread);
     if (thread == 0) {
         for (int pass = 0; pass < PASSES; ++pass)
             strip_tickets[pass] = row_tickets[pass] = units_done[pass] = 0;

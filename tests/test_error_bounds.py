@@ -20,7 +20,7 @@ from problem.reference import Float64
 from tests.requests import inputs_of
 
 SOLUTIONS = Path(__file__).resolve().parent.parent / "solutions"
-ACCURATE = "34_wgmma_fp16_scaled"
+ACCURATE, FASTEST = "34_wgmma_fp16_scaled", "36_wgmma_one_accumulator"
 
 SHAPE = Shape(48, 4096, 48)
 """Small for a device without a GPU, and large enough for the tensor cores of both solutions."""
@@ -193,7 +193,9 @@ RANGES = {
 """Sizes of the elements of A and of B, whose products are ordinary numbers."""
 
 
-@pytest.mark.parametrize("kernel", [ACCURATE])
+@pytest.mark.parametrize(
+    "kernel", [ACCURATE, pytest.param(FASTEST, marks=pytest.mark.architectures)]
+)
 @pytest.mark.parametrize("shape", [Shape(40, 64, 24), SHAPE], ids=str)
 def test_extreme_elements_are_multiplied_as_float32(
     kernel: str, shape: Shape, device: CpuDevice
