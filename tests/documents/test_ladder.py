@@ -1,4 +1,4 @@
-"""The READMEs' tables and the comments of the kernels say what the committed reports say."""
+"""The READMEs' tables and the comments of the kernels agree with the committed reports."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def cell(shape: Shape) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("sampled", [True, False], ids=["cpu", "cuda"])
-def test_each_cell_of_shapes_and_kinds_may_be_drawn(sampled: bool) -> None:
+def test_every_combination_of_shape_and_kind_may_be_drawn(sampled: bool) -> None:
     """Shape and kind are independent, so each is looked at by itself: the kinds of a shape come
     from the same distribution, whatever the shape."""
     most = extent(False, sampled).large_work
@@ -110,7 +110,7 @@ def test_any_two_factors_may_be_drawn_together() -> None:
     assert len({str(kind) for kind in kinds}) > 5000
 
 
-def test_a_kind_reads_as_it_is_written() -> None:
+def test_the_text_of_a_kind_is_parsed_to_the_same_kind() -> None:
     generator = np.random.default_rng(2)
     for _ in range(500):
         kind = drawn_kind(generator)
@@ -118,7 +118,7 @@ def test_a_kind_reads_as_it_is_written() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "odd", "uniform, purple", "A uniform", "A uniform; B red"])
-def test_words_that_name_no_kind_are_refused(text: str) -> None:
+def test_text_that_is_no_kind_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a valid"):
         Kind.parse(text)
 
@@ -138,7 +138,7 @@ def test_large_cases_are_as_large_as_a_device_can_do() -> None:
         assert all(work(case.shape) <= most for case in drawn if case not in CASES)
 
 
-def test_outliers_are_by_turns_in_A_and_in_B() -> None:
+def test_outliers_alternate_between_A_and_B() -> None:
     drawn = [case for seed in range(20) for case in outlier_cases(seed, 4)]
     assert [case.inputs for case in drawn] == [LARGE_IN_A, LARGE_IN_B] * 40
     for shape in {case.shape for case in drawn}:
@@ -162,7 +162,7 @@ def test_one_outlier_lies_in_each_quarter(shape: tuple[int, int, int]) -> None:
         assert np.abs(B).max() <= 1
 
 
-def test_a_scale_changes_behind_the_first_elements() -> None:
+def test_a_scale_changes_after_the_first_elements() -> None:
     kind = "A uniform, lines from a place on scaled by 2^-10..2^10; B uniform"
     A, _ = Case(Shape(200, 1024, 20), kind).draw(1)
     assert (np.abs(np.abs(A[:, :128]).max(axis=1) - 1) < 0.1).all()
@@ -210,7 +210,7 @@ def test_a_shape_without_elements_is_refused(sizes: tuple[int, int, int]) -> Non
         (Shape(4, 16, 4), Tolerance.RANDOM),
     ],
 )
-def test_few_products_or_elements_form_no_average(shape: Shape, tolerance: Tolerance) -> None:
+def test_few_products_have_the_structured_limit(shape: Shape, tolerance: Tolerance) -> None:
     assert Case(shape).tolerance is tolerance
     assert Case(shape, INTEGERS).tolerance is Tolerance.EXACT
 

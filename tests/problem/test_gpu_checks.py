@@ -47,7 +47,7 @@ def test_the_gpu_draws_what_numpy_draws_and_cublas_is_right(inputs: str) -> None
     assert compare(A.get(), B.get(), C.get(), tolerance=kind.tolerance).passed
 
 
-def test_a_changed_input_is_seen() -> None:
+def test_a_changed_input_is_detected() -> None:
     from harness.devices.cuda import memory
     from problem import gpu
 
@@ -101,7 +101,7 @@ def test_errors_of_one_sign_have_the_same_limit(inputs: str, inner: int, limit: 
         assert compare(A.get(), B.get(), wrong.get(), tolerance=kind.tolerance).passed is passed
 
 
-def test_thinly_spread_coarse_blocks_are_found_by_looking_at_blocks() -> None:
+def test_rare_inaccurate_blocks_are_found_by_the_block_rule() -> None:
     from problem import gpu
 
     A, B, C = product(UNIFORM)

@@ -127,7 +127,7 @@ def test_cancellation_is_judged_by_the_size_of_the_terms() -> None:
     assert error(A, B, np.array([[1e-4]], np.float32)) > MAX_ERROR
 
 
-def test_a_product_has_no_threads_of_its_own() -> None:
+def test_a_product_starts_no_threads() -> None:
     program = (
         "import problem.reference, threadpoolctl\n"
         "print(*(each['num_threads'] for each in threadpoolctl.threadpool_info()))"
@@ -151,7 +151,7 @@ def test_outputs_larger_than_a_panel_are_compared() -> None:
     assert comparison.worst_block == (64, 1) and comparison.wrong.sum() == 1
 
 
-def test_the_error_is_the_one_that_the_problem_states() -> None:
+def test_the_error_follows_the_rule_of_the_problem() -> None:
     A, B, C = drawn(17)
     C[20:40, 20:30] += 1e-3
     R = A.astype(np.float64) @ B.astype(np.float64)
@@ -182,7 +182,7 @@ def test_unexpected_infinities_have_an_infinite_error(left: float, tolerance: To
 
 @pytest.mark.parametrize("tolerance", Tolerance)
 @pytest.mark.parametrize("special", [np.nan, np.inf])
-def test_special_values_spread_to_their_rows_alone(tolerance: Tolerance, special: float) -> None:
+def test_special_values_affect_only_their_rows(tolerance: Tolerance, special: float) -> None:
     A, B, _ = drawn(16)
     A, B = np.rint(4 * A), np.rint(4 * B)
     A[20, 3] = special
@@ -227,7 +227,7 @@ def test_structured_inputs_are_judged_by_norms_of_rows_and_columns() -> None:
         assert comparison.worst == pytest.approx(factor * MAX_STRUCTURED_ERROR, rel=0.02)
 
 
-def test_tf32_and_a_missing_term_show_on_structured_inputs() -> None:
+def test_structured_inputs_detect_tf32_and_a_missing_term() -> None:
     A, B = np.full((20, 640), 1.1, np.float32), np.full((640, 20), 1.3, np.float32)
     for wrong in (truncated(A, 13) @ truncated(B, 13), A[:, 1:] @ B[1:]):
         assert not compare(A, B, wrong, tolerance=Tolerance.STRUCTURED).passed

@@ -69,7 +69,7 @@ DECIDED = {
 
 
 @pytest.mark.parametrize("name", DECIDED)
-def test_what_a_launch_decides(name: str) -> None:
+def test_comparisons_that_a_launch_determines(name: str) -> None:
     body, large, small = DECIDED[name]
     text = f"""{HEAD}.visible .entry k(.param .u64 A, .param .u32 n)
 {{

@@ -11,12 +11,12 @@ def of(text: str) -> frozenset[str]:
     )
 
 
-def test_what_is_written_first_is_not_among_them() -> None:
+def test_a_register_that_is_written_first_is_excluded() -> None:
     assert of("store i32 1, ptr %r0\n%v1 = load i32, ptr %r0") == frozenset()
     assert of("%v1 = load i32, ptr %r0\nstore i32 1, ptr %r0") == {"%r0"}
 
 
-def test_one_way_that_leaves_it_unwritten_is_enough() -> None:
+def test_one_path_that_does_not_write_it_is_enough() -> None:
     text = """br i1 %v0, label %some, label %join
 some:
 store <2 x half> %v1, ptr %r0
@@ -27,8 +27,8 @@ join:
     assert of("store <2 x half> %v9, ptr %r0\n" + text) == frozenset()
 
 
-def test_around_a_loop() -> None:
-    """The first turn reads what only the turn before it writes."""
+def test_a_register_that_is_read_in_the_next_iteration() -> None:
+    """An iteration reads a register that only the previous one writes."""
     text = """br label %loop
 loop:
 %v1 = load i64, ptr %r1
@@ -41,7 +41,7 @@ ret void"""
     assert of(text) == {"%r1"}
 
 
-def test_where_a_thread_waits_all_ways_count() -> None:
+def test_all_paths_after_a_wait_are_considered() -> None:
     text = """switch i8 %v1, label %end [i8 0, label %on i8 1, label %end]
 on:
 %v2 = load float, ptr %r3

@@ -49,7 +49,7 @@ def moved(body: str, data: Halves, number: int, transposed: bool, cache: Path) -
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("number", [1, 2, 4])
-def test_matrices_lie_as_the_manual_shows(
+def test_fragments_have_the_layout_of_the_manual(
     number: int, transposed: bool, cache_directory: Path
 ) -> None:
     data = np.arange(256, dtype=np.uint16)

@@ -72,9 +72,7 @@ def test_a_copy_arrives_with_its_group(
 
 @pytest.mark.parametrize("writer", range(3))
 @pytest.mark.parametrize("barrier", ["", "bar.warp.sync 0xffffffff;"], ids=["race", "ordered"])
-def test_every_lane_that_reads_is_remembered(
-    cache_directory: Path, writer: int, barrier: str
-) -> None:
+def test_reads_of_every_lane_are_recorded(cache_directory: Path, writer: int, barrier: str) -> None:
     """Three lanes read a word, then one of them writes it."""
     body = f"""setp.gt.u32 %p2, %r1, 2; @%p2 bra MEET;
         ld.shared.u32 %r2, [s];
@@ -99,7 +97,7 @@ def test_every_lane_that_reads_is_remembered(
         ("", False),
     ],
 )
-def test_what_orders_the_lanes_of_a_warp(
+def test_the_order_of_the_lanes_of_a_warp(
     cache_directory: Path, together: str, orders: bool
 ) -> None:
     """Lane 0 writes, lane 1 reads behind it."""
@@ -164,7 +162,7 @@ def test_a_bulk_copy_is_aligned_to_16_bytes(cache_directory: Path, to: int, sour
     assert (Hazard.MISALIGNED in hazards(found)) is not is_aligned
 
 
-def test_a_bulk_copy_is_of_multiples_of_16_bytes(cache_directory: Path) -> None:
+def test_a_bulk_copy_has_a_multiple_of_16_bytes(cache_directory: Path) -> None:
     copying = kernel(bulk(0, 0, 24), cache_directory, f"{SHARED} .shared .align 8 .b8 b[8];")
     fault = copying.run((1, 1, 1), [Buffer(np.zeros(WORDS, np.uint32), writable=True)]).fault
     assert fault and fault.cause is Cause.BAD_OPERAND

@@ -56,7 +56,7 @@ END: ret;
 
 
 @pytest.mark.parametrize("name", DEPENDS)
-def test_a_decision_that_hangs_on_the_machine(name: str) -> None:
+def test_a_branch_that_depends_on_the_machine_is_found(name: str) -> None:
     body, source = DEPENDS[name]
     assert source in decisions(body)
 
@@ -86,5 +86,5 @@ def test_a_decision_that_hangs_on_the_machine(name: str) -> None:
         "stored clock",
     ],
 )
-def test_an_ordinary_decision_is_not_noted(body: str) -> None:
+def test_an_ordinary_branch_is_not_reported(body: str) -> None:
     assert decisions(body) == set()

@@ -251,7 +251,7 @@ def terms_at_once(device: Device, form: Form) -> int:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_bits_that_sums_keep(device: Device, form: Form) -> None:
+def test_the_number_of_bits_of_sums(device: Device, form: Form) -> None:
     found = bits_kept(device, form)
     print(f"{form}: keeps {found} bits below the largest summand's exponent")
     assert found == FRACTION_BITS
@@ -266,7 +266,7 @@ def test_products_that_are_added_at_once(device: Device, form: Form) -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_sums_are_cut_off(device: Device, form: Form, sign: int) -> None:
+def test_sums_are_truncated(device: Device, form: Form, sign: int) -> None:
     """1 + 3/4 of its last bit is 1, whether the accumulator is the 1 or a product is."""
     products = np.zeros((2, form.depth))
     products[0, :3] = sign, sign * 2.0**-24, sign * 2.0**-25

@@ -120,9 +120,7 @@ def test_accepted_kernels_give_the_same_bits_on_both_paths(
         "volatile float* t = tile; t[thread] = 1; *c = t[thread ^ 1];",
     ],
 )
-def test_what_depends_on_the_order_of_threads_stays_with_threads(
-    body: str, cache_directory: Path
-) -> None:
+def test_order_dependent_results_are_left_to_threads(body: str, cache_directory: Path) -> None:
     vector, _ = kernels(KERNEL.format(body=body), cache_directory)
     assert vector.units is None
 
@@ -230,7 +228,7 @@ DEPENDENT = {
 
 
 @pytest.mark.parametrize("name", DEPENDENT)
-def test_dependent_blocks_do_the_same_on_both_paths(name: str, cache_directory: Path) -> None:
+def test_dependent_blocks_agree_on_both_paths(name: str, cache_directory: Path) -> None:
     source = TOGETHER.format(body=DEPENDENT[name])
     vector, threads = kernels(source, cache_directory)
     assert vector.units is not None
@@ -277,7 +275,7 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_counted_loops_end_alike_on_both_paths(name: str, cache_directory: Path) -> None:
+def test_counted_loops_have_the_same_result_on_both_paths(name: str, cache_directory: Path) -> None:
     keys = ("first", "condition", "by", "index")
     loop = dict(zip(keys, LOOPS[name], strict=True))
     source = KERNEL.format(body=COUNTED.format(**loop))
@@ -295,7 +293,7 @@ def test_counted_loops_end_alike_on_both_paths(name: str, cache_directory: Path)
 SPOILS_A_NEIGHBOUR = "*c = 1; if (col + 16 < K) c[16] = 2; if (row >= 16) c[-16 * K] = 3;"
 
 
-def test_a_block_that_writes_a_neighbours_tile_spoils_it(cache_directory: Path) -> None:
+def test_a_write_into_a_neighbours_tile_is_found(cache_directory: Path) -> None:
     vector, threads = kernels(KERNEL.format(body=SPOILS_A_NEIGHBOUR), cache_directory)
     fast, done = run(vector, (4, 4, 1), 64, 50, 64)
     slow, _ = run(threads, (4, 4, 1), 64, 50, 64)
@@ -316,7 +314,7 @@ LEFT = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_small_kernels_end_alike_on_both_paths(name: str, cache_directory: Path) -> None:
+def test_small_kernels_have_the_same_result_on_both_paths(name: str, cache_directory: Path) -> None:
     vector, threads = kernels(KERNEL.format(body=BODIES[name]), cache_directory)
     assert vector.units is not None
     fast, quick = run(vector, (4, 4, 1), 64, 50, 64)
