@@ -1,4 +1,4 @@
-"""What the arena's tests share: a real PostgreSQL, empty for each test, and the site on it."""
+"""Fixtures of the arena's tests: a real PostgreSQL, empty for each test, and a site on it."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def owner(server: Server) -> Iterator[Engine]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that the user of a new PostgreSQL may reach, which pytest's own do not let in."""
+    """A folder that the user of a new PostgreSQL may enter, unlike the folders of pytest."""
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
         yield Path(folder)
 
 
 @pytest.fixture
 def empty(owner: Engine) -> None:
-    """Nothing in the database but its tables and the key of the arena's own workers."""
+    """Empty the database's tables, except for the key of the arena's own workers."""
     queue = "procrastinate_events", "procrastinate_jobs", "procrastinate_workers"
     tables = {*queue, *metadata.tables, *board.metadata.tables} - {worker_keys.name}
     statements = [
@@ -82,7 +82,7 @@ def worker_url(server: Server, secrets: Secrets, empty: None) -> URL:
 
 @pytest.fixture
 def engine(web_url: URL) -> Iterator[Engine]:
-    """As the pages reach it."""
+    """The database, as the web pages connect to it."""
     engine = open_engine(web_url, connections=20)
     yield engine
     engine.dispose()
@@ -90,14 +90,14 @@ def engine(web_url: URL) -> Iterator[Engine]:
 
 @pytest.fixture
 def connection(engine: Engine) -> Iterator[Connection]:
-    """Commits after each statement, so that several see what one has done."""
+    """A connection that commits after each statement, so that others see its changes at once."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         yield connection
 
 
 @pytest.fixture
 def attempts(worker_url: URL) -> Iterator[FakeWorker]:
-    """As a worker reaches it."""
+    """A worker that has joined the arena and has no judge."""
     made = joined(worker_url)
     yield made
     made.close()
@@ -105,7 +105,7 @@ def attempts(worker_url: URL) -> Iterator[FakeWorker]:
 
 @pytest.fixture
 def grade(attempts: FakeWorker) -> Grade:
-    """Plays a worker that grades the submission whose turn it is."""
+    """A function that plays a worker and grades the next submission in the queue."""
 
     def next_one(score: float | None = None, report: Report | None = None) -> None:
         task = take(attempts)
@@ -125,7 +125,7 @@ def person(connection: Connection) -> Add:
 
 @pytest.fixture
 def key(connection: Connection) -> Key:
-    """The header with a new key of somebody's."""
+    """A function that makes a new key for a person and returns it as a header."""
 
     def make(person: Person) -> dict[str, str]:
         return {"Authorization": f"Bearer {people.new_key(connection, person.id, 'test')}"}
@@ -135,13 +135,13 @@ def key(connection: Connection) -> Key:
 
 @pytest.fixture
 def rules(tmp_path: Path) -> Path:
-    """The file, which a test may write."""
+    """The path of the rules file, which a test may write."""
     return tmp_path / "rules.toml"
 
 
 @pytest.fixture
 def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """Its boards are always the newest, however slow the machine."""
+    """The site. Its boards are always up to date, however slow the machine is."""
     monkeypatch.setattr("harness.arena.web.boards.FRESH_SECONDS", 0.0)
     monkeypatch.setattr("harness.arena.web.boards.QUICK_SECONDS", float("inf"))
     key = SigningKey.at(rules.with_name("key.pem"))
@@ -171,13 +171,13 @@ def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 @pytest.fixture
 def visitor(chrome: Chrome, address: str) -> Visitor:
-    """Somebody with a fresh browser."""
+    """A person with a fresh browser."""
     return Visitor(chrome, address)
 
 
 @pytest.fixture
 def address(site: Site) -> Iterator[str]:
-    """Where the site is served over real connections."""
+    """The address at which the site is served over real connections."""
     server = uvicorn.Server(
         uvicorn.Config(
             application(site), http=LimitedProtocol, log_config=None, timeout_graceful_shutdown=1

@@ -1,4 +1,4 @@
-"""Makes submissions and plays a worker, for the tests of the queue."""
+"""Helpers for the tests of the queue: they make submissions and play a worker."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ PLENTY = Limits(in_flight=10**6, per_day=10**6, device_seconds_per_day=10**6)
 Answer = TypeVar("Answer")
 
 Add = Callable[..., Person]
-"""Adds a person: the fixture `person`."""
+"""A function that adds a person: the fixture `person`."""
 Key = Callable[[Person], dict[str, str]]
-"""Returns a header with a key of a person's: the fixture `key`."""
+"""A function that returns a header with a person's key: the fixture `key`."""
 Grade = Callable[..., None]
-"""Grades the submission whose turn it is: the fixture `grade`."""
+"""A function that grades the next submission in the queue: the fixture `grade`."""
 
 
 def submission(name: str = "tile", author: str = "ada", source: str = factory.SOURCE) -> Submission:
@@ -97,7 +97,7 @@ class FakeWorker:
         return answer.duty, answer.lost
 
     def go_on(self, attempt: UUID, progress: GradingProgress) -> bool:
-        """Whether the attempt still counts."""
+        """Report progress, and return whether the attempt still counts."""
         return attempt not in self._beat({attempt: progress})[1]
 
     def take(self) -> Task | None:
@@ -120,20 +120,20 @@ class FakeWorker:
 
 
 def _machine(connection: Connection) -> int:
-    """The arena's own."""
+    """Return the number of the arena's own key for workers."""
     found = connection.scalar(text("SELECT id FROM worker_keys WHERE own"))
     assert found is not None
     return int(found)
 
 
 def waiting_jobs(connection: Connection) -> int:
-    """How many jobs the queue would hand out."""
+    """Return how many jobs wait in the queue."""
     count = "SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo'"
     return connection.scalar(text(count)) or 0
 
 
 def joined(url: URL) -> FakeWorker:
-    """A worker that has joined, without a GPU."""
+    """Return a worker without a GPU that has joined the arena."""
     return FakeWorker(url).join()
 
 
@@ -144,5 +144,5 @@ def take(worker: FakeWorker) -> Task:
 
 
 def graded(task: Task, score: float | None = None) -> Document:
-    """A report of what an attempt holds."""
+    """Return a report about the submission of a task."""
     return Document.of(factory.report(task.name, task.author, score, source=task.source))

@@ -1,4 +1,4 @@
-"""The API: hand in, watch, read, cancel; and one clear sentence for everything else."""
+"""Tests of the API: submit, watch, read and cancel, and one clear sentence for each error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ada(person: Add, key: Key) -> dict[str, str]:
 
 
 def problem(answer: object, status: int) -> str:
-    """The sentence of an error."""
+    """Return the sentence of an error."""
     assert answer.status_code == status, answer.text  # type: ignore[attr-defined]
     assert answer.headers["content-type"] == "application/problem+json"  # type: ignore[attr-defined]
     body = answer.json()  # type: ignore[attr-defined]
@@ -34,7 +34,7 @@ def problem(answer: object, status: int) -> str:
 
 
 @pytest.mark.parametrize("form", [False, True])
-def test_a_file_may_be_a_form_or_a_body(
+def test_a_file_is_sent_as_a_form_or_a_body(
     form: bool, client: TestClient, ada: dict[str, str]
 ) -> None:
     if form:
@@ -73,14 +73,14 @@ def test_the_same_request_sent_again_is_the_same_submission(
         (b"int x;\0", 422, "NUL byte"),
     ],
 )
-def test_a_file_that_is_none_gets_a_sentence(
+def test_an_unreadable_file_is_refused_in_a_sentence(
     content: bytes, status: int, sentence: str, client: TestClient, ada: dict[str, str]
 ) -> None:
     assert sentence in problem(client.post(SUBMISSIONS, content=content, headers=ada), status)
     assert client.get(SUBMISSIONS, headers=ada).json() == []
 
 
-def test_a_form_without_a_file_gets_a_sentence(client: TestClient, ada: dict[str, str]) -> None:
+def test_a_form_without_a_file_is_refused(client: TestClient, ada: dict[str, str]) -> None:
     sent = client.post(SUBMISSIONS, files={"other": ("a.cu", SOURCE)}, headers=ada)
     assert "no file" in problem(sent, 422)
     broken = ada | {"Content-Type": "multipart/form-data"}
@@ -88,9 +88,7 @@ def test_a_form_without_a_file_gets_a_sentence(client: TestClient, ada: dict[str
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "..\\..\\boot", "a/b.cu", "/etc/shadow"])
-def test_a_name_leads_to_no_other_folder(
-    name: str, client: TestClient, ada: dict[str, str]
-) -> None:
+def test_a_name_never_contains_a_path(name: str, client: TestClient, ada: dict[str, str]) -> None:
     sent = client.post(SUBMISSIONS, params={"name": name}, content=SOURCE, headers=ada)
     assert sent.status_code == 202
     assert "/" not in sent.json()["name"] and "\\" not in sent.json()["name"]
@@ -99,7 +97,7 @@ def test_a_name_leads_to_no_other_folder(
 @pytest.mark.parametrize(
     "name", ["", "..", "a\nb", "x" * 150, "\x1b[31mred", "\u202eevil", "\u0430dmin"]
 )
-def test_a_name_that_is_none_gets_a_sentence(
+def test_an_invalid_name_is_replaced_or_refused_in_a_sentence(
     name: str, client: TestClient, ada: dict[str, str]
 ) -> None:
     sent = client.post(SUBMISSIONS, params={"name": name}, content=SOURCE, headers=ada)
@@ -117,7 +115,7 @@ def test_a_name_in_any_alphabet_is_taken(
     assert sent.status_code == 202 and sent.json()["name"] == name
 
 
-def test_cancelling(client: TestClient, ada: dict[str, str]) -> None:
+def test_a_submission_is_cancelled_once(client: TestClient, ada: dict[str, str]) -> None:
     id = client.post(SUBMISSIONS, content=SOURCE, headers=ada).json()["id"]
     assert client.post(f"{SUBMISSIONS}/{id}/cancel", headers=ada).json()["state"] == "cancelled"
     again = client.post(f"{SUBMISSIONS}/{id}/cancel", headers=ada)
@@ -146,7 +144,7 @@ def test_events_tell_every_change_until_the_end(
     assert (last["state"], last["verdict"]) == ("done", "accepted")
 
 
-def test_a_report_is_there_when_it_is_done(
+def test_a_graded_submission_has_a_signed_report(
     client: TestClient, ada: dict[str, str], grade: Grade
 ) -> None:
     id = client.post(SUBMISSIONS, content=SOURCE, headers=ada).json()["id"]
@@ -183,7 +181,7 @@ def test_an_unreadable_rule_leaves_the_former_rules_in_force(
         ("GET", f"{SUBMISSIONS}?limit=1000000", 422),
     ],
 )
-def test_what_is_not_there_gets_a_sentence(
+def test_an_invalid_request_gets_a_sentence(
     method: str, path: str, status: int, client: TestClient, ada: dict[str, str]
 ) -> None:
     problem(client.request(method, path, headers=ada), status)

@@ -1,4 +1,4 @@
-"""An arena's database as a store: what leaves it, what comes into it, and who sees that."""
+"""Tests of an arena's database as a store: export, import, and who may read imported reports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ Call = Callable[..., str]
 def arena(
     connection: Connection, grade: Grade, data_dir: DataDir, person: Add
 ) -> Iterator[dict[str, str]]:
-    """One that runs, with a submission of every fate; each one's id by its name."""
+    """A running arena with counting, withdrawn, disqualified, rejudged and waiting submissions.
+
+    The value maps the name of each submission to its id.
+    """
     ada, olga = person("ada"), person("olga", Role.ORGANISER)
     ids: dict[str, str] = {}
     for name, score in (("counts", 1.5), ("withdrawn", 1.6), ("copied", 1.7), ("again", 1.1)):
@@ -51,7 +54,7 @@ def arena(
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Runs a command, which must succeed and say nothing beside its answer."""
+    """A function that runs a command, which must succeed and print nothing to stderr."""
     monkeypatch.setenv("COLUMNS", "300")
 
     def run(*words: str | Path) -> str:
@@ -67,7 +70,7 @@ def scores(store: Store) -> dict[str, tuple[float | None, bool]]:
     return {entry.name: (entry.score, entry.verified) for entry in store.entries()}
 
 
-def test_what_stands_leaves_it_signed_and_nothing_else(
+def test_only_counting_results_are_exported_and_they_are_signed(
     arena: dict[str, str], data_dir: DataDir, call: Call, tmp_path: Path
 ) -> None:
     file, merged = tmp_path / "all.jsonl", tmp_path / "merged.sqlite"
@@ -85,7 +88,7 @@ def test_what_stands_leaves_it_signed_and_nothing_else(
                 assert keys.fits(document.signature, document.text)
 
 
-def test_what_comes_into_it_is_a_claim_on_its_board(
+def test_an_imported_result_is_unverified_on_the_board(
     arena: dict[str, str], connection: Connection, data_dir: DataDir, call: Call, tmp_path: Path
 ) -> None:
     file = tmp_path / "leaderboard.sqlite"
@@ -109,7 +112,7 @@ def test_what_comes_into_it_is_a_claim_on_its_board(
         assert scores(store)["counts"] == (1.5, False)
 
 
-def test_what_was_taken_off_the_board_is_not_brought_back(
+def test_an_import_does_not_restore_a_disqualified_result(
     arena: dict[str, str],
     connection: Connection,
     data_dir: DataDir,
@@ -147,7 +150,7 @@ def test_only_organisers_read_imported_reports_until_sources_are_open(
     assert client.get(f"{page}.cu").text == document.report.submission.source
 
 
-def test_two_arenas_exchange_what_they_have_graded(
+def test_two_arenas_exchange_their_own_results(
     arena: dict[str, str],
     data_dir: DataDir,
     secrets: Secrets,
@@ -171,7 +174,7 @@ def test_two_arenas_exchange_what_they_have_graded(
     engine.dispose()
 
 
-def test_an_arena_of_another_version_is_left_alone(
+def test_a_database_of_another_version_is_refused(
     fresh_database: Callable[[], URL], secrets: Secrets
 ) -> None:
     url = fresh_database()
@@ -190,7 +193,7 @@ def test_an_arena_of_another_version_is_left_alone(
         pass
 
 
-def test_a_folder_without_an_arena_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_an_arena_is_refused(tmp_path: Path) -> None:
     with (
         pytest.raises(StoreError, match="folder without an arena"),
         open_store(Address(str(tmp_path))),

@@ -1,6 +1,6 @@
-"""Who may do what, and when: every route with every role, and every state of the contest.
+"""Tests of authorisation: every route with every role, in every state of the contest.
 
-The tables are compared with the routes that there are: a new route without a row fails.
+The tables are compared with the routes that exist, so a new route without a row fails.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ NONE = {"data": {"id": 0}}
 
 
 class Row(NamedTuple):
-    """What a route answers to each role."""
+    """The statuses that a route answers to each role."""
 
     statuses: str
     sent: dict[str, Any] = {}  # noqa: RUF012 - nothing changes it
     address: str | None = None
-    """Where it is not the route's own, filled in with the words of the scene."""
+    """The address to request, if it is not the route's own; `Scene.words` fills in its names."""
 
 
 ROUTES: dict[str, Row] = {
@@ -195,7 +195,7 @@ class Scene:
                 gradings.cancel(connection, self.id)
 
     def ask(self, route: str, role: str) -> int:
-        """As somebody with a key."""
+        """Request the route with a key of this role, and return the status."""
         method, address, sent = self.request(route)
         return self.client.request(method, address, headers=self.key(role), **sent).status_code
 
@@ -250,7 +250,7 @@ CHANGED: dict[str, dict[str, str]] = {
     "ended": CLOSED | THAWS | SOURCES_OPEN,
     "thawed": CLOSED | THAWS | SOURCES_OPEN,
 }
-"""The routes that answer otherwise in a state of the contest, with their statuses by role."""
+"""The routes that answer differently in a state of the contest, with their statuses by role."""
 
 DEPEND_ON_STATE = {route for changed in CHANGED.values() for route in changed}
 
@@ -291,7 +291,7 @@ READS = (
     "GET /api/v1/submissions/{id}/source",
 )
 STREAMS = ("GET /live/submissions/{id}", "GET /api/v1/submissions/{id}/events")
-"""They end with the grading, and so are asked for after that."""
+"""These streams end with the grading, so the tests ask for them after that."""
 
 SUBMISSION_STATES = {
     "queued": (409, 200, True),
@@ -301,8 +301,8 @@ SUBMISSION_STATES = {
     "withdrawn": (200, 409, True),
     "disqualified": (200, 409, False),
 }
-"""The answers to who asks for the report and to the owner who cancels, and whether others may read
-it where sources are open."""
+"""For each state: the status of a request for the report, the status when the owner cancels, and
+whether others may read the submission if sources are open."""
 
 
 @pytest.mark.parametrize("sources", ["private", "open"])
@@ -327,7 +327,7 @@ def test_submissions_are_read_and_cancelled_as_the_table_says(
 
 
 def test_every_form_needs_the_token_of_its_page(scene: Scene) -> None:
-    """Another site's form comes with the cookie, and without the token."""
+    """A form of another site is sent with the cookie but without the token."""
     organiser = scene.people["organiser"]
     session = people.sign_in(scene._connection, organiser.id)
     own = {"POST /signin", "POST /join/{link}"}
@@ -405,7 +405,7 @@ def test_an_expired_key_opens_nothing(connection: Connection, person: Add) -> No
 def test_a_frozen_board_says_so_to_all_but_organisers(
     state: str, scene: Scene, rules: Path
 ) -> None:
-    """The one result was submitted a moment ago: after each freeze of the table."""
+    """The only result was submitted a moment ago, so after every freeze in the table."""
     rules.write_text(STATES[state])
     frozen = state in ("frozen", "ended")
     assert bool(scene.client.get("/api/v1/board").json()) == (not frozen)
@@ -422,7 +422,7 @@ def test_an_organiser_thaws_the_board_from_the_page(scene: Scene, rules: Path) -
     assert scene.client.get("/api/v1/board").json() == [], "a later freeze is another one"
 
 
-def test_nobody_keeps_a_copy_of_a_source_or_report(scene: Scene) -> None:
+def test_no_cache_keeps_a_source_or_report(scene: Scene) -> None:
     owner = scene.key("owner")
     entry = scene.words["entry"]
     paths = [f"/entries/{entry}.{kind}" for kind in ("html", "json", "cu")]

@@ -64,7 +64,7 @@ def reached(address: str) -> bool:
 
 @pytest.fixture
 def visitor(web: int) -> Iterator[httpx.Client]:
-    """Somebody behind a proxy that takes TLS and the path off."""
+    """A person behind a proxy that removes TLS and the path."""
     headers = {"X-Forwarded-For": "10.0.0.1", "X-Forwarded-Proto": "https"}
     with httpx.Client(base_url=f"http://127.0.0.1:{web}", headers=headers, timeout=60) as client:
         yield client
@@ -94,7 +94,7 @@ def test_a_person_signs_in_submits_and_watches(visitor: httpx.Client, key: str) 
     sent = visitor.post("/api/v1/submissions", content=factory.SOURCE, headers=bearer)
     assert sent.status_code == 202
     assert sent.headers["location"] == f"{ROOT}/api/v1/submissions/{sent.json()['id']}"
-    # What is live comes at once, and not when it is over: nobody grades here.
+    # Events arrive at once, not at the end: no worker grades here.
     with visitor.stream(
         "GET", f"/api/v1/submissions/{sent.json()['id']}/events", headers=bearer
     ) as events:

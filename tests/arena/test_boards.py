@@ -1,4 +1,7 @@
-"""The boards are made once for all visitors, beside the web process, and whatever dies there."""
+"""Tests of the boards, which a separate process makes once for all visitors.
+
+They are served even if that process was killed or the database cannot be reached.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ NOBODY = Visitor(None)
 
 
 class Counted(Renderer):
-    """Counts what it makes, and fails when told to."""
+    """A renderer that counts the boards it makes, and fails if `fails` is set."""
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
@@ -43,7 +46,7 @@ class Counted(Renderer):
 
 @pytest.fixture
 def result(connection: Connection, grade: Grade, person: Add) -> Callable[[float], None]:
-    """Another result, of a kernel of its own."""
+    """A function that adds a result of a new kernel."""
     ada = person("ada")
 
     def add(score: float) -> None:
@@ -53,7 +56,7 @@ def result(connection: Connection, grade: Grade, person: Add) -> Callable[[float
     return add
 
 
-def test_made_once_for_everybody_and_again_for_each_change(
+def test_boards_are_made_once_and_again_for_each_change(
     site: Site, result: Callable[[float], None]
 ) -> None:
     maker = Counted(site)
@@ -78,7 +81,7 @@ def test_made_once_for_everybody_and_again_for_each_change(
 def test_a_page_says_what_version_of_the_board_it_shows(
     site: Site, result: Callable[[float], None]
 ) -> None:
-    """By which it knows that the board changed before the page began to watch."""
+    """From the version, the page knows whether the board changed before it began to watch."""
     empty = make(site, Wanted(Form.PAGES, site.rules_file.stamp, None))
     result(1.0)
     ranked = make(site, Wanted(Form.PAGES, site.rules_file.stamp, None))
@@ -164,7 +167,7 @@ def test_without_a_gpu_the_board_may_show_estimates(
         assert client.get("/api/v1/board").json() == [], "an estimate is no score"
 
 
-def test_another_process_makes_the_same_and_may_be_killed(
+def test_another_process_makes_the_same_boards_and_may_be_killed(
     site: Site, rules: Path, web_url: URL, result: Callable[[float], None]
 ) -> None:
     result(1.0)

@@ -1,4 +1,4 @@
-"""`submit --arena`: from a terminal, with the exit codes of `grade`, and patient."""
+"""Tests of `submit --arena`: it has the exit codes of `grade` and survives lost connections."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def key(connection: Connection, person: Add, monkeypatch: pytest.MonkeyPatch) ->
 def working(
     connection: Connection, url: URL, report: Callable[..., Document] = graded
 ) -> Iterator[None]:
-    """A worker that grades whatever comes next."""
+    """Run a worker that grades every submission."""
     over = threading.Event()
 
     def work() -> None:
@@ -78,7 +78,7 @@ def test_the_exit_code_says_whether_it_is_accepted(
     assert ("accepted" if accepted else "wrong-answer") in shown.out
 
 
-def test_what_the_arena_refuses_is_a_sentence_and_2(
+def test_a_refusal_is_one_sentence_and_exit_code_2(
     address: str,
     key: None,
     kernel: Path,
@@ -103,9 +103,10 @@ def test_what_the_arena_refuses_is_a_sentence_and_2(
 
 @contextmanager
 def losing(address: str, lost: list[str]) -> Iterator[str]:
-    """Between the client and the arena: loses connections, each as it is told, and then none.
+    """Start a relay between the client and the arena that loses connections, one for each word.
 
-    "request" is lost on the way there; "answer" on the way back.
+    With "request" the request is lost, with "answer" the answer, with "" nothing. After the last
+    word no connection is lost.
     """
     split = urlsplit(address)
     there = (str(split.hostname), int(split.port or 0))
@@ -141,7 +142,7 @@ def losing(address: str, lost: list[str]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("lost", [["request"], ["answer", "answer"], ["", "request", "answer"]])
-def test_a_connection_that_is_lost_in_the_middle_costs_nothing(
+def test_lost_requests_are_repeated_and_make_one_submission(
     lost: list[str],
     address: str,
     key: None,
@@ -168,7 +169,7 @@ def test_a_connection_that_is_lost_in_the_middle_costs_nothing(
         (["x.cu", "--arena", "arena.example.org"], True, "takes the arena's address"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(
+def test_invalid_arguments_are_refused_in_one_sentence(
     arguments: list[str],
     key_there: bool,
     sentence: str,
@@ -183,7 +184,7 @@ def test_what_cannot_be_is_one_sentence(
     assert sentence in capsys.readouterr().err
 
 
-def test_nobody_there_is_said_after_a_while(
+def test_an_arena_that_does_not_answer_is_reported(
     key: None, kernel: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("harness.arena.client.PATIENCE_SECONDS", 0.1)

@@ -1,4 +1,4 @@
-"""The database: its version, and what it holds to by itself."""
+"""Tests of the database: its version, its own constraints and its connections."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def test_the_index_has_the_leaderboards_columns() -> None:
     assert tuple(board.entries.columns.keys()) == INDEXED
 
 
-def test_not_even_its_owner_edits_the_audit_log_by_mistake(owner: Engine, empty: None) -> None:
+def test_not_even_its_owner_edits_the_audit_log(owner: Engine, empty: None) -> None:
     with owner.connect() as connection:
         connection.execute(text("INSERT INTO audit (action, subject) VALUES ('a', 'b')"))
         with pytest.raises(Exception, match="only ever added to"):
             connection.execute(text("UPDATE audit SET action = 'c'"))
 
 
-def test_a_connection_is_looked_at_after_a_rest(
+def test_an_idle_connection_is_checked_before_it_is_used(
     owner: Engine, web_url: URL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever comes after the server has ended a connection does not notice."""
+    """If the server has ended a connection, its next user gets a new one without an error."""
     engine = open_engine(web_url, connections=1)
     monkeypatch.setattr("harness.arena.store.database.IDLE_SECONDS", -1.0)
     for _ in range(2):

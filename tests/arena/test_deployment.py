@@ -1,4 +1,4 @@
-"""What the systemd unit, the image and the compose file start is there, and starts an arena."""
+"""Tests of the systemd unit, the image and the compose file: their commands start an arena."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def named(pattern: str, text: str) -> str:
 
 
 def after_session(words: list[str]) -> list[str]:
-    """The command's own words, behind `nox -s`."""
+    """Return the words after `nox -s`, which are the command's own."""
     return [word for word in words[words.index("-s") + 1 :] if word != "--"]
 
 
@@ -47,7 +47,7 @@ def test_every_option_of_the_deployed_commands_exists() -> None:
         assert parsed.what == "run" and parsed.data.is_absolute()
 
 
-def test_the_paths_that_are_deployed_belong_together() -> None:
+def test_the_deployed_paths_agree() -> None:
     built = (DEPLOY / named("context: (.*)", COMPOSE)).resolve()
     assert built == ROOT and (built / named("dockerfile: (.*)", COMPOSE)).is_file()
     mounted = set(re.findall(r"^ +- \w+:(/.*)$", COMPOSE, re.MULTILINE))

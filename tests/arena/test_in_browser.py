@@ -1,4 +1,4 @@
-"""Everything that a contestant does, in a real Chromium, on a phone and in the dark, too."""
+"""Tests of the pages in a real Chromium, also at a phone's width and in dark colours."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def drop(visitor: Visitor, *files: tuple[str, str]) -> None:
     visitor.chrome.execute_script(DROP, form, files)
 
 
-def test_submit_watch_and_read(
+def test_a_person_submits_watches_and_reads(
     visitor: Visitor, connection: Connection, person: Add, attempts: FakeWorker, tmp_path: Path
 ) -> None:
     visitor.sign_in(connection, person("ada"))
@@ -91,7 +91,7 @@ def test_a_page_recovers_when_its_stream_was_refused(
     visitor.sees("1.250 × cuBLAS", ".verdict")
 
 
-def test_a_page_that_was_refused_comes_by_itself_later(visitor: Visitor, rules: Path) -> None:
+def test_a_refused_page_loads_by_itself_later(visitor: Visitor, rules: Path) -> None:
     rules.write_text("[limits]\nper_address_per_minute = 20\n")
     while httpx.get(f"{visitor.address}/problem").status_code == 200:
         pass
@@ -101,7 +101,7 @@ def test_a_page_that_was_refused_comes_by_itself_later(visitor: Visitor, rules: 
     visitor.sees("How it is launched")
 
 
-def test_what_was_dropped_and_what_was_pasted_are_submissions(
+def test_dropped_files_and_pasted_text_are_submitted(
     visitor: Visitor, connection: Connection, person: Add
 ) -> None:
     visitor.sign_in(connection, person("ada"))
@@ -119,7 +119,7 @@ def test_what_was_dropped_and_what_was_pasted_are_submissions(
     assert [each.name for each in gradings.recent(connection)] == ["pasted one", "dropped"]
 
 
-def test_a_board_shows_what_is_new_by_itself(
+def test_a_board_shows_new_results_by_itself(
     visitor: Visitor, connection: Connection, person: Add, grade: Grade
 ) -> None:
     ada = person("ada")
@@ -131,7 +131,7 @@ def test_a_board_shows_what_is_new_by_itself(
     submit(connection, ada, "second")
     grade(2.0)
     visitor.sees("second", "#ranking tbody tr")
-    # Whoever searches is told, and not disturbed.
+    # A visitor who has searched sees a notice, and the rows stay as they are.
     visitor.fill("find", "first")
     submit(connection, ada, "third")
     grade(3.0)
@@ -166,7 +166,7 @@ def test_a_deadline_is_given_and_shown_in_the_organisers_zone(
 def busy(
     connection: Connection, person: Add, attempts: FakeWorker, grade: Grade, rules: Path
 ) -> str:
-    """An arena in which a lot has happened; a submission's id."""
+    """An arena with all kinds of submissions and messages. The value is a submission's id."""
     rules.write_text("pseudonyms = true\n")
     olga, ada = person("olga", Role.ORGANISER), person(LONG)
     for score in (1.0, 0.5, 2.0):
@@ -225,7 +225,7 @@ def test_pages_pass_axe_and_fit_a_phone(
         look(visitor, name, path)
 
 
-def test_no_barrier_on_a_board_of_estimates(
+def test_a_board_of_estimates_passes_axe(
     visitor: Visitor, connection: Connection, person: Add, grade: Grade, rules: Path
 ) -> None:
     rules.write_text("estimates = true\n")
@@ -236,8 +236,10 @@ def test_no_barrier_on_a_board_of_estimates(
 
 
 def look(visitor: Visitor, name: str, path: str) -> None:
-    """On a phone in the light and, without another visit, on a wide screen in the dark, where
-    colours alone differ for axe."""
+    """Check a page on a phone in light colours and on a wide screen in dark colours.
+
+    The page is loaded once. In dark colours axe checks the contrast only, as nothing else differs.
+    """
     browser.resize(visitor.chrome, 360)
     browser.colours(visitor.chrome, "light")
     visitor.go(path)

@@ -1,4 +1,4 @@
-"""What nobody may do to the others: too many requests, connections and streams; a full disk."""
+"""Tests of limits on requests, connections, streams and comparisons, and of the disk's space."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_comparisons_are_bounded_in_number_and_time(
 # ------------------------------------------------------------------------------- what goes wrong
 
 
-def test_a_full_disk_is_said_before_it_is_full(
+def test_health_fails_before_the_disk_is_full(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = namedtuple("usage", "total used free")
@@ -189,14 +189,14 @@ def test_a_full_disk_is_said_before_it_is_full(
         (Exception("connection refused"), "database does not answer"),
     ],
 )
-def test_why_the_database_fails_is_said(cause: Exception, said: str, site: Site) -> None:
+def test_a_database_error_names_its_cause(cause: Exception, said: str, site: Site) -> None:
     with pytest.raises(Problem, match=said) as caught, site.transaction():
         raise OperationalError("INSERT", {}, cause)
     assert caught.value.status == 503
 
 
-def test_an_arena_of_one_machine_believes_no_other_name(site: Site) -> None:
-    """Else another site's name would stand in its links."""
+def test_an_arena_of_one_machine_refuses_other_host_names(site: Site) -> None:
+    """Otherwise the name of another site would appear in its links."""
     local = TestClient(application(site, local=True), base_url="http://127.0.0.1:8040")
     assert local.get("/submit.py").status_code == 200
     refused = local.get("/submit.py", headers={"Host": "evil.example"})

@@ -1,4 +1,4 @@
-"""Logs: a JSON object a line, whatever a stranger has named a kernel."""
+"""Tests of the logs: each line is one JSON object, even if a kernel's name contains line ends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_line_names_its_part_and_its_submission() -> None:
     assert line["at"].endswith("+00:00")
 
 
-def test_nobody_forges_a_line() -> None:
+def test_a_hostile_name_forges_no_line() -> None:
     for line in (written(HOSTILE), written("x", name_of_kernel=HOSTILE)):
         assert line.isprintable() and HOSTILE in json.loads(line).values()
 

@@ -1,4 +1,4 @@
-"""Signing in through a real OpenID provider, which the test starts."""
+"""Tests of signing in through a real OpenID provider, which they start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def issuer() -> Iterator[str]:
 
 @pytest.fixture
 def provider(rules: Path, issuer: str) -> str:
-    """A provider that the rules name."""
+    """The address of a provider that the rules name."""
     rules.write_text(
         f'[openid]\nissuer = "{issuer}"\nclient_id = "arena"\nclient_secret = "secret"\n'
     )
@@ -32,12 +32,12 @@ def provider(rules: Path, issuer: str) -> str:
 
 
 def vouch(provider: str, subject: str, **claims: object) -> None:
-    """Let the provider know somebody."""
+    """Register a person with the provider."""
     httpx.put(f"{provider}/users/{subject}", json=claims).raise_for_status()
 
 
 def sign_in(client: TestClient, subject: str) -> httpx.Response:
-    """As a browser does: to the provider, which asks who one is, and back."""
+    """Sign in as a browser does: go to the provider, name the subject there, and come back."""
     there = client.get("/openid/begin").headers["location"]
     answer = httpx.post(there, data={"sub": subject})
     assert answer.status_code == 302, answer.text
@@ -49,7 +49,7 @@ def name_of(client: TestClient) -> str:
     return str(client.get("/api/v1/me").json()["name"])
 
 
-def test_somebody_comes_in_and_is_known_again(
+def test_a_person_signs_in_and_is_recognised_later(
     client: TestClient, provider: str, connection: Connection
 ) -> None:
     vouch(provider, "4711", preferred_username="ada", email="ada@example.org")
@@ -132,25 +132,25 @@ def test_joining_by_link_and_by_provider_is_one_person(
     assert len(people.everybody(connection)) == 3
 
 
-def test_a_code_that_was_not_asked_for_lets_nobody_in(client: TestClient, provider: str) -> None:
+def test_an_unrequested_code_signs_no_one_in(client: TestClient, provider: str) -> None:
     answer = client.get("/openid/back?code=stolen&state=guessed")
     assert answer.status_code == 403 and "did not vouch" in answer.text
     assert "set-cookie" not in answer.headers
 
 
-def test_a_provider_that_is_away_is_said(client: TestClient, rules: Path) -> None:
+def test_a_provider_that_does_not_answer_is_reported(client: TestClient, rules: Path) -> None:
     rules.write_text(
         '[openid]\nissuer = "http://127.0.0.1:9"\nclient_id = "a"\nclient_secret = "b"\n'
     )
     assert "does not answer" in client.get("/openid/begin").text
 
 
-def test_without_a_provider_there_is_none(client: TestClient) -> None:
+def test_without_a_provider_there_is_no_openid_page(client: TestClient) -> None:
     assert client.get("/openid/begin").status_code == 404
 
 
 @pytest.mark.parametrize(("claim", "status"), [("cs", 303), ("law", 403), (None, 403)])
-def test_only_people_with_the_wanted_claim_come_in(
+def test_only_people_with_the_required_claim_sign_in(
     claim: str | None, status: int, client: TestClient, provider: str, rules: Path
 ) -> None:
     rules.write_text(f'{rules.read_text()}require = {{ department = "cs" }}\n')

@@ -1,4 +1,4 @@
-"""Handing in, turns, attempts and the sweeper: nothing lost, nothing doubled."""
+"""Tests of the queue: submissions, their order, attempts and the sweeper."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ def test_a_graded_submission_has_a_report_and_a_row(
     assert (done.state, done.verdict, done.score) == (State.DONE, Verdict.ACCEPTED, 1.25)
     assert board.version(connection) > before
     spent = sum(stage.seconds for stage in document.report.stages)
-    # Not what it has waited for its turn on the device.
+    # The time that it waited for the device does not count.
     assert gradings.past_seconds(connection) == [pytest.approx(spent)]
     assert [entry.id for entry in board.counting(connection)] == [document.id]
     assert done.report is not None and board.report_text(connection, done.report) == document.text
 
 
-def test_what_a_worker_says_of_itself_has_bounds(
+def test_progress_that_a_worker_reports_is_bounded(
     connection: Connection, attempts: FakeWorker, owner: Engine, person: Add
 ) -> None:
     id = submit(connection, person("ada"))
@@ -100,7 +100,7 @@ def test_what_a_worker_says_of_itself_has_bounds(
     assert attempts.go_on(attempt.attempt, much)
     (stage,) = status(connection, id).progress.stages
     assert stage.found == ("x" * MAX_SENTENCE,) * MAX_FOUND
-    # What another version of the arena wrote is not understood, and is no fault.
+    # Progress that another version of the arena wrote is ignored without an error.
     with owner.begin() as link:
         link.execute(text("""UPDATE gradings SET progress = '{"stages": [{"phase": 1}]}'"""))
     assert status(connection, id).progress == GradingProgress()
@@ -131,7 +131,7 @@ def test_the_time_left_comes_from_gradings_of_that_length(
 
 
 def dead(worker: FakeWorker) -> Task:
-    """A task that its worker has got and named, before the worker died."""
+    """Take a task and report its progress once, as a worker does that dies afterwards."""
     task = take(worker)
     assert worker.go_on(task.attempt, GradingProgress())
     return task
@@ -170,20 +170,20 @@ def test_three_dead_attempts_are_reported_as_a_judge_error(
     assert not waiting_jobs(connection)
 
 
-def test_what_is_given_back_costs_no_attempt(
+def test_a_task_given_back_costs_no_attempt(
     connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
     id = submit(connection, person("ada"))
     for _ in range(MAX_ATTEMPTS):
         assert attempts.give_back(take(attempts).attempt)
-        take(attempts)  # and so does what the worker never got
+        take(attempts)  # an attempt that its worker never confirmed costs none either
         assert sweep_once(site, lease_seconds=-1).again == (id,)
     for _ in range(MAX_ATTEMPTS - 1):
         dead(attempts)
         assert sweep_once(site, lease_seconds=-1).again == (id,)
 
 
-def test_who_had_least_goes_first_and_nobody_waits_for_ever(
+def test_the_person_with_fewest_gradings_goes_first_without_starving_others(
     connection: Connection, attempts: FakeWorker, person: Add
 ) -> None:
     ada, bob = person("ada"), person("bob")
@@ -193,13 +193,13 @@ def test_who_had_least_goes_first_and_nobody_waits_for_ever(
     order = [take(attempts).name for _ in range(3)]
     assert order == ["a0", "b0", "a1"]
     carol = person("carol")
-    for number in range(3):  # whoever comes later does not overtake those whose turn it is
+    for number in range(3):  # all but a newcomer's first submission alternate with those of others
         submit(connection, carol, f"c{number}")
     assert [take(attempts).name for _ in range(5)] == ["c0", "a2", "c1", "a3", "c2"]
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_cancelling_ends_it_and_what_comes_after_does_not_count(
+def test_a_report_after_cancelling_does_not_count(
     begun: bool, connection: Connection, attempts: FakeWorker, site: Site, person: Add
 ) -> None:
     id = submit(connection, person("ada"))
@@ -213,7 +213,7 @@ def test_cancelling_ends_it_and_what_comes_after_does_not_count(
     assert not waiting_jobs(connection)
 
 
-def test_limits_hold_when_everything_comes_at_once(
+def test_limits_hold_under_simultaneous_submissions(
     connection: Connection, engine: Engine, person: Add
 ) -> None:
     ada = person("ada")
@@ -238,7 +238,7 @@ def test_limits_hold_when_everything_comes_at_once(
         (Limits(device_seconds_per_day=1), False, "s of a device"),
     ],
 )
-def test_over_a_limit_says_which_and_when_to_come_back(
+def test_a_refusal_names_the_limit_and_when_to_return(
     limits: Limits,
     begun: bool,
     reason: str,

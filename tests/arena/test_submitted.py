@@ -1,4 +1,4 @@
-"""What comes back from the database is what was handed in, or refused in a sentence."""
+"""Tests that a submission read from the database is unchanged, or refused in a sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.arena.submitting import submission
 from tests.board.factory import SOURCE
 
 
-def test_what_was_handed_in_is_what_is_graded() -> None:
+def test_a_stored_submission_is_unchanged() -> None:
     assert stored("tile", "ada", SOURCE) == submission("tile", "ada", SOURCE)
 
 

@@ -1,4 +1,4 @@
-"""What an arena starts, each part with what it needs to know; what ends is started again."""
+"""Tests of the supervisor: which parts it starts, which secrets each gets, and restarts."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_killed_part_restarts_and_all_end_together() -> None:
 
 
 def test_workers_end_before_the_web_service() -> None:
-    """They give back what they grade."""
+    """Workers need the web service to give back their tasks."""
     ended = []
 
     class Noted(Part):

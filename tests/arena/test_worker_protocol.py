@@ -1,4 +1,4 @@
-"""What workers may ask of the arena, and what holds when they die or come back late."""
+"""Tests of the workers' protocol: joining, tasks and results, and workers that die or are late."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_workers_that_start_while_their_machine_is_drained_leave(worker_url: URL
 @pytest.mark.parametrize(
     ("ahead", "said"), [(1.0, None), (-10800.0, "3.0 h behind the arena's"), (60.0, "60 s ahead")]
 )
-def test_a_clock_that_is_off_is_said(ahead: float, said: str | None) -> None:
+def test_a_worker_is_warned_of_a_wrong_clock(ahead: float, said: str | None) -> None:
     warning = clock_warning(ahead)
     assert warning is None if said is None else said in (warning or "")
 
@@ -207,7 +207,7 @@ def test_a_judge_error_is_final_only_at_the_third_attempt(
 
 @pytest.fixture
 def arena(client: TestClient, secrets: object) -> TestClient:
-    """The arena, asked with its own workers' key."""
+    """A client of the arena that sends the key of the arena's own workers."""
     client.headers["Authorization"] = f"Bearer {secrets.worker}"  # type: ignore[attr-defined]
     return client
 
@@ -238,7 +238,7 @@ def test_a_submission_is_graded_over_http(
     assert arena.post(f"{PATH}/{session}/heartbeat", json={"attempts": {}}).status_code == 410
 
 
-def test_a_cancelled_attempt_is_told_so(
+def test_a_worker_learns_of_a_cancelled_attempt(
     arena: TestClient, worker_url: URL, connection: Connection, person: Add
 ) -> None:
     id = submit(connection, person("ada"))
@@ -253,7 +253,7 @@ def test_a_cancelled_attempt_is_told_so(
 NOBODY = UUID(int=0)
 
 
-def test_nonsense_from_a_worker_gets_a_sentence(arena: TestClient, worker_url: URL) -> None:
+def test_invalid_worker_requests_get_a_sentence(arena: TestClient, worker_url: URL) -> None:
     for answer, code in (
         (arena.post(PATH, content=b"\0"), 422),
         (arena.post(PATH, json=asked(worker_url, worker="")), 422),

@@ -1,4 +1,4 @@
-"""What a person does in a browser, for the tests that do it: sign in, press, fill in, look."""
+"""A visitor for the tests in a browser, who signs in, presses buttons, fills in forms and reads."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.board import browser
 from tests.waiting import PATIENCE
 
 SCREENSHOTS = os.environ.get("MATMUL_ARENA_SCREENSHOTS")
-"""A folder, where somebody wants to look at the pages."""
+"""The folder for pictures of the pages, if any are wanted."""
 
 
 class Visitor:
-    """Somebody at one browser."""
+    """A person at one browser."""
 
     def __init__(self, chrome: Chrome, address: str) -> None:
         self.chrome = chrome
@@ -49,7 +49,7 @@ class Visitor:
         self.find(f"//a[normalize-space()={_quoted(link)}]").click()
 
     def press(self, button: str, near: str = "") -> None:
-        """near: text of the row of a table in which it stands."""
+        """Press a button. near: text of the table row in which the button is."""
         within = f"//tr[contains(., {_quoted(near)})]" if near else ""
         self.find(f"{within}//button[normalize-space()={_quoted(button)}]").click()
 
@@ -57,12 +57,12 @@ class Visitor:
         self.find(f"//main//*[@name={_quoted(name)}]").send_keys(text)
 
     def choose(self, *rows: str) -> None:
-        """The box in front of each row of a table."""
+        """Check the boxes of these rows of a table."""
         for row in rows:
             self.find(f"//tr[contains(., {_quoted(row)})]//input[@type='checkbox']").click()
 
     def find(self, path: str) -> WebElement:
-        """Waits for it."""
+        """Wait for an element and return it."""
         try:
             self.until(lambda: self.chrome.find_element(By.XPATH, path))
         except TimeoutException:
@@ -70,7 +70,7 @@ class Visitor:
         return self.chrome.find_element(By.XPATH, path)
 
     def text(self, selector: str = "main") -> str:
-        """Found and read in one step: the page may be replaced between two."""
+        """Find and read an element in one step, as the page may be replaced between two steps."""
         found = self.chrome.execute_script(
             "return document.querySelector(arguments[0])?.innerText ?? null", selector
         )
@@ -79,7 +79,7 @@ class Visitor:
         return str(found).strip()
 
     def sees(self, text: str, selector: str = "main") -> None:
-        """Waits for what is to come."""
+        """Wait until an element contains this text."""
         try:
             self.until(lambda: text in self.text(selector))
         except TimeoutException:
