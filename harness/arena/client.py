@@ -109,7 +109,7 @@ class Client:
         return self._ask(f"/api/v1/submissions/{id}/report")
 
     def _events(self, id: str) -> Iterator[dict[str, Any]]:
-        """Statuses as they come, until the connection ends."""
+        """Yield statuses as they come, until the connection ends."""
         try:
             with self._open(
                 f"/api/v1/submissions/{id}/events", None, {}, MAX_SILENCE_SECONDS
@@ -121,7 +121,7 @@ class Client:
             if error.code < 500:
                 raise ClientError(sentence(error)) from None
         except (OSError, HTTPException):
-            # A plain request finds out whether the arena is gone for long.
+            # A plain request fails if the arena cannot be reached at all.
             yield json.loads(self._ask(f"/api/v1/submissions/{id}"))
 
     def _ask(

@@ -1,4 +1,4 @@
-"""What the arena writes: structured logs, a JSON object a line, and lines on a terminal."""
+"""The output of the arena: logs with one JSON object per line, and lines on a terminal."""
 
 from __future__ import annotations
 

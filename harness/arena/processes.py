@@ -1,4 +1,4 @@
-"""What the arena's processes have in common: each ends with the one that started it."""
+"""Settings and functions of all processes of the arena: each ends with the one that started it."""
 
 from __future__ import annotations
 

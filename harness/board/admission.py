@@ -1,7 +1,7 @@
 """The one form in which a board keeps a report: bounded, with names normalised and text inert.
 
-Whether the content of a report is true is not examined here: a report counts only if a trusted key
-signed it (keys.py), whatever it says.
+This module does not examine whether the content of a report is true. A report counts only if a
+trusted key signed it (keys.py), regardless of its content.
 """
 
 from __future__ import annotations

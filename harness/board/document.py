@@ -135,10 +135,10 @@ class Committed:
 
 
 def read_folder(folder: Path) -> list[Committed]:
-    """Return every report of a folder, DIR/GPU/KERNEL.json. Raises StoreError where one is none.
+    """Return every report of a folder, DIR/GPU/KERNEL.json.
 
-    A folder that somebody names on the command line is trusted as a whole: its entries count as
-    verified.
+    Raises StoreError if one of these files is not a report. A folder that is named on the
+    command line is trusted as a whole: its entries count as verified.
     """
     found = []
     for path in sorted(folder.glob("*/*.json")):

@@ -1,8 +1,8 @@
 """Ed25519 keys: the board's own, which signs what its judge grades, and those that are listed.
 
-A board believes reports that were signed with one of these keys, and no others. The own key lies
-beside the store; the list of other keys that the organiser trusts lies beside the own key, with one
-key and its owner's name on each line.
+A board trusts reports that were signed with one of these keys, and no others. Its own key lies next
+to the store. The list of other keys that the organiser trusts lies next to that key, with one key
+and its owner's name on each line.
 """
 
 from __future__ import annotations

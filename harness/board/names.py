@@ -1,4 +1,4 @@
-"""Names of people, kernels and devices, each in one form, so that nobody has two rows."""
+"""Names of people, kernels and devices, each in one form, so that no one has two rows."""
 
 from __future__ import annotations
 

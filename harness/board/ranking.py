@@ -1,9 +1,9 @@
 """Ranks: one board for each GPU model.
 
-Only verified results are ranked: those that the board's own key or a listed key signed. Whatever is
-not verified is listed apart and changes nothing else. A row is one author's program; its result is
-that of the median run, so that grading it again until one is lucky gains nothing. Programs whose
-intervals overlap share a rank.
+Only verified results are ranked: those that the board's own key or a listed key signed. All
+other results are listed separately and change nothing else. A row is one author's program. Its
+result is that of the median run, so that repeated gradings in the hope of a lucky one gain nothing.
+Programs whose intervals overlap share a rank.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ON_ANY_DEVICE = frozenset((Verdict.WRONG_ANSWER, Verdict.MEMORY_ERROR, Verdict.
 
 
 class Status(StrEnum):
-    """Whether a result is ranked, and if not, why."""
+    """The status of a result: ranked, or the reason why it is not."""
 
     RANKED = "ranked"
     UNVERIFIED = "unverified"
@@ -236,7 +236,7 @@ def ranks(intervals: Iterable[tuple[float, float]]) -> list[int]:
     """Return the rank of each row, given the intervals of the rows, best score first.
 
     A rank is one more than the number of rows whose whole interval lies above this one's. It is
-    never better than that of the row before, so that nobody gains by a wide interval.
+    never better than that of the row before, so that a wide interval is no advantage.
     """
     lows: list[float] = []
     found: list[int] = []

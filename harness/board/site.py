@@ -1,7 +1,7 @@
 """The leaderboard as a static site: opens from disk, needs no network, runs no inline script.
 
 A submission's page depends on its report alone and is named after it, so it is written once and
-then left as it is; the boards and the list of all runs are written anew each time.
+then left as it is. The boards and the list of all runs are written again each time.
 """
 
 from __future__ import annotations

@@ -35,9 +35,10 @@ class SqliteFile:
     """An open file, which is a Database."""
 
     def __init__(self, path: Path, mode: Mode) -> None:
-        """Open the file, which "create" makes where there is none. Raises StoreError.
+        """Open the file; the mode "create" makes it if it does not exist. Raises StoreError.
 
-        "read" neither changes nor migrates it: for a store that is imported into another.
+        The mode "read" neither changes nor migrates the file, for a store that is imported into
+        another.
         """
         self.path = path
         self.key = path.with_suffix(".key")
@@ -108,7 +109,7 @@ class SqliteFile:
         return engine
 
     def _recognise(self, connection: sqlite3.Connection) -> None:
-        # In this order: whoever makes it a leaderboard meanwhile writes both at once.
+        # In this order: a process that makes it a leaderboard meanwhile writes both at once.
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         if application != schema.APPLICATION_ID and (application or tables):

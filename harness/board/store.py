@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class Database(Protocol):
     """An open database with the board's tables of today's version.
 
-    Whatever goes wrong inside of `reading` and `writing` is a StoreError that says so.
+    Every error inside of `reading` and `writing` is raised as a StoreError that says what failed.
     """
 
     @property
@@ -79,9 +79,9 @@ class Store:
     ) -> None:
         """Open a file, or use a database that is open. Raises StoreError.
 
-        mode: for a file: "create" makes it where there is none; "read" neither changes nor
+        mode: for a file. "create" makes it if it does not exist; "read" neither changes nor
         migrates it, for a store that is imported into another.
-        key: the file of the signing key, which need not exist; default: the database's own.
+        key: the file of the signing key, which need not exist. The default is the database's own.
         """
         self._database = SqliteFile(where, mode) if isinstance(where, Path) else where
         self._key_file = key or self._database.key

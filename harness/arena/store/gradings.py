@@ -124,8 +124,8 @@ def queue_grading(
 
     Turns are those of start-time fair queueing (P. Goyal, H. Vin, H. Cheng, SIGCOMM 1996), each
     grading costing one: a person's next grading comes one turn after their last, but never before
-    those that are being served now. So the person with the fewest gradings goes first, and nobody
-    starves.
+    those that are being served now. So the person with the fewest gradings goes first, and no one
+    waits for ever.
     """
     served = select(func.coalesce(func.max(gradings.c.turn), 0)).where(
         gradings.c.started.is_not(None)
@@ -288,7 +288,7 @@ def recent(
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a submission came to. One that was withdrawn or disqualified has no score."""
+    """The result of a submission. One that was withdrawn or disqualified has no score."""
 
     verdict: str | None
     score: float | None

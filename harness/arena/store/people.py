@@ -53,7 +53,7 @@ class NotPossible(Exception):
 
 
 def change(connection: Connection, statement: Update, otherwise: str) -> None:
-    """Change a row. Raises NotPossible, which says what `otherwise` does, where there is none."""
+    """Change a row. Raises NotPossible with the text `otherwise` if there is no such row."""
     if not connection.execute(statement).rowcount:
         raise NotPossible(otherwise)
 

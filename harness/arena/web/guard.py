@@ -160,7 +160,7 @@ class Guard:
             return await receive()
 
         if scope["method"] == "HEAD":
-            scope = {**scope, "method": "GET"}  # the server sends no body to whoever asks so
+            scope = {**scope, "method": "GET"}  # the server omits the body of its answer
         await self._app(scope, replay, send)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:

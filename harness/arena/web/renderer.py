@@ -90,7 +90,7 @@ class RendererProcess(Renderer):
 
 
 def end_renderers() -> None:
-    """End the processes of all renderers, whatever they do."""
+    """End the processes of all renderers, even busy ones."""
     for process in multiprocessing.active_children():
         process.kill()
 

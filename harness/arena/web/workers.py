@@ -108,7 +108,7 @@ async def heartbeat(
 async def fetch(
     request: Request, site: ThisSite, machine: ThisMachine, session: UUID
 ) -> Task | Response:
-    """Return the next task as soon as there is one; 204 if there is none for a while."""
+    """Return the next task as soon as there is one; 204 if no task comes for a while."""
     jobs: Jobs = request.app.state.jobs
     deadline = time.monotonic() + POLL_SECONDS
     while True:

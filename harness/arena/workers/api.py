@@ -1,7 +1,7 @@
 """The messages between workers and the arena: JSON over HTTP, with a bearer token.
 
-A worker joins and gets a session. It fetches tasks, each with an attempt's number that nobody can
-guess: every message about a task carries it, and counts only while that attempt holds the
+A worker joins and gets a session. It fetches tasks, each with an attempt's number that no one can
+guess. Every message about a task carries this number, and counts only while that attempt holds the
 grading. So a worker that was taken for dead changes nothing when it comes back.
 """
 

@@ -1,4 +1,4 @@
-"""Everybody has a pseudonym, and nobody the same."""
+"""Every person has a pseudonym that no one else has."""
 
 from alembic import op
 
