@@ -15,10 +15,11 @@ _LIBRARIES = ("rich", "numpy", "pydantic", "llvmlite", "tree_sitter")
 
 
 class Startup:
-    """What a signal ends while the command's modules are still being imported.
+    """Handles signals while the command's modules are still being imported.
 
-    An exception would be lost there: some of what runs during imports catches every one. So the
-    process ends at once, after `undo`. The Terminal of a running command uses exceptions.
+    An exception would be lost there: some code that runs during imports catches every exception. So
+    a signal ends the process at once, after `undo`. The Terminal of a running command uses
+    exceptions.
     """
 
     def __init__(self):

@@ -27,7 +27,7 @@ def check(arguments: Namespace) -> None:
 
 
 def _names_a_folder(arguments: Namespace, name: str) -> bool:
-    """Whether this option names a folder, as `grade --json` does for several files."""
+    """Return whether this option names a folder, as `grade --json` does for several files."""
     if name == "out":
         return bool(getattr(arguments, "out_is_folder", False))
     files = getattr(arguments, "files", ())
@@ -62,7 +62,7 @@ def _check_store(store: Address) -> None:
 
 
 def _writable(folder: Path) -> bool:
-    """Whether a file can be created there; permissions alone do not tell that."""
+    """Return whether a file can be created in a folder; permissions alone do not tell that."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return True

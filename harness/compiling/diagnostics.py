@@ -19,8 +19,8 @@ _PTXAS = re.compile(
     r"^ptxas (?:[^,;]+, line (?P<line>\d{1,9}); )?"
     r"(?P<severity>error|fatal|warning)\s*: (?P<message>.*)$"
 )
-# (C7510) says so of wgmma instructions that wait for each other. Other remarks with a number tell
-# what ptxas does with lines of the PTX, which nobody has written.
+# (C7510) says so of wgmma instructions that wait for each other. Other remarks with a number are
+# about lines of the PTX, which the author of the source did not write.
 _PTXAS_ADVICE = re.compile(r"^ptxas info\s*: \(C\d+\) (?P<message>Potential Performance Loss.*)$")
 _DECLARED = re.compile(r"(\w+)\s*[(=;\[{]")
 _UNKNOWN = re.compile(r'(?:identifier|has no member) "(\w+)"')

@@ -55,9 +55,9 @@ def entries(program: Program) -> list[Function]:
 def find(
     program: Program, templates: Iterable[str] = (), signature: Signature = SIGNATURE
 ) -> Function | str:
-    """Return the submission's kernel, or why there is none.
+    """Return the submission's kernel, or the reason why no kernel can be launched.
 
-    templates: kernels of the source that the program need not have an instance of.
+    templates: names of kernels in the source, of which the program need not have an instance.
     """
     every = entries(program)
     named = [entry for entry in every if base_name(entry.name) == signature.kernel]
@@ -158,7 +158,7 @@ def launch_problem(kernel: Function) -> str | None:
 
 
 def has_room(resources: Resources, arch: str) -> bool:
-    """Whether a GPU of this architecture has enough shared memory for one block."""
+    """Return whether a GPU of this architecture has enough shared memory for one block."""
     return resources.shared_bytes <= multiprocessor(arch).shared_per_block
 
 

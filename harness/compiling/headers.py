@@ -149,7 +149,7 @@ def _cub_headers(code: str) -> Iterator[str]:
 
 
 def may_need_standard_library(errors: Iterable[Diagnostic], code: str) -> bool:
-    """Whether errors could come from names that libcu++ has. Reading it takes seconds."""
+    """Return whether errors could come from names that libcu++ has. Reading it takes seconds."""
     if not re.search(r"\bstd\b", code):
         return False
     found = filter(None, (_MISSING.search(error.message) for error in errors))
@@ -195,7 +195,7 @@ def _of_libcudacxx(name: str) -> tuple[str, ...]:
 
 
 def is_allowed(opened: str, virtual: Container[str]) -> bool:
-    """Whether a file that the compiler opened is a stand-in or one of CUDA's own headers."""
+    """Return whether a file that the compiler opened is a stand-in or one of CUDA's headers."""
     if opened in virtual:
         return True
     path = Path(opened).resolve()
@@ -203,7 +203,7 @@ def is_allowed(opened: str, virtual: Container[str]) -> bool:
 
 
 def _is_for_the_host(name: str) -> bool:
-    """Whether a header of CUDA's is for host programs only."""
+    """Return whether a header of CUDA's is for host programs only."""
     return name in _HOST_API or name.startswith(_HOST_LIBRARIES)
 
 
@@ -242,11 +242,11 @@ _HEADER = re.compile(rb'<([^>\n]+)>|"([^"\n]+)"')
 
 
 def includes(code: bytes) -> tuple[Include, ...]:
-    """Every header that the preprocessor could be asked for, wherever the request stands.
+    """Return every header that the source could ask for, in comments and conditions, too.
 
     It works on the text before comments and conditions are understood, and refuses a request that
-    does not name its header literally. The preprocessor itself tells what was in fact included,
-    which is held to the same rules (`is_allowed`), so nothing depends on this reader seeing all.
+    does not name its header literally. The preprocessor itself reports the files that it included,
+    and `is_allowed` checks them. So the rules hold even for a request that this function overlooks.
     """
     spliced = code.replace(b"\\\n", b"")
     _check_conditions(spliced)

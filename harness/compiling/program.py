@@ -85,7 +85,7 @@ def _machine_dependent(program: Program, entry: Function) -> list[Diagnostic]:
     """Return a note for each branch that may differ between machines or launches."""
     try:
         decisions = machine_dependent(program, entry.name)
-    except PtxError:  # the CPU device says what it cannot read
+    except PtxError:  # the CPU device reports PTX that it cannot read
         return []
     found = []
     for source in sorted({source for decision in decisions for source in decision.sources}):

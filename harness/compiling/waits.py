@@ -104,7 +104,7 @@ def _producer(instruction: Instruction) -> Producer:
     """Return the source of an instruction's result.
 
     A generic load counts as a load from shared memory if only the block needs to see the value, as
-    with barriers of the library, or if the library itself loads, as wmma does.
+    with barriers of the library. It also counts as one if the library itself loads, as wmma does.
     """
     by_library = "STRONG.SM" in instruction.opcode or instruction.line is None
     if instruction.name in ("LD", "ATOM") and by_library:

@@ -37,7 +37,7 @@ class Address:
 
     @property
     def is_arena(self) -> bool:
-        """Whether it is the folder of an arena."""
+        """Return whether this is the folder of an arena."""
         return not self.is_url and self.path.is_dir()
 
     @property
@@ -129,7 +129,7 @@ def read(path: Path) -> str:
 
 
 def read_all(path: Path) -> Iterator[Document]:
-    """Yield the report of a file, or those of its lines. Raises StoreError if there is none."""
+    """Yield the report of a file, or those of its lines. Raises StoreError if it has no report."""
     text = read(path)
     if not text.strip():
         raise StoreError(f"{path} is empty: it holds no report.")

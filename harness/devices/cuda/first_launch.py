@@ -1,4 +1,4 @@
-"""Measure the costs of a program besides its launches: the first launch, and copies of matrices."""
+"""Measure the costs of a program outside its timed launches: first launch, copies of matrices."""
 
 from __future__ import annotations
 

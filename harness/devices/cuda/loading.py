@@ -56,7 +56,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Variables:
-    """One or more adjacent variables of a loaded module. The image is None if all are zero."""
+    """One or more adjacent variables of a loaded module. No image means that all are zero."""
 
     address: int
     size: int

@@ -20,8 +20,8 @@ _OUT_OF_MEMORY = 2
 def allocate(size: int) -> Any:
     """Allocate device memory without CuPy's pool: whole pieces, which are freed at once.
 
-    Raises MemoryError if there is none. The kernel cannot cause this: its variables were allocated
-    when it was loaded.
+    Raises MemoryError if too little memory is free. The kernel cannot cause this: its variables
+    were allocated when it was loaded.
     """
     try:
         return cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)

@@ -1,5 +1,7 @@
-"""Time a launch by the GPU's events, which are exact, by the host's clock, which no kernel can
-change, and in cycles of the multiprocessors, which do not depend on the clock rate.
+"""Time a launch in three ways.
+
+The GPU's events are exact, and no kernel can change the host's clock. Cycles of the multiprocessors
+do not depend on the clock rate.
 
 Events store their times in memory that kernels can write to. A kernel that knows the address can
 change them; tests/devices/cuda/test_stopwatch.py has one that does.
