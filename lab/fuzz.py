@@ -3,8 +3,8 @@
 A mutant is a kernel with one change: a barrier, a fence, a bound or a term is removed, a sum
 loses bits, or an index becomes too narrow. A condition on the shape, on the block or on the number
 of launches may guard the change, so that it takes effect in some launches only. The oracle
-knows the condition and runs shapes for which it holds, while the judge draws its own shapes. A miss
-is a mutant that the oracle finds wrong and the judge accepts.
+knows the condition and runs shapes that meet it, while the judge draws its own shapes. A miss is a
+mutant that the oracle finds wrong and the judge accepts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SMALL_SHAPES = 60
 
 
 class Guard(NamedTuple):
-    """A condition on the kernel's variables, and shapes for which it holds in some block."""
+    """A condition on the kernel's variables, and shapes that meet it in some block."""
 
     name: str
     condition: str

@@ -79,7 +79,7 @@ class Case:
 
     @property
     def exact(self) -> bool:
-        """Whether |C - R| < 1e-5 must hold literally, element by element."""
+        """Return whether |C - R| < 1e-5 must hold literally, element by element."""
         return self.tolerance is Tolerance.EXACT
 
     def draws(self, seed: int) -> tuple[Draw, Draw]:

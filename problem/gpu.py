@@ -29,7 +29,7 @@ def _module() -> Any:
 
 
 def load() -> None:
-    """Compile the kernels and load them into the context, which is created if there is none."""
+    """Compile the kernels and load them into the context, which is created if necessary."""
     _module().get_function("draw")
 
 

@@ -191,7 +191,7 @@ class Kind:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the kind that is written so. Raises ValueError if there is none."""
+        """Return the kind with this text. Raises ValueError if no kind is written so."""
         if not text.startswith("A "):
             return cls(Recipe.parse(text), Recipe.parse(text))
         A, _, B = text.removeprefix("A ").partition("; B ")

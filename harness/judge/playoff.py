@@ -105,7 +105,7 @@ class PlayOff(Value):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the order of all players is known."""
+        """Return whether the order of all players is known."""
         return all(each.ordered is not Ordered.UNKNOWN for each in self.differences)
 
     def places(self) -> list[int]:

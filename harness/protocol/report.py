@@ -143,7 +143,7 @@ class CodeLine(Value):
 
 
 class Producer(StrEnum):
-    """What an instruction that waits for a register waits for."""
+    """The source of a register's value for which an instruction waits."""
 
     ARITHMETIC = "arithmetic"
     SPECIAL = "special function"
@@ -509,7 +509,7 @@ class InputsAccuracy(Value):
 
 
 class AccuracyAt(Value):
-    """How accurate the kernel is at one size."""
+    """The accuracy of the kernel at one size."""
 
     shape: Shape
     baseline: str

@@ -1,4 +1,4 @@
-"""What changed between two kernels, and why the newer one is faster or slower."""
+"""Compare two kernels: the differences, and why the newer one is faster or slower."""
 
 from __future__ import annotations
 

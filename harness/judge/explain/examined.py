@@ -1,4 +1,4 @@
-"""What is known of a kernel when it is to be explained, wherever that comes from."""
+"""The facts about a kernel that an explanation needs, from a report or from a quick look."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from harness.protocol.report import Counters, DeviceInfo, DisassembledKernel, Ou
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """outcome: what a grading, or a quick look at a few cases, made of it; None where it is right.
-    blocks_share_work: blocks that depend on one another need not be equally long.
-    note: why something could not be told.
+    """The facts about one kernel.
+
+    outcome: the error that a grading, or a quick look at a few cases, found; None for a right
+    kernel.
+    blocks_share_work: blocks depend on one another, so they need not be equally long.
+    note: the reason why something could not be determined.
     """
 
     name: str
@@ -28,7 +31,7 @@ class Examined:
 
 
 def from_report(report: Report) -> Examined | None:
-    """None of a kernel of which too little is known: it did not compile, or was wrong."""
+    """Return the facts in a report; None if the kernel did not compile, or was wrong."""
     if not isinstance(report.kernel, DisassembledKernel):
         return None
     return Examined(

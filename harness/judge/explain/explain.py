@@ -1,4 +1,4 @@
-"""From what is known of a kernel to an explanation."""
+"""Explain the speed of a kernel from the facts about it."""
 
 from __future__ import annotations
 

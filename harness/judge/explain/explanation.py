@@ -1,4 +1,4 @@
-"""What an explanation says, as typed values; the terminal and the pages show them."""
+"""The content of an explanation as typed values, which the terminal and the pages show."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Roof(Value):
 
 
 class LineCost(Value):
-    """What one source line costs."""
+    """The cost of one source line."""
 
     line: int
     instructions: int = 0
@@ -86,7 +86,7 @@ class Advice(Value):
 
 
 class ByHardware(Value):
-    """What the GPU's own counters say of one launch, besides how busy its units were."""
+    """Figures from the GPU's own counters for one launch, except how busy its units were."""
 
     shape: Shape
     ms: float
@@ -107,7 +107,7 @@ class Change(Value):
 
 
 class Comparison(Value):
-    """What changed since another kernel, and why the new one is faster or slower."""
+    """The changes since another kernel, and why the new one is faster or slower."""
 
     name: str
     """Of the old kernel."""

@@ -1,4 +1,4 @@
-"""What a GPU can do in a clock: the peaks that a kernel is held against."""
+"""The peak rates of GPUs per clock, with which a kernel is compared."""
 
 from __future__ import annotations
 
@@ -105,16 +105,16 @@ class Gpu:
         return 2 * peak if peak and self.full_tensor_rate and kind != "INT8" else peak
 
     def tflops(self, macs: float) -> float:
-        """What so many multiply-adds a clock and multiprocessor come to."""
+        """Return the TFLOP/s of so many multiply-adds per clock and multiprocessor."""
         return 2 * macs * self.multiprocessors * self.clock_mhz / 1e6
 
     def gb_per_s(self, bytes_per_clock: float) -> float:
-        """What so many bytes a clock and multiprocessor come to."""
+        """Return the GB/s of so many bytes per clock and multiprocessor."""
         return bytes_per_clock * self.multiprocessors * self.clock_mhz / 1e3
 
 
 H100 = Gpu("NVIDIA H100 80GB HBM3", "sm_90a", 132, 1980, 3352.0)
-"""What is assumed where there is no GPU; the ladder's figures are from one."""
+"""The GPU that is assumed if the machine has none; the ladder's figures are from an H100."""
 
 
 def gpu_of(device: DeviceInfo | None) -> Gpu | None:

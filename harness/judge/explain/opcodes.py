@@ -1,4 +1,4 @@
-"""Machine instructions by what they are for."""
+"""The kinds of machine instructions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What an instruction does, as far as a matrix product cares."""
+    """The purpose of an instruction, as far as it matters for a matrix product."""
 
     FMA = "multiply-add"
     FP64 = "FP64"

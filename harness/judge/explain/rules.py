@@ -64,9 +64,9 @@ MAX_FINDINGS = 3
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the rules look at.
+    """The facts about a kernel that the rules examine.
 
-    blocks_share_work: the blocks depend on one another, so that they need not be equally long.
+    blocks_share_work: the blocks depend on one another, so they need not be equally long.
     """
 
     facts: DisassembledKernel
@@ -163,12 +163,12 @@ class Evidence:
         return found if found is not None and counts[found] else None
 
     def clocks(self, passes: float) -> float:
-        """Of one multiprocessor at the ranked size, for passes that were counted."""
+        """Return the clocks of one multiprocessor at the ranked size for counted passes."""
         per_clock = self.gpu.multiprocessors * self.gpu.l1_passes
         return passes * scale(self.facts, self.counters) / per_clock
 
     def costliest(self, cost: Callable[[LineCounters], float]) -> tuple[LineCounters, float] | None:
-        """The line with most of the cost, and the cost of all lines."""
+        """Return the line with most of the cost, and the cost of all lines."""
         lines = [line for line in self.counters.lines if cost(line) > 0]
         if not lines:
             return None
@@ -177,7 +177,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """What a rule found: its sentence, and the work that would be left."""
+    """The finding of a rule: its sentence, and the work that would be left."""
 
     message: str
     figure: float
@@ -210,7 +210,7 @@ class Rule(ABC):
 
     @abstractmethod
     def look(self, evidence: Evidence) -> Saving | None:
-        """What the rule finds, if anything."""
+        """Return the finding of the rule, if any."""
 
 
 class Uncoalesced(Rule):

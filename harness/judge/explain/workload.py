@@ -52,13 +52,13 @@ WARPS_OF_A_BLOCK = prod(BLOCK) // WARP
 class Workload:
     """Clocks for which each unit of a multiprocessor is busy with its share of the ranked size.
 
-    fill: share of the multiprocessors' time that the waves of blocks leave them busy.
-    exposed: of the clocks of latency, those in which all blocks wait for memory at a time. That of
-        n blocks' waiting one nth remains is a rule of thumb, not derived: the ladder and the
-        kernels of the tests come out with it.
+    fill: share of the multiprocessors' time in which the waves of blocks keep them busy.
+    exposed: of the clocks of latency, those in which all blocks wait for memory at a time. Of the
+        waiting of n blocks, one nth remains. This is a rule of thumb that fits the ladder and the
+        kernels of the tests; it is not derived.
     before: clocks of a phase for which everything else waits.
     in_turn: the tensor cores and the schedulers work in turn, not at the same time. Warps that
-        multiply by mma.sync issue in order, and wait for what they have just split or loaded;
+        multiply by mma.sync issue in order, and wait for data that they have just split or loaded;
         independent instructions would overlap better. Fitted to 30 and 31 of the ladder.
     """
 
@@ -74,7 +74,7 @@ class Workload:
 
     @property
     def waits_most(self) -> bool:
-        """Whether warps wait for results for more than twice as long as any unit is busy."""
+        """Return whether warps wait for results for more than twice as long as any unit is busy."""
         busy = max(clocks for unit, clocks in self.clocks.items() if unit is not Unit.LATENCY)
         return self.clocks.get(Unit.LATENCY, 0.0) > 2 * busy
 
@@ -94,7 +94,7 @@ class Workload:
         return (float(powers ** (1 / OVERLAP)) + self.exposed) / self.fill + self.before
 
     def without(self, unit: Unit, clocks: float) -> Workload:
-        """As if the unit had so many clocks less to do."""
+        """Return the workload if the unit had so many clocks less to do."""
         left = max(self.clocks[unit] - clocks, 0.0)
         exposed = self.exposed
         if unit is Unit.LATENCY and self.clocks[unit]:
@@ -103,10 +103,13 @@ class Workload:
 
 
 def scale(facts: DisassembledKernel, counters: Counters) -> float:
-    """By how much more the ranked size is than what was counted: in blocks, so that those at an
-    edge, which are partly outside, count for what they do. Of blocks that share the work out, and
-    whose tile of the launch is larger than all of what was counted, the number says nothing; there
-    the columns that their matrix instructions compute at once are what lies partly outside."""
+    """Return how many times as much work the ranked size is as the counted blocks.
+
+    The ratio is that of the numbers of blocks, as blocks at an edge compute also what lies outside.
+    The number says nothing of blocks that divide the work among themselves, with a tile of the
+    launch larger than the counted matrix. For these the columns are rounded up to as many as a
+    matrix instruction computes at once.
+    """
     launch, shape = facts.launch, counters.shape
     if counters.blocks_depend and (launch.tile_rows > shape.M or launch.tile_columns > shape.K):
         parts = [columns_at_once(opcode) for opcode in counters.instructions]
@@ -133,9 +136,12 @@ _STORES = ("STG", "ST", "RED", "ATOMG", "ATOM")
 
 
 def l2_sectors(facts: DisassembledKernel, counters: Counters) -> int:
-    """Return the sectors that go to the L2 cache, at least: what a block soon reads again comes
-    from L1, unless it is asked to be read past it, as volatile variables are; what it stores always
-    goes on. What has left L1 is read for all warps of the block at once."""
+    """Return the least number of sectors that go to the L2 cache.
+
+    Data that a block soon reads again comes from L1, except by loads past L1, as of volatile
+    variables. Stores always reach L2. Data that has left L1 is read for all warps of the block at
+    once.
+    """
     past = _past_l1(facts)
     return sum(
         line.global_sectors
@@ -370,13 +376,13 @@ def blocks_and_waves(facts: DisassembledKernel, gpu: Gpu) -> tuple[int, float]:
 
 
 def fill(facts: DisassembledKernel, gpu: Gpu) -> float:
-    """What partly filled last waves leave of the multiprocessors' time."""
+    """Return the share of the multiprocessors' time in use: the last wave may be partly filled."""
     _, waves = blocks_and_waves(facts, gpu)
     return waves / -(-waves // 1)
 
 
 def workload(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> Workload:
-    """From the counters of some blocks at a small size, in proportion to the useful work."""
+    """Return the workload from the counters of some blocks at a small size, scaled by the work."""
     ratio = scale(facts, counters) / gpu.multiprocessors
     shape = RANKED.shape
     bytes_once = 4 * (shape.M * shape.N + shape.N * shape.K + shape.M * shape.K)
@@ -404,8 +410,11 @@ def workload(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> Workloa
 
 
 def workload_of_code(facts: DisassembledKernel, gpu: Gpu) -> Workload | None:
-    """From the machine code alone, as if the loop that computes made all products of the ordinary
-    algorithm, and as if what it loads cost nothing. None without a loop of multiply-adds."""
+    """Return the workload from the machine code alone; None without a loop of multiply-adds.
+
+    It assumes that the loop that computes makes all products of the ordinary algorithm, and that
+    its loads cost nothing.
+    """
     loop = hot_loop(facts, None)
     if loop is None or not loop.opcodes.get("FFMA"):
         return None
@@ -422,9 +431,12 @@ def workload_of_code(facts: DisassembledKernel, gpu: Gpu) -> Workload | None:
 
 
 def bytes_between_phases(counters: Counters) -> float:
-    """Return what the blocks of the ranked size read and store before they wait for one another:
-    copies of A and B, in other words or in another order. What is stored besides C must be that.
-    Bulk stores are not counted; they are taken to store as many bytes as A and B have."""
+    """Return the bytes that the blocks of the ranked size read and store before they wait for one
+    another: copies of A and B, in another format or order.
+
+    All bytes that are stored in addition to C must be such copies. Bulk stores are not counted;
+    they are assumed to store as many bytes as A and B have.
+    """
     counted, ranked = counters.shape, RANKED.shape
     stored = counters.global_store_sectors * SECTOR - 4 * counted.M * counted.K
     inputs, all_inputs = (4 * each.N * (each.M + each.K) for each in (counted, ranked))
@@ -444,8 +456,10 @@ def _add_loop(
     *,
     in_turn: bool,
 ) -> float:
-    """Add what the machine code of the loop that computes keeps busy besides. Return the clocks in
-    which nobody hides the latency of memory."""
+    """Add the clocks of units that the loop that computes keeps busy, from its machine code.
+
+    Return the clocks in which nothing hides the latency of memory.
+    """
     loop = hot_loop(facts, counters)
     if loop is None:
         return 0.0
@@ -497,9 +511,12 @@ def resident_blocks(facts: DisassembledKernel, gpu: Gpu) -> int:
 
 
 def memory_latency(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> float:
-    """Return the clocks for a result from beyond the L1 cache. Blocks are started row by row of the
-    grid: those of one row share A in the L2 cache, and only as many as stand in one column at a
-    time share B, which is too large to stay there until the next rows come."""
+    """Return the clocks for a result from beyond the L1 cache.
+
+    Blocks are started row by row of the grid. The blocks of one row share A in the L2 cache. B is
+    too large to stay there until the next rows start, so it is shared only by blocks of one column
+    that run at the same time.
+    """
     if counters.blocks_depend:  # they choose their tiles themselves
         return L2_CACHE
     columns, rows, _ = facts.launch.grid(RANKED.shape.M, RANKED.shape.K)
@@ -530,8 +547,8 @@ LINE = 128
 
 
 def local_passes(opcodes: Mapping[str, int], names: tuple[str, ...] = ("LDL", "STL")) -> int:
-    """Return the passes of the L1 cache that instructions take for local memory. What is stored
-    there goes on to the L2 cache."""
+    """Return the passes of the L1 cache that instructions take for local memory. Stores
+    there reach the L2 cache, too."""
     return sum(
         count * (4 if "128" in opcode else 2 if ".64" in opcode else 1)
         for opcode, count in opcodes.items()

@@ -87,11 +87,12 @@ MAX_UNANNOUNCED_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How long to measure.
+    """The limits of a measurement.
 
-    rounds: the fewest, where they fit into the seconds; a slow warm-up or a lucky start cannot end
-    the measurement early. seconds: no new round after these, steady or not. checks: the fewest
-    unannounced checks on each unscored kind of inputs, whatever time they take.
+    rounds: the fewest rounds, if they fit into the seconds; so a slow warm-up or a lucky start
+    cannot end the measurement early.
+    seconds: no round begins after these, even if the times are not steady.
+    checks: the fewest unannounced checks on each unscored kind of inputs, regardless of their time.
     """
 
     rounds: int

@@ -83,7 +83,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What one program runs under each tool: cases, in this order, then samples of large ones."""
+    """A program's launches under each tool: cases, in this order, then samples of large ones."""
 
     place: Place
     cases: tuple[Case, ...]

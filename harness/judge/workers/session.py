@@ -85,8 +85,11 @@ class _Shared:
         self._described: Future[DeviceInfo | Fault] | None = None
 
     def start(self, device: Worker) -> None:
-        """Start the shared processes, and ask the device in the background what it is. The baseline
-        is asked, too: it loads cuBLAS for its answer, which a measurement would wait for."""
+        """Start the shared processes, and ask the device in the background to describe itself.
+
+        The baseline is asked, too: it loads cuBLAS for its answer, and a measurement would
+        otherwise wait for that.
+        """
         self._device = device
         self._described = background.begin(device.ask, Describe())
         if self.scores:
