@@ -64,9 +64,9 @@ def fused_loads(kernel: InlinedKernel, code: Code) -> dict[int, int]:
     A load that is merged into another one has 0.
 
     ptxas merges loads of four or two neighbouring, aligned words with one base register within a
-    basic block, unless there is a store or a barrier between them (as in the machine code of
+    basic block. A store or a barrier between them prevents that (as in the machine code of
     ptxas 13.0). ptxas knows whether the base is aligned, and this function does not. So where the
-    machine code of a line is known, only loads that are merged there are merged.
+    machine code of a line is known, only loads that ptxas merged are merged.
     """
     widest = _widest_loads(code)
     unknown = 0 if code else 4

@@ -270,7 +270,7 @@ def _race(raw: RawFinding, at: Location, other: Location | None) -> str:
 
 
 def _missing(raw: RawFinding) -> str:
-    """What would have ordered the two accesses of a race."""
+    """Return what is missing that would have ordered the two accesses of a race."""
     strong = Access.ATOMIC | Access.STRONG
     if raw.access & strong and raw.other_access & strong:
         return "scopes that do not include the other's block"

@@ -17,8 +17,9 @@ def exchanged_windows(kernel: InlinedKernel) -> frozenset[int]:
     kernel uses atomics, the variables that it writes, and the buffers that it writes and reads. If
     there are none, blocks do not depend on one another.
 
-    A store alone makes no block wait for another, whatever its memory order. The result may contain
-    too many memories: an ordered load through a pointer of unknown origin counts for all of them.
+    A store alone makes no block wait for another, regardless of its memory order. The
+    result may contain too many memories: an ordered load through a pointer of unknown origin counts
+    for all of them.
     """
     windows = pointer_windows(kernel)
     everything = kernel.writable_windows | {int(Window.MODULE)}

@@ -119,7 +119,7 @@ class ProductBatch:
 
 
 def _names(operand: Sequence[Operand]) -> _Names:
-    """Return the names of registers, and the text of what is none."""
+    """Return the names of registers, and the text of other operands."""
     return tuple(item.name if isinstance(item, Register) else str(item) for item in operand)
 
 

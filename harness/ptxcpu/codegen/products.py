@@ -1,10 +1,10 @@
 """Writes the products of tensor cores as LLVM vector code: the accumulators' words are the lanes.
 
 Sums have the bits of Hopper's tensor cores. An instruction (mma.sync, wgmma) adds all its products
-to an accumulator at once: every product is exact, all summands are truncated
-(towards zero) below 2^-FRACTION_BITS of the largest one's exponent, the results are summed exactly,
-and the sum is truncated to the 24 bits of a float. The exponent of a product is the sum of its
-factors' exponents, which are not normalised; a zero has none. tests/ptxcpu/test_tensor_core_sums.py
+to an accumulator at once. Every product is exact. All summands are truncated (towards zero) below
+2^-FRACTION_BITS of the largest one's exponent. The results are summed exactly, and the sum is
+truncated to the 24 bits of a float. The exponent of a product is the sum of its factors' exponents,
+which are not normalised; a zero has no exponent. tests/ptxcpu/test_tensor_core_sums.py
 measures this on a GPU: an H200 gave the same bits for every form and every random operand. The
 method is that of Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores"
 (2021), and of Xie and others, "MMA-Sim" (2025).
@@ -68,7 +68,7 @@ class Kind:
 
     @property
     def may_be_subnormal(self) -> bool:
-        """Whether an element that is not zero may be a float with the exponent field zero."""
+        """Return whether an element other than zero may be a float with the exponent field zero."""
         return self.least_exponent == 1 - _FLOAT_BIAS
 
 
@@ -262,7 +262,7 @@ def _as_byte(number: int) -> int:
 
 
 def _are_ordinary(t: _Text, largest: str, least: str) -> str:
-    """Whether all elements are zero, or their exponents at most _ORDINARY."""
+    """Return whether all elements are zero, or their exponents at most _ORDINARY."""
     highest = t.value(f"call i8 @llvm.vector.reduce.umax.v32i8({BYTES} {largest})")
     near = t.value(f"icmp ule i8 {highest}, {2 * _ORDINARY}")
     lowest = t.value(f"call i32 @llvm.vector.reduce.umin.v8i32({INTEGERS} {least})")
@@ -374,7 +374,7 @@ def _transposed(t: _Text, type_: str, rows: Sequence[str]) -> list[str]:
 
 
 def _accumulators_are_ordinary(t: _Text) -> str:
-    """Whether all accumulators are zero or in the range that floats allow."""
+    """Return whether all accumulators are zero or in the range that floats allow."""
     largest, least = "zeroinitializer", _same(INTEGERS, -1)
     for i in range(WORDS * 32 // LANES):
         c = t.load(INTEGERS, t.place("%d", i * _VECTOR_BYTES))
@@ -394,7 +394,7 @@ _ROW_VECTORS = 2
 
 
 def _accumulators(t: _Text) -> list[str]:
-    """Where those of a quarter of the rows lie: first those of the even columns."""
+    """Return the addresses of accumulators of a quarter of the rows, first of the even columns."""
     half = t.place("%d", t.value("lshr i64 %quarter.k, 1"), 256)
     first = t.place(half, t.value("and i64 %quarter.k, 1"), _ROW_VECTORS * _VECTOR_BYTES)
     offsets = [128 * odd + _VECTOR_BYTES * i for odd in range(2) for i in range(_ROW_VECTORS)]

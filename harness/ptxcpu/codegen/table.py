@@ -81,7 +81,7 @@ class InstructionTable:
         return register
 
     def match(self, item: Instruction, index: int) -> tuple[MatchedInstruction, Lowering]:
-        """Return the row of an instruction. Raises CannotTranslate if there is none."""
+        """Return the row of an instruction. Raises CannotTranslate if no row matches."""
         root = re.split(r"[.:]", item.opcode, maxsplit=1)[0]
         for row in self._rows.get(root, ()):
             matched = row.form.match(item, index)

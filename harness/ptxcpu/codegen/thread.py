@@ -117,7 +117,7 @@ class ThreadTranslator(Translator):
         self.place("end")
         self.emit("call void @llvm.coro.end(ptr null, i1 false, token none)")
         self.emit("ret ptr %handle")
-        how = "presplitcoroutine coro_only_destroy_when_complete"  # which nobody ever does
+        how = "presplitcoroutine coro_only_destroy_when_complete"  # in fact none is destroyed
         head = f"define ptr @thread(ptr noalias %c, i64 %t) {how} {{"
         return "\n".join([head, *self.lines, "}", *sorted(self.declarations), _CORO])
 
@@ -293,7 +293,7 @@ class ThreadTranslator(Translator):
         return self.offset(self.load("ptr", span, ", !invariant.load !0"), offset)
 
     def _local_row(self) -> IrValue:
-        """Where this thread's local memory begins."""
+        """Return the offset at which this thread's local memory begins."""
         return self.op("mul", self.thread_index(), self.kernel.local_bytes)
 
     def _window_of(self, space: str, address: Address) -> int | None:
@@ -326,7 +326,7 @@ class ThreadTranslator(Translator):
         self.jump("exit")
 
     def _told(self, name: str, space: str, where: IrValue, access: MemoryAccess) -> IrValue:
-        """Where the runtime lets an access go."""
+        """Return the pointer that the runtime returns for an access."""
         generic = self.op("add", where, self.window_base(space))
         pointer = self.runtime("ptr", name, access.index, generic, access.n, int(access.kind))
         assert pointer is not None

@@ -1,9 +1,8 @@
 """A cache of machine code on disk, by the content that it was generated from.
 
-Machine code is executed as it is read. So the directory is used only if nobody but the user can
-write to it, and every entry is authenticated: its content and its key together, with a secret of
-the directory. An entry that does not match counts as absent and is written again. Several processes
-may
+Machine code is executed as it is read. So the directory is used only if no one but the user can
+write to it. Every entry is authenticated: its content and its key together, with a secret of the
+directory. An entry that does not match counts as absent and is written again. Several processes may
 share a directory: entries are written to temporary files and renamed.
 """
 
@@ -132,7 +131,7 @@ def _secret(directory: Path) -> bytes | None:
 
 
 def _own(directory: Path) -> Path | None:
-    """Return the directory, created if necessary, if it is ours and nobody else can write to it."""
+    """Return the directory, created if necessary, if it is ours and no one else can write to it."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.lstat()

@@ -170,8 +170,9 @@ def launch(
     """Run the clusters of these blocks (counted x fastest; None for all) and wait for the end.
 
     Clusters start in a fixed order, so that the first fault is the same in every run. The order is
-    ascending, which kernels need whose blocks wait for earlier ones, or that of a chessboard, white
-    fields first, so that a block that writes into its neighbours' tiles overwrites finished ones.
+    ascending for kernels whose blocks may wait for earlier ones. For others it is that of a
+    chessboard, white fields first. So a block that writes into its neighbours' tiles overwrites
+    finished ones.
 
     exchanged: the windows through which blocks depend on one another. If there are none, blocks may
     run in any order and repeatedly.

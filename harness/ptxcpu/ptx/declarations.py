@@ -8,7 +8,7 @@ from harness.ptxcpu.ptx.syntax import Float, Pointee, Variable
 from harness.ptxcpu.ptx.types import Type
 
 MAX_VARIABLE = 1 << 40  # bytes
-MAX_ALIGNMENT = 1 << 20  # bytes; with gigabytes ptxas and nvdisasm are at work for minutes
+MAX_ALIGNMENT = 1 << 20  # bytes; with gigabytes ptxas and nvdisasm take minutes
 
 _POINTER_SPACES = {".const", ".global", ".local", ".shared"}
 

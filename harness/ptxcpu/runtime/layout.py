@@ -53,7 +53,7 @@ def base_of(window: int) -> int:
 def window_and_offset(address: int) -> tuple[int, int]:
     """Return the window of a device address, and its offset from the window's first byte.
 
-    The window is NONE for an address outside every window.
+    An address outside every window has the window NONE.
     """
     window = (address >> WINDOW_BITS) - FIRST_WINDOW
     offset = (address & (1 << WINDOW_BITS) - 1) - MIDDLE
@@ -367,7 +367,7 @@ COUNT = {
     "global_requests": "long long",
     "sectors": "long long",
     "min_sectors": "long long",  # sectors that as many different bytes could lie in at best
-    "first_sectors": "long long",  # sectors that nobody in the block had touched before
+    "first_sectors": "long long",  # sectors that no thread of the block had touched before
     "new_sectors": "long long",  # sectors that the warp had not touched shortly before
     "global_passes": "long long",  # through the L1 cache, a line of 128 bytes at a time
     "shared_requests": "long long",

@@ -1,7 +1,7 @@
 """Loads and stores of all lanes of a unit at once.
 
 Where the distances of the lanes' addresses from their leaders' are known, an access becomes
-contiguous loads, broadcasts and fixed permutations, and one bounds check suffices for all accesses
+contiguous loads, broadcasts and fixed permutations. One bounds check then suffices for all accesses
 of a basic block with the same base register. Other accesses are gathers and scatters, of which
 every lane is checked.
 """
@@ -33,7 +33,7 @@ class Access:
 
     @property
     def bytes(self) -> int:
-        """Of one lane."""
+        """The number of bytes that one lane accesses."""
         return self.type.bytes * len(self.items)
 
 
@@ -41,7 +41,7 @@ ORDERED = {"volatile", "relaxed", "acquire", "release"}
 
 
 def is_ordered_in_global_memory(item: Instruction) -> bool:
-    """Whether a load or store is ordered with what other blocks do."""
+    """Return whether a load or store is ordered with what other blocks do."""
     words = item.opcode.split(".")
     return "global" in words and not ORDERED.isdisjoint(words)
 

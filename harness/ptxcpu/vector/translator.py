@@ -905,7 +905,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         self, address: IrValue, together: Sequence[Access]
     ) -> tuple[IrValue, IrValue, IrValue]:
         """Return the host address, the size and the device address of the array to which `address`
-        points. Leaves the vector path if there is none that these accesses may use."""
+        points. Leaves the vector path if there is no array that these accesses may use."""
         known = self._window_of(together[0].space, together[0].address)
         if known is not None:  # an address elsewhere is too far from the base to be inside
             window = constant("i64", known)
@@ -972,7 +972,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         self.leave_unless(self.compare("eq", inside, -1))
         pointers = self.raw(f"<{self.lanes} x ptr>", f"getelementptr i8, {host}, {offset}")
         mask = self._mask
-        if mask is not None:  # the other lanes touch what nobody reads
+        if mask is not None:  # the other lanes access scratch memory
             whole = f"<{self.lanes} x ptr>"
             aside = self._splat(self.field("scratch", "ptr"), self.lanes)
             pointers = self.raw(whole, f"select {mask}, {pointers}, {aside}")

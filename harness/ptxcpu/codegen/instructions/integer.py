@@ -257,7 +257,7 @@ def clz(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
 
 @TABLE.value("bfind{.shiftamt}.type d, a", type=WORDS)
 def bfind(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
-    """The position of the highest bit that is not a copy of the sign; all ones if there is none."""
+    """Return the position of the highest bit unlike the sign; all ones if there is no such bit."""
     if m.type.is_signed:
         a = t.op("xor", a, t.op("ashr", a, m.type.bits - 1))
     zeros = t.resize(t.intrinsic("ctlz", a, constant("i1", 0)), "i32")
