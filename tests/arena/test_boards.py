@@ -81,7 +81,7 @@ def test_boards_are_made_once_and_again_for_each_change(
 def test_a_page_says_what_version_of_the_board_it_shows(
     site: Site, result: Callable[[float], None]
 ) -> None:
-    """From the version, the page knows whether the board changed before it began to watch."""
+    """The page uses it to find out whether the board changed before it began to watch."""
     empty = make(site, Wanted(Form.PAGES, site.rules_file.stamp, None))
     result(1.0)
     ranked = make(site, Wanted(Form.PAGES, site.rules_file.stamp, None))

@@ -1,4 +1,4 @@
-"""How long the leaderboard takes with 10 000 entries. Run: pytest tests/board/bench_*.py"""
+"""Benchmarks of the leaderboard with 10 000 entries. Run: pytest tests/board/bench_*.py"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENTRIES = 10_000
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store whose index has 10 000 scored entries, each a kernel of its own: the most rows."""
+    """A store with 10 000 scored entries, each of another kernel, so that none share a row."""
     path = tmp_path_factory.mktemp("bench") / "leaderboard.sqlite"
     Store(path, "create").close()
     connection = sqlite3.connect(path)
@@ -73,7 +73,7 @@ def test_write_100_submissions(benchmark: BenchmarkFixture, tmp_path: Path) -> N
 
 @pytest.mark.skipif(bool(browser.MISSING), reason=browser.MISSING)
 def test_sort_10_000_rows_in_the_browser(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
-    """From the click on a heading to the next frame on the screen, text and number in turn."""
+    """Measure the time from clicks on a heading of text and one of numbers to the next frame."""
     Site(tmp_path / "site", crowd(ENTRIES)).write_boards()
     with browser.chromium(tmp_path / "profile") as chrome:
         chrome.set_script_timeout(60)

@@ -1,4 +1,4 @@
-"""Debian's Chromium, headless, for the tests of the site: any window, light or dark."""
+"""Debian's Chromium, headless, for the tests of the site, with any window, light or dark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MISSING = (
     if not (CHROMIUM and DRIVER)
     else ""
 )
-"""Why the tests of the site cannot run here; empty where they can."""
+"""The reason why the tests of the site cannot run here; empty if they can."""
 
 _FLAGS = (
     "--headless",
@@ -55,7 +55,7 @@ def chromium(profile: Path) -> Iterator[Chrome]:
 
 
 def resize(driver: Chrome, width: int, height: int = 900) -> None:
-    """The viewport, exactly; below 640 pixels as a phone has it."""
+    """Set the size of the viewport exactly. Below 640 pixels it is that of a phone."""
     driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 640},
@@ -70,14 +70,16 @@ def colours(driver: Chrome, scheme: Literal["light", "dark"]) -> None:
 
 
 def screenshot(driver: Chrome, file: Path) -> None:
-    """The whole page."""
+    """Write a picture of the whole page to a file."""
     picture = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
     file.write_bytes(base64.b64decode(picture["data"]))
 
 
 def barriers(driver: Chrome, *rules: str) -> list[object]:
-    """What axe finds on the page by these rules, or by all, at which elements. Listing those at
-    which it finds nothing, too, would take as long again."""
+    """Return what axe finds on the page by these rules, or by all, and at which elements.
+
+    Only violations are listed: listing the elements that pass would take as long again.
+    """
     if not driver.execute_script("return 'axe' in window"):
         axe = importlib.resources.files("axe_core_python") / "axe.min.js"
         driver.execute_script(axe.read_text(encoding="utf-8"))
@@ -94,7 +96,7 @@ def barriers(driver: Chrome, *rules: str) -> list[object]:
 
 
 def requests(driver: Chrome) -> list[str]:
-    """Every address asked for since the last call."""
+    """Return every address that was requested since the last call."""
     messages: list[dict[str, Any]] = [
         json.loads(line["message"])["message"]
         for line in driver.get_log("performance")  # type: ignore[no-untyped-call]
@@ -107,5 +109,5 @@ def requests(driver: Chrome) -> list[str]:
 
 
 def complaints(driver: Chrome) -> list[str]:
-    """Errors and warnings on the console since the last call; a blocked script is one."""
+    """Return the console's errors and warnings since the last call, such as blocked scripts."""
     return [str(line["message"]) for line in driver.get_log("browser")]  # type: ignore[no-untyped-call]

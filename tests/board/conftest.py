@@ -1,4 +1,4 @@
-"""What the leaderboard's tests share."""
+"""Fixtures of the leaderboard's tests."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where a store may be made."""
+    """The path of a store that a test may create."""
     return tmp_path / "leaderboard.sqlite"
 
 
 @pytest.fixture
 def stored(path: Path) -> Callable[..., Path]:
-    """Enters reports, and says into which store."""
+    """A function that enters reports into a store and returns its path."""
 
     def enter(*reports: Report) -> Path:
         with Store(path, "create") as store:
@@ -42,7 +42,7 @@ def stored(path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def new(tmp_path: Path, request: pytest.FixtureRequest) -> New:
-    """Finds places for stores."""
+    """A function that returns a new address and key file for a store of a given kind."""
     made: list[Where] = []
 
     def find(kind: str) -> Where:
@@ -59,7 +59,7 @@ def new(tmp_path: Path, request: pytest.FixtureRequest) -> New:
 
 @pytest.fixture(params=KINDS)
 def where(request: pytest.FixtureRequest, new: New) -> Where:
-    """For a store of each kind."""
+    """The address and key file of a new store, of each kind in turn."""
     return new(request.param)
 
 
@@ -69,7 +69,7 @@ def no_grading(submission: Submission) -> Report:
 
 @pytest.fixture
 def call(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Runs a command; returns its exit code and what it printed to stdout and stderr."""
+    """A function that runs a command and returns its exit code, its stdout and its stderr."""
     monkeypatch.setenv(_arguments.STORE_VARIABLE, str(path))
     monkeypatch.setenv("COLUMNS", "400")
 

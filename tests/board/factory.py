@@ -1,4 +1,4 @@
-"""Makes reports for the tests of the leaderboard. Everything in them is invented."""
+"""Reports for the tests of the leaderboard. Everything in them is invented."""
 
 from __future__ import annotations
 
@@ -87,7 +87,10 @@ def report(
     outcome: Outcome | None = None,
     uuid: str = "GPU-0",
 ) -> Report:
-    """An accepted report, unscored on the CPU device where score is None; or any other outcome."""
+    """Return a report with this outcome, or an accepted one.
+
+    An accepted report without a score comes from the CPU device.
+    """
     version = version or Version.current()
     default = launch is Badge.DEFAULT_LAUNCH
     if source is None:
@@ -167,7 +170,7 @@ def _sha256(text: str) -> str:
 
 
 def rejected(name: str = "broken", author: str = "bob") -> Report:
-    """A memory error with a finding on line 9."""
+    """Return a report of a memory error with a finding on line 9."""
     return report(
         name,
         author,
@@ -274,7 +277,7 @@ def like(
     identity: str,
     half_width: float = 0.002,
 ) -> Entry:
-    """The index row that another kernel would have, without making its report."""
+    """Return the index row that another kernel would have, without making its report."""
 
     def sha256(text: str) -> str:
         return hashlib.sha256(text.encode()).hexdigest()
@@ -340,8 +343,10 @@ def _device(gpu: str, uuid: str) -> DeviceInfo:
 
 
 def _measurement(score: float, half_width: float, count: int, quick: bool) -> Measurement:
-    """Rounds whose median ratio is the score, exactly, and whose interval reaches half_width to
-    either side; round 5 does not count."""
+    """Return rounds whose median ratio is exactly the score.
+
+    Their interval reaches half_width to either side. Round 5 does not count.
+    """
     kept = count - 1
     aside = 2 * kept // 5
     ratios = [score - half_width] * aside + [score] * (kept - 2 * aside)

@@ -1,4 +1,4 @@
-"""Stores of every kind, for the tests of what they all hold to."""
+"""Stores of every kind, for the tests of what all kinds have in common."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAIRS = (KINDS, KINDS[::-1])
 
 
 class Where(NamedTuple):
-    """Where a store may be made, and the key that it signs with."""
+    """The address of a store that a test may create, and the file of the key that it signs with."""
 
     address: Address
     key: Path
@@ -28,4 +28,4 @@ class Where(NamedTuple):
 
 
 New = Callable[[str], Where]
-"""Finds a where for a store of this kind."""
+"""A function that returns a new address and key file for a store of this kind."""

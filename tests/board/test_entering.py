@@ -1,4 +1,4 @@
-"""What can be entered: reports of this schema, within bounds, in one form; and their index row."""
+"""Tests of entering reports: their schema, bounds and normal form, and their index row."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ NOW = Version.current()
 
 
 def changed(path: str, value: Any) -> Json:
-    """The honest report in which a__3__b is the b of the fourth item of a."""
+    """Return the honest report with one value changed.
+
+    The path a__3__b means the b of the fourth item of a.
+    """
     data = copy.deepcopy(HONEST)
     *steps, last = (int(step) if step.isdecimal() else step for step in path.split("__"))
     owner: Any = data
@@ -89,7 +92,7 @@ REFUSED: dict[str, tuple[str | Json, str]] = {
 
 
 @pytest.mark.parametrize(("data", "why"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_no_report_is_refused_in_one_sentence(data: str | Json, why: str) -> None:
+def test_invalid_reports_are_refused_in_one_sentence(data: str | Json, why: str) -> None:
     text = data if isinstance(data, str) else json.dumps(data)
     assert text != TEXT
     with pytest.raises(StoreError) as refused:
@@ -254,7 +257,7 @@ ABSENT: dict[str, tuple[Callable[[], Report], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("make", "expected"), ABSENT.values(), ids=ABSENT.keys())
-def test_what_a_report_lacks_is_absent(make: Callable[[], Report], expected: Json) -> None:
+def test_an_entry_lacks_what_its_report_lacks(make: Callable[[], Report], expected: Json) -> None:
     entry = Entry.of(make(), "x")
     assert {name: getattr(entry, name) for name in expected} == expected
 
@@ -283,7 +286,7 @@ def test_moments_sort_as_text(moment: datetime, text: str) -> None:
     assert timestamp(moment) == text
 
 
-def test_what_most_rows_share_is_said_once() -> None:
+def test_facts_that_most_rows_share_are_stated_once() -> None:
     one = factory.entry("tile", "ada")
     other = one._replace(author="bob", clock_mhz=1980, driver=None)
     assert facts(one)["driver"] == "driver 580.95.05" and "driver" not in facts(other)

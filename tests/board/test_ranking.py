@@ -1,4 +1,4 @@
-"""Ranks: who is ranked, by which run, and who shares a rank."""
+"""Tests of ranking: which entries are ranked, by which run, and which share a rank."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def verified(made: Report) -> Entry:
 
 
 def tile(score: float | None = 0.9, **facts: Any) -> Entry:
-    """One program, whoever enters it."""
+    """Return an entry of the same program, with any author."""
     return entry(**{"name": "tile", "author": "ada", "source": SOURCE, "score": score, **facts})
 
 

@@ -1,4 +1,4 @@
-"""The site's files: whole, escaped, written once, and never over somebody else's."""
+"""Tests of the site's files: complete, escaped, written once, and never over other files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def write(tmp_path: Path, stored: Enter) -> Write:
-    """Enters reports and writes their site; returns its folder."""
+    """A function that enters reports, writes their site and returns its folder."""
 
     def site(*reports: Report, chosen: Filter | None = None) -> Path:
         folder = tmp_path / "site"
@@ -268,7 +268,7 @@ def test_the_command_writes_the_site(call: Call, stored: Enter, tmp_path: Path) 
     ids=lambda source: repr(source[:6]),
 )
 def test_any_source_has_its_page_in_time(source: str, tmp_path: Path) -> None:
-    """Without limits this takes hours."""
+    """Without limits, writing these pages would take hours."""
     text = factory.SOURCE + source
     document = Document.of(factory.report(source=text, outcome=factory.wrong().outcome))
     entry = Entry.of(document.report, document.id)
@@ -279,7 +279,7 @@ def test_any_source_has_its_page_in_time(source: str, tmp_path: Path) -> None:
     assert page.with_suffix(".cu").read_text() == text
 
 
-def test_a_page_that_cannot_be_written_costs_that_page(tmp_path: Path) -> None:
+def test_a_page_that_fails_leaves_the_others_whole(tmp_path: Path) -> None:
     documents = {d.id: d for d in map(Document.of, (factory.report(), factory.rejected()))}
     broken, whole = documents
 
@@ -356,7 +356,7 @@ def test_a_report_shows_its_scores_over_sizes(without_device: bool, write: Write
 
 
 def explained(name: str) -> Report:
-    """As if a kernel of the ladder had been graded with these counters, and taken 8 ms."""
+    """Return the report of a kernel of the ladder with its recorded counters, at 8 ms."""
     evidence = recorded(name)
     source = (SOLUTIONS / f"{name}.cu").read_text(encoding="utf-8")
     return factory.report(name, source=source).model_copy(
@@ -400,7 +400,7 @@ def test_a_page_says_why_it_has_no_advice(write: Write) -> None:
 
 
 def test_a_tensor_core_kernel_is_below_their_roof(write: Write) -> None:
-    """At 1.719 ms it does 240 TFLOP/s: over the 67 of the FP32 units."""
+    """At 1.719 ms the kernel does 240 TFLOP/s, more than the 67 of the FP32 units."""
     folder = write(explained("33_wgmma_two_phase"))
     (page,) = (folder / "entries").glob("*.html")
     (peak,) = re.findall(r'data-peak="([\d.]+)"', page.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The site in a browser: from disk, without a network, with a keyboard, on a phone."""
+"""Tests of the site in a browser: from disk, without a network, with a keyboard, on a phone."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def fill(chrome: Chrome, name: str, value: str) -> None:
 
 @pytest.mark.parametrize("which", ["index.html", "runs.html", "accepted", "memory-error"])
 def test_pages_open_from_disk_and_fit_every_window(chrome: Chrome, site: Path, which: str) -> None:
-    """They ask for nothing from a network, and complain of nothing."""
+    """The pages request nothing from a network, and the console has no errors or warnings."""
     chrome.get("about:blank")
     browser.requests(chrome), browser.complaints(chrome)
     opened(chrome, site / which if which.endswith("html") else page_of(site, which))
@@ -137,12 +137,12 @@ def test_pages_open_from_disk_and_fit_every_window(chrome: Chrome, site: Path, w
     assert browser.complaints(chrome) == []
     for width in (1280, 320):
         browser.resize(chrome, width)
-        # A chart is drawn anew some time after the window has changed.
+        # A chart is drawn again some time after the window has changed.
         eventually(partial(fits, chrome, width), f"{which} fits a window of {width} pixels")
 
 
 def fits(chrome: Chrome, width: int) -> bool:
-    """Whether nothing of the page is right of the window."""
+    """Return whether no part of the page lies to the right of the window."""
     outside = chrome.execute_script(
         "return [...document.querySelectorAll('main *')]"
         ".filter((one) => !one.closest('.scroll, svg, .hidden, .js-plotly-plot'))"
