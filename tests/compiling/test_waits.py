@@ -1,4 +1,4 @@
-"""Waits of instructions for each other, found in short pieces of machine code."""
+"""Tests of finding waits of instructions for each other, in short pieces of machine code."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_an_instruction_waits_for_its_operands(
 
 
 def test_generic_loads_of_a_library_count_as_shared_memory() -> None:
-    """As fragments of wmma do: the submission's own lines name the memory that they read."""
+    """Fragments of wmma load so; the submission's own lines name the memory that they read."""
     load = Instruction("LD.E", "R4,[R20.64]", None, None)
     body = [load, Instruction("FADD", "R9,R4,R8", None, 7)]
     assert [each[:3] for each in waits(body)] == [(Producer.SHARED, 0, 1)]
@@ -64,10 +64,10 @@ def test_loads_that_are_waited_for_together_are_one_wait() -> None:
         # Three registers of one bank take three clocks, two of one and one of the other two.
         ("R8,R2,R4,R6", 3.0),
         ("R8,R2,R3,R5", 2.0),
-        # What is kept is not read again: one of each bank is left.
+        # A register that is kept is not read again, so one of each bank is left.
         ("R8,R2.reuse,R4,R5", 1.0),
     ],
 )
-def test_a_bank_of_registers_gives_one_a_clock(operands: str, clocks: float) -> None:
+def test_a_register_bank_delivers_one_register_a_clock(operands: str, clocks: float) -> None:
     body = [Instruction("FFMA", operands, None, None) for _ in range(100)]
     assert issue_clocks(body) == pytest.approx(100 * clocks, rel=0.05)

@@ -1,4 +1,4 @@
-"""What else uses a GPU is said, with what that means for scores."""
+"""Tests of the notes on what else uses a GPU and how that affects scores."""
 
 import pytest
 

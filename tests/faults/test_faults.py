@@ -59,7 +59,7 @@ def few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No process and no folder may be left after any of these tests."""
+    """Check that no process and no folder is left after any of these tests."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -107,7 +107,7 @@ def next_is_right() -> None:
 
 @dataclass
 class Killer:
-    """Kills a worker once, while it handles a certain request."""
+    """A killer of one worker, which waits until the worker handles a certain request."""
 
     request: str
     signal: int
@@ -164,7 +164,7 @@ KILLED = (
 
 
 def test_a_worker_killed_at_any_stage_is_reported_and_survived() -> None:
-    """The session's other processes go on, and the next grading is right each time."""
+    """The session's other processes keep running, and the next grading is right each time."""
     with open_session("cpu") as session:
         for request_name, number in KILLED:
             killer = Killer(request_name, number)
@@ -205,7 +205,7 @@ def test_a_worker_killed_on_a_gpu_is_reported_and_survived(request_name: str) ->
 
 
 def test_a_worker_that_cannot_start_is_the_judges_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no Python, or no room for a scratch folder."""
+    """First the path of Python is wrong, then no scratch folder can be made."""
     for name, value in (("sys.executable", "/no/such/python"), ("tempfile.tempdir", "/proc")):
         with monkeypatch.context() as broken:
             broken.setattr(name, value)
@@ -215,7 +215,7 @@ def test_a_worker_that_cannot_start_is_the_judges_fault(monkeypatch: pytest.Monk
 
 
 def test_a_compiler_without_memory_is_the_sources_fault(tmp_path: Path) -> None:
-    """With so little memory the compiler cannot even start."""
+    """The compiler gets so little memory that it cannot even start."""
     with Worker(Role.COMPILER) as worker:
         worker.ask(Compile(source=""))
         assert worker.process_id is not None
@@ -251,8 +251,10 @@ def run(
 
 
 def test_a_full_disk_leaves_the_old_report(tmp_path: Path) -> None:
-    """Every file that this grading writes may have a thousand bytes; its report is longer, and so
-    is bytecode, of which Python would keep a thousand bytes."""
+    """Every file that this grading writes may have a thousand bytes.
+
+    Its report is longer. So is bytecode, of which Python would keep a thousand bytes.
+    """
     kept = tmp_path / "report.json"
     kept.write_text("the old report")
     broken = tmp_path / "broken.cu"
@@ -317,7 +319,7 @@ def test_an_interrupted_grading_leaves_nothing(
 
 
 class InterruptedAt(Silent):
-    """Simulates Ctrl-C at the beginning of a stage."""
+    """A watcher that simulates Ctrl-C at the beginning of a stage."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -356,8 +358,10 @@ def test_a_defect_of_the_judge_is_called_so() -> None:
 
 
 def test_many_gradings_leak_nothing() -> None:
-    """Files and threads of the judge itself, over good and bad files in turn: not one more for each
-    grading. Other tests' servers may have threads here, which come and go."""
+    """The judge's own files and threads do not increase with each grading of a good or bad file.
+
+    Other tests' servers may have threads here, which come and go.
+    """
     wrong = ROOT / "tests" / "submissions" / "wrong-answer" / "empty.cu"
     gradings = (RIGHT, wrong)
     grade_file(RIGHT, "cpu", QUICK)

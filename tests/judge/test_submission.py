@@ -1,4 +1,4 @@
-"""Reading a file: one clear sentence for whatever is not a kernel."""
+"""Tests of reading a file: one clear sentence for each file that is not a kernel."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -10,7 +10,7 @@ from harness.protocol.errors import UsageError
 from harness.protocol.report import Stage, Submission
 
 
-def test_a_good_file(tmp_path: Path) -> None:
+def test_a_readable_file_becomes_a_submission(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
     path.write_bytes(b"\xef\xbb\xbf// \xc3\xa9\r\n")
     submission = read(path, "ada")
@@ -55,14 +55,14 @@ def test_the_largest_file_is_read(tmp_path: Path) -> None:
     ("name", "shown"),
     [("x" * 101, "x" * 100), ("a\x1b[31m\u202eb", "a\ufffd[31m\ufffdb"), ("größe 2", "größe 2")],
 )
-def test_a_name_is_one_that_can_be_shown(tmp_path: Path, name: str, shown: str) -> None:
+def test_a_name_is_made_printable_and_short(tmp_path: Path, name: str, shown: str) -> None:
     path = tmp_path / f"{name}.cu"
     path.write_text("int x;")
     submission = read(path)
     assert isinstance(submission, Submission) and submission.name == shown
 
 
-def test_no_file_and_a_directory_are_usage_errors(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_directory_are_usage_errors(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no file"):
         read(tmp_path / "none.cu")
     with pytest.raises(UsageError, match="is a directory"):

@@ -1,4 +1,4 @@
-"""What `ncu` wrote on an H100 of three kernels at 256x256x256, read where there is no GPU."""
+"""Tests of reading reports that `ncu` wrote on an H100, of three kernels at 256x256x256."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def test_the_cpu_device_counts_what_the_hardware_counts(name: str) -> None:
 def _quantities(
     lines: Iterable[ProfileLine | LineCounters],
 ) -> dict[int, tuple[int, int, int, int]]:
-    """Return what both count of a line, where anything is counted.
+    """Return the quantities that both devices count, for each line that has any.
 
-    The ideal number of sectors is left out: where lanes read the same word, `ncu` takes it to be as
-    many as if each read a word of its own.
+    The ideal number of sectors is left out: if lanes read the same word, `ncu` counts as many as
+    if each lane read another word.
     """
     found = {
         line.line: (
@@ -73,7 +73,7 @@ def _quantities(
     return {line: each for line, each in found.items() if any(each)}
 
 
-def test_the_whole_launch() -> None:
+def test_a_profile_has_the_figures_of_the_whole_launch() -> None:
     found = profile("02_shared_tile")
     assert found.ms == pytest.approx(0.0129, rel=0.1)
     assert sum(line.warp_instructions for line in found.lines) == 2_191_360
@@ -101,7 +101,7 @@ def test_both_devices_come_to_the_same_first_finding(name: str) -> None:
 
 
 def test_the_screen_says_what_the_gpu_counted() -> None:
-    """Beside how busy its units were; without counters, nothing of it."""
+    """Without the GPU's counters, the screen shows none of these figures."""
     screen = shown(explained("02_shared_tile", True))
     assert "ms at 256×256×256" in screen and "of L2 hits" in screen
     assert "by the GPU's counters" in screen and "bulk copies" not in screen
@@ -115,7 +115,7 @@ def shown(explanation: Explanation) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_samples_heat_the_lines() -> None:
+def test_stall_shares_of_lines_come_from_samples() -> None:
     lines = explained("02_shared_tile", True).lines
     assert sum(line.stall_share or 0 for line in lines) == pytest.approx(1)
     first, second = sorted(lines, key=lambda line: -(line.stall_share or 0))[:2]
@@ -133,10 +133,10 @@ def test_waits_are_attributed_to_the_load() -> None:
     )
     assert producer(code, 2, ("LDG",)) == 0  # R10 is the third word that was loaded
     assert producer(code, 3, ("LDG",)) == 0
-    assert producer(code, 2, ("LDS",)) == 2  # nobody loads from shared memory
+    assert producer(code, 2, ("LDS",)) == 2  # no instruction loads from shared memory
     assert producer(code, 2, ()) == 2
 
 
-def test_a_report_without_a_launch(tmp_path: Path) -> None:
+def test_a_missing_report_is_an_error(tmp_path: Path) -> None:
     with pytest.raises((ValueError, FileNotFoundError, RuntimeError)):
         read(tmp_path / "nothing.ncu-rep", (Function(ENTRY, ()),), ENTRY, SHAPE)

@@ -1,4 +1,4 @@
-"""Evidence of the ladder: compiled and counted here, or as it was when it was recorded."""
+"""Evidence of the ladder's kernels: compiled and counted now, or read from recorded files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOLUTIONS = Path(__file__).parents[3] / "solutions"
 
 
 def device_with(kernel: Kernel) -> CpuDevice:
-    """A CPU device with the kernel loaded."""
+    """Return a CPU device with the kernel loaded."""
     device = CpuDevice()
     assert isinstance(device.load(Load(kernel=kernel, mostly_watched=True)), Ready)
     return device
@@ -29,7 +29,7 @@ def device_with(kernel: Kernel) -> CpuDevice:
 
 @functools.cache
 def evidence_of_source(source: str) -> Evidence:
-    """What the rules see of a kernel, compiled and counted now."""
+    """Return the evidence that the rules see of a kernel, compiled and counted now."""
     compiled = compile_source(Compile(source=source))
     assert isinstance(compiled, Compiled), compiled
     known = disassemble_kernel(Disassemble(kernel=compiled.kernel)).kernel
@@ -53,7 +53,7 @@ RECORDED = Path(__file__).parent / "evidence"
 
 @functools.cache
 def recorded(solution: str) -> Evidence:
-    """What the rules saw of a kernel that takes long to translate (record.py wrote it)."""
+    """Return the evidence that record.py wrote of a kernel that takes long to translate."""
     facts, counters = (RECORDED / f"{solution}.jsonl").read_text(encoding="utf-8").splitlines()
     kernel = DisassembledKernel.model_validate_json(facts)
     counted = Counters.model_validate_json(counters)

@@ -1,4 +1,4 @@
-"""What an explanation says of the first kernels of the ladder, without a GPU."""
+"""Tests of explanations of the ladder's kernels, without a GPU."""
 
 from __future__ import annotations
 
@@ -49,23 +49,26 @@ def test_the_naive_kernel_waits_for_the_l1_cache() -> None:
     assert all(finding.line == product for finding in explanation.findings)
 
 
-def test_what_a_block_must_move_and_do() -> None:
+def test_a_block_has_its_bytes_and_operations() -> None:
     explanation = explained("02_shared_tile")
     assert explanation.block_bytes == 4 * (2 * 16 * 6144 + 16 * 16)
     assert explanation.block_flop == 2 * 16 * 16 * 6144
     assert explanation.waves == pytest.approx(131_072 / (8 * 132))
 
 
-def test_every_roof_lies_above_what_was_measured() -> None:
-    """In useful operations: 412 GFLOP in 50.1 and in 423 ms on an H100."""
+def test_every_roof_lies_above_the_measured_speed() -> None:
+    """The measured speeds are useful operations: 412 GFLOP in 50.1 and in 423 ms on an H100."""
     for solution, ms in (("01_naive", 423.0), ("02_shared_tile", 50.1)):
         for roof in explained(solution).roofs:
             assert roof.tflops > 412.3 / ms
 
 
-def test_the_tile_says_nothing_of_blocks_that_share_work() -> None:
-    """36 has one of 4096x4, and was counted at 512x6144x512: one product of FP16 and two of INT8,
-    in parts of 144 columns, of which more lie outside there than at the ranked size."""
+def test_blocks_that_share_work_have_no_figures_per_tile() -> None:
+    """Solution 36 declares a tile of 4096x4, and was counted at 512x6144x512.
+
+    It makes one product of FP16 and two of INT8 in parts of 144 columns. At that size more of
+    these columns lie outside of C than at the ranked size.
+    """
     evidence = recorded("36_wgmma_one_accumulator")
     assert evidence.facts.launch.tile_rows > evidence.counters.shape.M
     found = explain(
@@ -83,7 +86,7 @@ def test_the_tile_says_nothing_of_blocks_that_share_work() -> None:
     assert tensor.ms == pytest.approx(RANKED.shape.flop / roof.tflops / 1e9 / SUSTAINED)
 
 
-def test_the_loop_is_found_and_told() -> None:
+def test_the_hot_loop_and_its_instructions_are_found() -> None:
     explanation = explained("02_shared_tile")
     assert explanation.loop is not None
     first, last = explanation.loop
@@ -92,7 +95,7 @@ def test_the_loop_is_found_and_told() -> None:
 
 
 def test_a_loop_that_never_ran_is_not_the_hot_loop() -> None:
-    """36 has one for small problems, with more matrix instructions than the others: of BF16."""
+    """Solution 36 has such a loop, of BF16, with more matrix instructions than its other loops."""
     loops = recorded("36_wgmma_one_accumulator").facts.loops
     most = max(loops, key=lambda loop: mix(loop.opcodes).get(Kind.TENSOR, 0))
     assert {matrix_type(opcode) for opcode in most.opcodes} == {None, "BF16"}
@@ -116,15 +119,15 @@ def test_the_type_of_a_matrix_instruction(opcode: str, expected: str | None) -> 
     assert matrix_type(opcode) == expected
 
 
-def test_where_accesses_are_not_known_the_machine_code_is() -> None:
+def test_without_counters_the_machine_code_is_explained() -> None:
     evidence = evidence_of("02_shared_tile")
     found = explain(Examined("x", "", None, evidence.facts, None, note="no counters"))
     assert found.notes == ("no counters",) and not found.findings and not found.units
     assert found.mix and found.lines and found.occupancy.blocks == 8
 
 
-def test_where_blocks_share_work_that_cannot_be_counted_the_loop_is_estimated() -> None:
-    """As of 19 and 20, which took 7.6 ms each on an H200."""
+def test_shared_work_without_counters_is_estimated_from_the_loop() -> None:
+    """Solutions 19 and 20, which took 7.6 ms each on an H200, are such kernels."""
     evidence = recorded("17_split_tail")
     found = explain(Examined("x", "", None, evidence.facts, None, blocks_share_work=True))
     assert found.estimated_ms == pytest.approx(7.3, rel=0.1)
@@ -135,8 +138,11 @@ def test_where_blocks_share_work_that_cannot_be_counted_the_loop_is_estimated() 
     )
 
 
-def test_what_was_counted_must_fit_what_was_measured() -> None:
-    """36 multiplies in FP32 at the size that its grading drew: 24 ms of work; it takes 1.3."""
+def test_counters_must_fit_the_measured_time() -> None:
+    """Solution 36 multiplies in FP32 at the size that its grading drew.
+
+    That would be 24 ms of work at the ranked size, where it takes 1.3 ms.
+    """
     text = (SOLUTIONS.parent / "reports" / "h200" / "02_shared_tile.json").read_text()
     examined = from_report(Report.model_validate_json(text))
     assert examined is not None and examined.measured_ms is not None
@@ -147,8 +153,8 @@ def test_what_was_counted_must_fit_what_was_measured() -> None:
     assert all(line.l1_share is None for line in unfit.lines)
 
 
-def test_a_smaller_size_is_counted_where_the_ranked_is_slow() -> None:
-    """As for kernels that run slowly on the CPU device; a size that was asked for stays."""
+def test_a_smaller_size_is_counted_for_slow_kernels() -> None:
+    """Some kernels run slowly on the CPU device. A size that the user chose is kept."""
     source = (Path(__file__).parent / "kernels" / "naive.cu").read_text(encoding="utf-8")
     compiled = compile_source(Compile(source=source))
     assert isinstance(compiled, Compiled)

@@ -1,4 +1,4 @@
-"""The command: what grade refuses it refuses, and what is wrong it explains all the same."""
+"""Tests of `explain`: it refuses what `grade` refuses, but explains wrong kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUBMISSIONS = Path(__file__).parent.parent.parent / "submissions"
 Captured = pytest.CaptureFixture[str]
 
 ON_CPU = ["--device", "cpu", "--shape", "256x128x256"]
-"""A small size, where only the order of what is said counts."""
+"""A small size, for tests of the order of messages only."""
 
 
 def test_a_compile_error_is_refused_in_the_words_of_grade(capsys: Captured) -> None:
@@ -31,7 +31,7 @@ def test_a_compile_error_is_refused_in_the_words_of_grade(capsys: Captured) -> N
     assert refusal in explained
 
 
-def test_a_wrong_kernel_is_told_so_first_and_explained(capsys: Captured, tmp_path: Path) -> None:
+def test_a_wrong_kernels_verdict_precedes_its_explanation(capsys: Captured, tmp_path: Path) -> None:
     file = str(SUBMISSIONS / "wrong-answer" / "transposed.cu")
     out = tmp_path / "why.json"
     assert main(["explain", *ON_CPU, "--json", str(out), file]) == Exit.NO
@@ -49,8 +49,8 @@ def test_a_wrong_kernel_is_told_so_first_and_explained(capsys: Captured, tmp_pat
         "rule-violation/overwrites_A",
     ],
 )
-def test_what_is_unsafe_is_said_first(file: str, capsys: Captured) -> None:
-    """Whatever its results look like, and before it is explained as far as it can be."""
+def test_an_unsafe_kernels_verdict_precedes_its_explanation(file: str, capsys: Captured) -> None:
+    """The verdict comes first, even if the results are right; then as much as can be explained."""
     assert main(["explain", *ON_CPU, str(SUBMISSIONS / f"{file}.cu")]) == Exit.NO
     shown = capsys.readouterr().out
     assert shown.startswith(f"{file.partition('/')[0]}: ")
@@ -60,7 +60,7 @@ def test_what_is_unsafe_is_said_first(file: str, capsys: Captured) -> None:
 @pytest.mark.parametrize(
     "file", ["runtime-error/too_much_shared_memory", "runtime-error/launch_bounds_too_small"]
 )
-def test_what_is_refused_is_refused_as_by_grade(file: str, capsys: Captured) -> None:
+def test_runtime_errors_are_refused_in_the_words_of_grade(file: str, capsys: Captured) -> None:
     path = SUBMISSIONS / f"{file}.cu"
     assert main(["explain", "--device", "cpu", str(path)]) == Exit.NO
     explained = " ".join(capsys.readouterr().out.split())
@@ -69,12 +69,12 @@ def test_what_is_refused_is_refused_as_by_grade(file: str, capsys: Captured) -> 
     assert graded[graded.rindex(f"{path.stem} ") :] in explained
 
 
-def test_no_such_file(capsys: Captured, tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(capsys: Captured, tmp_path: Path) -> None:
     assert main(["explain", str(tmp_path / "nothing.cu")]) == Exit.NO_ANSWER
     assert "there is no file" in capsys.readouterr().err
 
 
-def test_what_changed_since_another_kernel(capsys: Captured, tmp_path: Path) -> None:
+def test_two_kernels_are_compared(capsys: Captured, tmp_path: Path) -> None:
     kernels = Path(__file__).parent / "kernels"
     old, new = (str(kernels / f"{name}.cu") for name in ("double_accumulator", "naive"))
     out = tmp_path / "why.json"
@@ -104,8 +104,8 @@ def test_the_machine_code_of_a_line_is_shown_on_demand(capsys: Captured) -> None
 
 
 @pytest.mark.parametrize(("name", "shown"), [("naive", "again"), ("divergent_loops", "lanes")])
-def test_a_column_that_says_nothing_is_left_out(name: str, shown: str, capsys: Captured) -> None:
-    """One reads sectors again and never diverges; the other is the other way round."""
+def test_a_column_without_information_is_left_out(name: str, shown: str, capsys: Captured) -> None:
+    """The first kernel reads sectors again and never diverges, and the second does the opposite."""
     file = Path(__file__).parent / "kernels" / f"{name}.cu"
     assert main(["explain", *ON_CPU, str(file)]) == 0
     lines = capsys.readouterr().out.partition("The lines that cost most\n")[2]

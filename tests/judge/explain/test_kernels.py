@@ -1,4 +1,4 @@
-"""Kernels that are each slow for another reason: what is estimated, and what is said first."""
+"""Tests of estimates and first findings, on kernels that are each slow for another reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KERNELS = Path(__file__).parent / "kernels"
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What must be said of one kernel.
+    """The expected explanation of one kernel.
 
     gain: the least and the most that the first finding may promise.
     """
@@ -110,7 +110,7 @@ def test_the_typical_estimate_is_close() -> None:
 
 
 def test_first_findings_agree_with_hardware_counters() -> None:
-    """With the busiest unit, or the longest wait, as `ncu` saw them on an H200."""
+    """A finding agrees if it fits the busiest unit or longest wait that `ncu` saw on an H200."""
     found = [
         agrees(advice(evidence_of_kernel(each.name))[0].rule, MEASURED[each.name])
         for each in EXPECTED
@@ -125,21 +125,21 @@ def test_a_launch_of_few_blocks_has_few_warps() -> None:
     assert finding.remedy.startswith("launch more blocks")
 
 
-def test_what_has_left_l1_is_read_from_l2_again() -> None:
+def test_sectors_that_left_l1_are_read_from_l2_again() -> None:
     """Each block of reduced_by_shuffles goes through its part of A and B more than once."""
     evidence = evidence_of_kernel("reduced_by_shuffles")
     first = sum(line.global_first_sectors for line in evidence.counters.lines)
     assert l2_sectors(evidence.facts, evidence.counters) > 1.9 * first
 
 
-def test_shared_memory_that_is_not_needed_is_advised_against() -> None:
+def test_unneeded_shared_memory_should_be_dropped() -> None:
     (finding, *_) = advice(evidence_of_kernel("one_block_per_sm"))
     assert finding.remedy.startswith("drop shared memory") and finding.see is None
     assert "occupancy 12 %, limited by shared memory" in finding.message
 
 
 def test_one_cause_on_one_line_is_one_finding() -> None:
-    """Threads that read and store along columns: uncoalesced, and with bank conflicts."""
+    """Threads read and store along columns, so accesses are uncoalesced with bank conflicts."""
     evidence = evidence_of_kernel("indices_the_wrong_way_round")
     alone = {rule.name: advice(evidence, (rule,)) for rule in RULES}
     (uncoalesced,), (conflicts,) = alone["uncoalesced"], alone["bank-conflicts"]

@@ -1,4 +1,4 @@
-"""A table at which fake kernels are timed, with known truth: how fast each is, on which GPU."""
+"""Fake kernels and a fake baseline whose launch times are known, and a fake checker."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Drift = Callable[[int], float]
 
 @dataclass
 class Player:
-    """A process whose launches take a time that is known; the baseline is one, too."""
+    """A process whose launches take a known time. The baseline is one, too."""
 
     table: Table
     ms: float
@@ -60,9 +60,10 @@ class Player:
 
 @dataclass
 class Table:
-    """Baseline, players and checker, and every launch that there was.
+    """The baseline, the players and the checker, and a record of all launches.
 
-    noise: of each launch, as a standard deviation; drift: of the n-th launch, common to all.
+    noise: the relative standard deviation of a launch's time.
+    drift: the factor on the time of the n-th launch, the same for all players.
     """
 
     times: Sequence[float]
@@ -75,9 +76,9 @@ class Table:
     last: Player | None = None
     inputs: str = UNIFORM
     drawn: list[tuple[Player, str]] = field(default_factory=list)
-    """Whose launch had which inputs."""
+    """The player and the inputs of each launch."""
     launch_seconds: set[float] = field(default_factory=set)
-    """Their time limits."""
+    """The time limits of the launches."""
 
     def __post_init__(self) -> None:
         self.generator = random.Random(self.seed)
@@ -102,7 +103,7 @@ class Table:
         return launch_time(ms, ms + player.host_late_ms, self.throttled(number))
 
     def ask(self, request: Any) -> Any:
-        """As the checker."""
+        """Answer as the checker."""
         match request:
             case LayOut():
                 return SharedMatrices(arguments=request.arguments, handles=(), offsets=())

@@ -85,7 +85,7 @@ class FakeDevice:
                 self.launches += 1
                 self.workers.last = self
                 timed = self.answer(self.launches)
-                self.attached = not isinstance(timed, Fault)  # a process that faults is gone
+                self.attached = not isinstance(timed, Fault)  # a process ends with its fault
                 return timed
         raise AssertionError(request)
 
@@ -265,7 +265,7 @@ def test_kernel_and_baseline_errors_come_from_the_same_inputs() -> None:
 
 @pytest.mark.parametrize("unscored", UNSCORED_INPUTS)
 def test_a_kernel_that_skips_elements_is_found(unscored: str) -> None:
-    """It skips none until the warm-up is over."""
+    """The kernel skips none until the warm-up is over."""
     workers = FakeWorkers()
     workers.check = lambda drawn, n: Checked(error=2) if drawn == unscored and n > 20 else RIGHT
     outcome = run_on(workers, Extent(30, 1, checks=3))
@@ -460,7 +460,7 @@ def test_one_launch_of_the_second_half_is_kept_for_audit(
     assert found == [7, 8, 9, 10, 11, 12]
 
 
-def test_a_process_that_is_gone_is_asked_nothing_more() -> None:
+def test_a_process_that_has_ended_gets_no_request() -> None:
     fault = Fault(cause="trap", message="it trapped")
     workers = FakeWorkers(kernel_time=lambda n: fault if n > 8 else launch_time(10))
     run_on(workers)

@@ -1,4 +1,4 @@
-"""A worker that hangs, dies or sends nonsense is replaced, and its judge goes on."""
+"""Tests that a worker that hangs, dies or sends invalid data is replaced and its judge survives."""
 
 import os
 import signal
