@@ -1,4 +1,4 @@
-"""The cases cover what the problem promises."""
+"""Tests that the cases cover all that the problem promises."""
 
 import hashlib
 import itertools
@@ -80,14 +80,13 @@ def test_drawn_inputs_and_products_are_finite() -> None:
 
 
 def cell(shape: Shape) -> tuple[int, ...]:
-    """The cell of a log2 grid in which a shape lies."""
+    """Return the cell of a log2 grid in which a shape lies."""
     return tuple(size.bit_length() - 1 for size in (shape.M, shape.N, shape.K))
 
 
 @pytest.mark.parametrize("sampled", [True, False], ids=["cpu", "cuda"])
 def test_every_combination_of_shape_and_kind_may_be_drawn(sampled: bool) -> None:
-    """Shape and kind are independent, so each is looked at by itself: the kinds of a shape come
-    from the same distribution, whatever the shape."""
+    """Shape and kind are drawn independently, so each is tested by itself."""
     most = extent(False, sampled).large_work
     generator = np.random.default_rng(1)
     found = {cell(drawn_shape(generator, most)) for _ in range(60_000)}
@@ -118,7 +117,7 @@ def test_the_text_of_a_kind_is_parsed_to_the_same_kind() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "odd", "uniform, purple", "A uniform", "A uniform; B red"])
-def test_text_that_is_no_kind_is_refused(text: str) -> None:
+def test_text_of_an_unknown_kind_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a valid"):
         Kind.parse(text)
 
@@ -216,11 +215,14 @@ def test_few_products_have_the_structured_limit(shape: Shape, tolerance: Toleran
 
 
 DIGESTS = Path(__file__).with_name("digests.json")
-"""Of what each case draws with seed 1, for this version of the cases."""
+"""The file of digests of the inputs that each case draws with seed 1, for this version."""
 
 
 def digests() -> dict[str, str]:
-    """Logarithms and cosines may differ in their last bit: no normal numbers."""
+    """Return the digests of all cases but those with normal numbers.
+
+    Normal numbers need logarithms and cosines, whose last bit may differ between machines.
+    """
     chosen = [
         str(case)
         for seed in range(5)
@@ -235,8 +237,10 @@ def digests() -> dict[str, str]:
 
 
 def test_changed_cases_need_a_new_version() -> None:
-    """A result of other cases is not comparable. After raising CASES_VERSION, write the new
-    digests: python -m tests.problem.test_cases."""
+    """Results of different cases are not comparable.
+
+    After raising CASES_VERSION, write the new digests: python -m tests.problem.test_cases.
+    """
     pinned = json.loads(DIGESTS.read_text(encoding="utf-8"))
     assert pinned["version"] == CASES_VERSION
     assert pinned["cases"] == digests()

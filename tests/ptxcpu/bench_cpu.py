@@ -1,6 +1,6 @@
-"""How fast the CPU device is: launches with all checks, translation, sanitizing, counting.
+"""Benchmarks of the CPU device: launches, translation, sanitizing and counting.
 
-Run with `pytest tests/ptxcpu/bench_cpu.py --benchmark-only`; GFLOP/s are in the extra info.
+Run with `pytest tests/ptxcpu/bench_cpu.py --benchmark-only`. The extra info has the GFLOP/s.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ TENSOR = {
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch of a solution, on the vector path where it has one."""
+    """One launch of a solution, on the vector path if it has one."""
 
     kernel: Kernel
     grid: Size
     arguments: Sequence[Buffer | int]
 
     def seconds(self) -> float:
-        """Of the processor, that it takes."""
+        """Return the seconds of processor time that the launch takes."""
         self.kernel.reset_variables()
         start = time.process_time()
         assert self.kernel.run(self.grid, self.arguments).fault is None
@@ -85,7 +85,7 @@ def launch_of(number: str, shape: Shape, cache: Path) -> Launch:
 
 @pytest.mark.parametrize("number", [*(f"{number:02}" for number in range(2, 19)), *TENSOR])
 def test_verify(benchmark: Any, number: str, cache_directory: Path) -> None:
-    """The extra info says which part of single-threaded NumPy's speed one core reaches."""
+    """The extra info gives one core's speed as a part of single-threaded NumPy's."""
     shape = TENSOR.get(number, Shape(512, 512, 512))
     launch = launch_of(number, shape, cache_directory)
     spent: list[float] = []
@@ -102,7 +102,7 @@ def test_verify(benchmark: Any, number: str, cache_directory: Path) -> None:
 
 @pytest.mark.parametrize("number", ["02", "08", "12", "17", "33", "36"])
 def test_watch(benchmark: Any, number: str, cache_directory: Path) -> None:
-    """The extra info says how much longer than verifying it takes, on one core."""
+    """The extra info gives the time as a multiple of that for verifying, on one core."""
     launch = launch_of(number, Shape(288, 256, 256), cache_directory)
     verifying = min(launch.seconds() for _ in range(3))
     launch.kernel.check(launch.grid, launch.arguments, blocks=[0])  # makes the machine code
@@ -113,7 +113,7 @@ def test_watch(benchmark: Any, number: str, cache_directory: Path) -> None:
 
 @pytest.mark.parametrize("name", TILES)
 def test_translate(benchmark: Any, name: str, tmp_path: Path) -> None:
-    """PTX to machine code, with nothing in the cache."""
+    """Translate PTX to machine code with an empty cache."""
     kernel = compiled((KERNELS / f"{name}.cu").read_text())
     CpuDevice(tmp_path)
 

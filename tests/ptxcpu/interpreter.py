@@ -1,4 +1,4 @@
-"""Runs a whole PTX kernel without barriers, one thread after another, by the exact oracle."""
+"""An exact interpreter of PTX kernels without barriers, which runs one thread after another."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.ptxcpu import oracle
 
 @dataclass
 class Launch:
-    """Where the arrays lie (address -> bytes), the kernel's arguments and the launch's shape."""
+    """The arrays by their addresses, the kernel's arguments and the shape of a launch."""
 
     arrays: dict[int, np.ndarray]
     arguments: list[int]
@@ -36,7 +36,7 @@ class Launch:
 
 
 def interpret(text: str, launch: Launch) -> None:
-    """Run every thread of every block; the arrays are changed in place."""
+    """Run every thread of every block, and change the arrays in place."""
     (function,) = parse(text).functions.values()
     labels = {x.name: i for i, x in enumerate(function.body) if isinstance(x, Label)}
     for place in np.ndindex(*launch.grid[::-1]):

@@ -1,4 +1,4 @@
-"""What PTX instructions mean, in exact arithmetic: integers and fractions, one value at a time.
+"""A reference for PTX instructions in exact arithmetic: integers and fractions, value by value.
 
 It shares nothing with the translator but the parser. A value is a bit pattern (a Python int);
 floating-point results are exact fractions, rounded once at the end.
@@ -62,7 +62,7 @@ class Number:
 
     @property
     def real(self) -> Fraction | float:
-        """For comparison: infinities included, zeros equal."""
+        """The number for comparisons, which may be infinite. Both zeros are equal."""
         return -self.size if self.negative else self.size
 
     def __neg__(self) -> Number:
@@ -153,7 +153,7 @@ def divide(a: Number, b: Number) -> Number:
 
 
 def square_root(a: Number, f: Format) -> Number:
-    """To twice the precision of the format, which rounds as the exact root does."""
+    """Return the root to more than twice the format's precision, so that it rounds correctly."""
     if a.is_nan or (a.negative and a.size):
         return NAN
     if a.is_infinite or not a.size:
@@ -177,7 +177,7 @@ def extreme(a: Number, b: Number, want_nan: bool, largest: bool) -> Number:
 
 @dataclass(frozen=True)
 class Result:
-    """The bits of d (and of the second predicate of setp), and how floats may differ."""
+    """The bits of d (and of the second predicate of setp), and whether floats may differ."""
 
     bits: int
     format: Format | None = None
@@ -218,7 +218,7 @@ def integer(x: int, type_: str) -> int:
 
 
 def evaluate(opcode: str, a: Sequence[int]) -> Result:
-    """The result of an instruction for operands given as bit patterns."""
+    """Return the result of an instruction for operands given as bit patterns."""
     root, *mods = opcode.split(".")
     types = [m for m in mods if re.fullmatch(r"[sub](8|16|32|64)|b?f16(x2)?|f32|f64|pred", m)]
     type_ = types[-1] if types else "b32"
@@ -361,7 +361,7 @@ def whole(root: str, mods: list[str], type_: str, a: Sequence[int]) -> int:  # n
 
 
 def bit_field(x: int, bits: int, start: int, length: int, is_signed: bool) -> int:
-    """Bit by bit, as the manual has it."""
+    """Extract a bit field bit by bit, as the manual defines it."""
     top = bits - 1
     sign = x >> min(start + length - 1, top) & 1 if is_signed and length else 0
     found = 0
@@ -477,7 +477,7 @@ def floating(root: str, mods: list[str], type_: str, a: Sequence[int]) -> Result
 
 
 def coarse(root: str, bits: int) -> Result:
-    """The upper half of an f64, which the GPU's library refines; ours is as good as it can be."""
+    """Return the upper half of an f64 as exactly as possible. The GPU's library refines its own."""
     f = FORMATS["f64"]
 
     def upper_half(x: Number) -> Number:
@@ -504,7 +504,7 @@ def classify(x: Number, f: Format, mods: Sequence[str]) -> bool:
 
 
 def function(root: str, x: Number) -> Number:
-    """Near enough for `.approx`."""
+    """Return the value of a function, accurately enough for `.approx`."""
     if x.is_nan:
         return NAN
     y = float(x.real)
@@ -636,7 +636,7 @@ def clamp_to(value: int, to: str) -> int:
 
 
 def to_integer(x: Number, to: str, from_: str, how: str) -> int:
-    """Sign-extended to 64 bits, as it stands in a wide register."""
+    """Return an integer sign-extended to 64 bits, as a wide register holds it."""
     bits = int(to[1:])
     if x.is_nan:
         value = 1 << bits - 1 if 64 in (bits, FORMATS[from_].bits) else 0

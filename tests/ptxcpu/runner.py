@@ -1,4 +1,4 @@
-"""Compiles kernels and asks the CPU device about them, in the short words of the tests."""
+"""Short functions for the tests that compile kernels and run them on the CPU device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KERNELS = Path(__file__).parent / "kernels"
 
 @functools.cache
 def compiled(source: str) -> Kernel:
-    """A submission's kernel, as the judge compiles it."""
+    """Return a submission's kernel as the judge compiles it."""
     answer = compile_source(Compile(source=source))
     assert isinstance(answer, Compiled), answer
     return answer.kernel
@@ -30,7 +30,7 @@ def compiled(source: str) -> Kernel:
 
 @functools.cache
 def disassembled(source: str) -> DisassembledKernel:
-    """What its machine code says of it, too, which takes half a second."""
+    """Return the kernel with facts from its machine code, which take half a second."""
     return disassemble_kernel(Disassemble(kernel=compiled(source))).kernel
 
 
@@ -47,7 +47,7 @@ def product(A: Matrix, B: Matrix) -> np.ndarray:
 
 @dataclass
 class Runner:
-    """A device with one kernel loaded, and short ways to ask it."""
+    """A CPU device with one kernel loaded, and short methods for requests to it."""
 
     device: CpuDevice
 
@@ -67,19 +67,19 @@ class Runner:
         return self.device.run(Run(inputs=inputs_of(shape, A, B, blocks), seconds=seconds))
 
     def finish(self, shape: Shape) -> Finished:
-        """A run that must come to its end."""
+        """Run the kernel, which must finish."""
         result = self.run(shape)
         assert not isinstance(result, Fault), result.message
         return result
 
     def fault(self, shape: Shape, seconds: float = 20.0) -> Fault:
-        """A run that must not."""
+        """Run the kernel, which must fault."""
         result = self.run(shape, seconds=seconds)
         assert isinstance(result, Fault)
         return result
 
     def error(self, shape: Shape) -> float:
-        """The largest difference from the float64 product."""
+        """Return the largest difference from the float64 product."""
         C = self.finish(shape).output
         return float(np.abs(C - product(*inputs(shape))).max())
 
@@ -96,5 +96,5 @@ class Runner:
         return answer.counters
 
     def count_one_block(self, shape: Shape) -> Counters:
-        """The counters of the first block alone."""
+        """Return the counters of the first block alone."""
         return self.count(shape, blocks=1)

@@ -1,4 +1,4 @@
-"""Thread block clusters: one kernel for each part of their semantics, and one for each check."""
+"""Tests of thread block clusters: one kernel for each part of their semantics and each check."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_kernel(cpu: Runner, name: str) -> None:
     assert cpu.findings(ROW) == ()
 
 
-def test_clusters_run_whole_where_blocks_are_sampled(cpu: Runner) -> None:
+def test_sampled_blocks_run_with_their_whole_cluster(cpu: Runner) -> None:
     load(cpu, KERNELS["mapa.u64"][0])
     sampled = cpu.run(ROW, blocks=(1,))
     C = sampled.output  # type: ignore[union-attr]
@@ -70,7 +70,7 @@ def test_clusters_run_whole_where_blocks_are_sampled(cpu: Runner) -> None:
 
 
 def test_counters_add_up(cpu: Runner) -> None:
-    """A cluster of two has twice the counts of one block, wherever the words are."""
+    """A cluster of two has twice the counts of one block, in whichever block the words are."""
     load(cpu, KERNELS["mapa.u64"][0])
     half, whole = cpu.count(ROW, 2), cpu.count(ROW)
     assert whole.shared_load_requests == 2 * half.shared_load_requests == 4 * 8
@@ -111,7 +111,7 @@ def only(findings: tuple[Finding, ...], hazard: Hazard) -> Finding:
 
 
 @pytest.mark.parametrize("name", RACES)
-def test_race(cpu: Runner, name: str) -> None:
+def test_an_unordered_access_across_blocks_is_a_race(cpu: Runner, name: str) -> None:
     source, words = RACES[name]
     load(cpu, source)
     finding = only(cpu.findings(ROW), Hazard.RACE)
@@ -126,7 +126,7 @@ def test_a_race_names_the_blocks_of_both(cpu: Runner) -> None:
     assert {finding.at.block[0], finding.other.block[0]} == {0, 1}
 
 
-def test_outside_the_neighbours_shared_memory(cpu: Runner) -> None:
+def test_an_access_outside_the_neighbours_shared_memory_is_found(cpu: Runner) -> None:
     source = kernel(
         """__shared__ float s[256];
         s[id] = 1;
@@ -143,7 +143,7 @@ def test_outside_the_neighbours_shared_memory(cpu: Runner) -> None:
     assert only(cpu.findings(ROW), Hazard.OUT_OF_BOUNDS).at.line == finding.at.line
 
 
-def test_uninitialised_in_the_neighbour(cpu: Runner) -> None:
+def test_an_uninitialised_read_from_the_neighbour_is_found(cpu: Runner) -> None:
     source = kernel(
         """__shared__ float s[256];
         if (rank == 0) s[id] = 1;
@@ -165,7 +165,7 @@ def test_shared_cta_does_not_reach_the_neighbour(cpu: Runner) -> None:
     assert only(cpu.findings(ROW), Hazard.OUT_OF_BOUNDS).message == finding.message
 
 
-def test_a_block_that_has_exited(cpu: Runner) -> None:
+def test_a_read_from_an_exited_block_is_found(cpu: Runner) -> None:
     source = kernel(
         """__shared__ float s[256];
         s[id] = 1;
@@ -191,7 +191,7 @@ MISUSES = {
 
 
 @pytest.mark.parametrize("name", MISUSES)
-def test_the_barrier_misused(cpu: Runner, name: str) -> None:
+def test_misuse_of_the_cluster_barrier_is_found(cpu: Runner, name: str) -> None:
     body, words = MISUSES[name]
     load(cpu, kernel(body))
     fault = cpu.fault(ROW)
@@ -204,15 +204,15 @@ def test_threads_that_return_are_not_waited_for(cpu: Runner) -> None:
     assert cpu.findings(ROW) == ()
 
 
-def test_deadlock_across_blocks(cpu: Runner) -> None:
-    """Block 0 waits for block 1, which waits at a barrier of its own that nobody completes."""
+def test_a_deadlock_across_blocks_is_found(cpu: Runner) -> None:
+    """Block 0 waits for block 1, which waits at its own barrier for threads that never arrive."""
     load(cpu, kernel('if (rank == 0) { arrive(); wait(); } else asm volatile("bar.sync 1, 512;");'))
     fault = cpu.fault(ROW)
     assert fault.cause == "deadlock" and "512 threads" in fault.message
     assert only(cpu.findings(ROW), Hazard.DEADLOCK).tool is Tool.SYNCCHECK
 
 
-def test_a_warp_that_arrives_at_two_instructions(cpu: Runner) -> None:
+def test_a_warp_divergent_at_an_aligned_arrive_is_found(cpu: Runner) -> None:
     aligned = 'asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");'
     source = kernel(f"if (id & 1) {{ {aligned} value = 1; }} else {{ {aligned} }} wait();")
     load(cpu, source)
@@ -236,12 +236,12 @@ OPERANDS = {
 
 
 @pytest.mark.parametrize("name", OPERANDS)
-def test_operands(cpu: Runner, name: str) -> None:
+def test_invalid_operands_are_refused(cpu: Runner, name: str) -> None:
     load(cpu, kernel(OPERANDS[name]))
     assert "operand" in cpu.fault(ROW).message
 
 
-def test_the_size_of_a_cluster(cpu: Runner) -> None:
+def test_a_cluster_that_is_too_large_is_refused(cpu: Runner) -> None:
     """The size is checked in PTX that no compiler has checked."""
     ptx = """.version 8.0
     .target sm_90

@@ -1,6 +1,6 @@
-"""Litmus tests of PTX's memory model: the verdict on each comes out of a model of a few lines.
+"""Litmus tests of PTX's memory model: a model of a few lines gives the expected verdict on each.
 
-Two threads access one word; in between, the first writes a flag and the second reads it. Every
+Two threads access one word. In between, the first writes a flag and the second reads it. Every
 combination of accesses, scopes and fences has a word and a flag of its own in one kernel.
 """
 
@@ -21,12 +21,12 @@ from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Hazard, Result
 
 CTA, CLUSTER, GPU = 0, 1, 2
-"""How far a scope reaches, and how far apart two threads are: in one block, cluster, or grid."""
+"""The reach of a scope, or the distance of two threads: in one block, cluster or grid."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """An instruction on one word. reach: of a strong one."""
+    """An instruction on one word. reach: the scope of a strong instruction."""
 
     text: str
     writes: bool
@@ -72,7 +72,7 @@ class Litmus:
     second: Access
 
     def races(self, distance: int) -> bool:
-        """The model: no release that the other acquires, and not both strong."""
+        """Return whether the accesses race: not ordered by release and acquire, nor both strong."""
         return not (self._ordered(distance) or strong(self.first, self.second, distance))
 
     def flag_races(self, distance: int) -> bool:
@@ -89,7 +89,7 @@ def reaches(scope: int | None, distance: int) -> bool:
 
 
 def strong(a: Access, b: Access, distance: int) -> bool:
-    """Whether two accesses are morally strong."""
+    """Return whether two accesses are morally strong."""
     return reaches(a.reach, distance) and reaches(b.reach, distance)
 
 
@@ -112,7 +112,7 @@ HEAD = """.version 8.0
 
 
 def program(tests: Sequence[Litmus], space: str) -> str:
-    """One kernel of all tests; its numbers say who is first and who is second."""
+    """Return one kernel of all tests. Its parameters are the numbers of the two threads."""
     size = 4 * len(tests)
     lines: dict[bool, list[str]] = {True: [], False: []}
 
@@ -169,7 +169,7 @@ def translated(text: str, cache: Path, kinds: tuple[ParameterKind, ...] = KINDS)
 
 
 def check(kernel: Kernel, words: int, *numbers: int) -> Result:
-    """A launch of four blocks in which the threads of these numbers take part."""
+    """Launch four blocks, in which the threads of these numbers take part."""
     buffers = [Buffer(np.zeros(words, np.uint32), writable=True, name=x) for x in ("data", "flags")]
     result = kernel.check((4, 1, 1), [*buffers, *numbers])
     assert result.fault is None, result.fault
@@ -178,7 +178,7 @@ def check(kernel: Kernel, words: int, *numbers: int) -> Result:
 
 
 def raced(result: Result, name: str) -> set[int]:
-    """The numbers of the words of an array that threads raced for."""
+    """Return the indices of the words of an array with a race."""
     found = set()
     for each in result.findings:
         shared = re.search(r"at byte (\d+) of (\w+)", each.message)
@@ -202,7 +202,9 @@ PLACES = {
     ids=["with narrow fences", "with wide fences", "without order"],
 )
 @pytest.mark.parametrize("space", ["global", "shared"])
-def test_two_threads(cache_directory: Path, tests: Sequence[Litmus], space: str) -> None:
+def test_two_threads_race_as_the_model_says(
+    cache_directory: Path, tests: Sequence[Litmus], space: str
+) -> None:
     kernel = translated(program(tests, space), cache_directory)
     for place, (first, second, distance) in PLACES.items():
         if space == "shared" and distance == GPU:
@@ -222,12 +224,12 @@ def assert_equal(tests: Sequence[Litmus], found: set[int], expected: set[int], p
     )
 
 
-# ---- three threads: what the first has done reaches the third through the second
+# ---- three threads: the first is ordered before the third by way of the second
 
 
 @dataclass(frozen=True)
 class Hop:
-    """How one thread tells the next: by an operation and a fence on either side."""
+    """A way in which one thread signals the next: an operation and a fence on either side."""
 
     fence: str
     set_flag: str
@@ -235,9 +237,9 @@ class Hop:
     other_fence: str
 
     def orders(self, distance: int, earlier_fence: str = "", later_fence: str = "") -> bool:
-        """Whether the second thread gets to know what the first one knows.
+        """Return whether the first thread's accesses are ordered before the second's later ones.
 
-        A fence that the first passed earlier, or the second passes later, counts as well.
+        A fence that the first passed earlier, or that the second passes later, counts as well.
         """
         released = self.set_flag.startswith("st.release") or any(
             reaches(FENCE_REACH[each], distance) for each in (self.fence, earlier_fence)
@@ -268,7 +270,7 @@ TRIPLES = {
 
 
 def chain_program() -> str:
-    """One kernel of all chains: thread `first` writes, `third` reads, `second` is in between."""
+    """Return a kernel of all chains: thread `first` writes, `second` passes on, `third` reads."""
     parts: list[list[str]] = [[], [], []]
     for i, (one, other) in enumerate(CHAINS):
         data, flag, last = (
@@ -309,7 +311,7 @@ def distance(a: int, b: int) -> int:
 
 
 @pytest.mark.parametrize("place", TRIPLES)
-def test_order_is_passed_on(cache_directory: Path, place: str) -> None:
+def test_three_threads_race_as_the_model_says(cache_directory: Path, place: str) -> None:
     kernel = translated(chain_program(), cache_directory, (*KINDS, ParameterKind.NUMBER))
     first, second, third = TRIPLES[place]
     found = raced(check(kernel, 2 * len(CHAINS), first, second, third), "data")
@@ -322,7 +324,7 @@ def test_order_is_passed_on(cache_directory: Path, place: str) -> None:
     assert {CHAINS[i] for i in found} == {CHAINS[i] for i in expected}
 
 
-# ---- barriers, and the fences of those who meet there
+# ---- barriers of a block, combined with fences
 
 MEETINGS = {
     # name: (behind the write, before the flag, behind the flag, before the read, whether it races)
@@ -356,8 +358,14 @@ MEETINGS = {
 
 
 @pytest.mark.parametrize("name", MEETINGS)
-def test_blocks_that_publish_by_one_thread(cache_directory: Path, name: str) -> None:
-    """Of the first block, 40 writes and 0 sets the flag; of the second, 0 gets it and 50 reads."""
+def test_barriers_and_fences_order_blocks_through_one_thread(
+    cache_directory: Path, name: str
+) -> None:
+    """Another thread of each block handles the flag than the one that accesses the word.
+
+    In the first block, thread 40 writes and thread 0 sets the flag. In the second block, thread 0
+    reads the flag and thread 50 reads the word.
+    """
     written, publishing, seen, before_read, races = MEETINGS[name]
     text = f"""{HEAD}
 .visible .entry litmus(.param .u64 data, .param .u64 flags, .param .u32 n, .param .u32 m)

@@ -1,4 +1,4 @@
-"""How tensor cores add: the bits that are kept, found by experiments, and sums on random operands.
+"""Tests of how tensor cores add: experiments on the bits that they keep, and random operands.
 
 The experiments run on the CPU device, and on a GPU with `-m gpu`. They are those of Fasi, Higham,
 Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores" (2021). An H200 passed all of
@@ -37,7 +37,7 @@ FRACTION = {"f16": 10, "bf16": 7, "tf32": 10}
 
 @dataclass(frozen=True)
 class Form:
-    """An instruction that multiplies 16 rows by 8 columns. depth: of the product."""
+    """An instruction that multiplies 16 rows by 8 columns. depth: the product's inner dimension."""
 
     kind: str
     depth: int
@@ -45,12 +45,12 @@ class Form:
 
     @property
     def each(self) -> int:
-        """Elements in a word."""
+        """The number of elements in a word."""
         return 1 if self.kind == "tf32" else 2
 
     @property
     def words(self) -> int:
-        """Of A in a lane; B has half as many."""
+        """The number of words of A in a lane. B has half as many."""
         return self.depth // (2 * self.each)
 
     def __str__(self) -> str:
@@ -101,11 +101,13 @@ ret;
 
 
 def program(form: Form) -> str:
-    """A kernel that multiplies a tile in each warp: `a`, `b`, `c` lie as [tile][word][lane]. A
-    warpgroup has one tile of `b`."""
+    """Return a kernel that multiplies a tile in each warp.
+
+    `a`, `b` and `c` are laid out as [tile][word][lane]. A warpgroup has one tile of `b`.
+    """
 
     def moves(how: str, registers: str, pointer: str, words: int) -> str:
-        """%r1 is the number of the tile times 32, and the lane behind it."""
+        """Return instructions that move words. %r1 is the tile's number times 32 plus the lane."""
         lines = (
             f"shr.u32 %r2, %r1, 5; and.b32 %r3, %r1, 31; mad.lo.u32 %r2, %r2, {words * 32}, %r3;"
         )
@@ -142,7 +144,7 @@ def program(form: Form) -> str:
 
 
 def raw(form: Form, x: Floats) -> Words:
-    """Numbers that are exact in a type, as [..., words]."""
+    """Return numbers that are exact in a type as [..., words]."""
     if form.kind == "f16":
         return x.astype(np.float16).view(np.uint32)
     bits = x.astype(np.float32).view(np.uint32)
@@ -153,7 +155,10 @@ def raw(form: Form, x: Floats) -> Words:
 
 
 def packed(form: Form, x: Floats) -> Words:
-    """[tile][row or column][k] as [tile][word][lane]: 8 rows and 16 bytes of depth are a word."""
+    """Return [tile][row or column][k] as [tile][word][lane].
+
+    In all lanes together, a word has 8 rows and 16 bytes of depth.
+    """
     words = raw(form, x)
     tiles, rows, count = words.shape
     parts = words.reshape(tiles, rows // 8, 8, count // 4, 4).transpose(0, 3, 1, 2, 4)
@@ -161,7 +166,7 @@ def packed(form: Form, x: Floats) -> Words:
 
 
 def spread(c: Floats) -> Words:
-    """[tile][row][column] as [tile][word][lane]."""
+    """Return [tile][row][column] as [tile][word][lane]."""
     parts = c.astype(np.float32).reshape(-1, 2, 8, 4, 2).transpose(0, 1, 4, 2, 3)
     return np.ascontiguousarray(parts).reshape(-1, 4, LANES).view(np.uint32)
 
@@ -172,8 +177,10 @@ def gathered(words: Words) -> Floats:
 
 
 Device = Callable[[Form, Floats, Floats, Floats], Floats]
-"""Adds the products of tiles of A and B to tiles of C. Four tiles of a warpgroup have the B of the
-first."""
+"""A function that adds the products of tiles of A and B to tiles of C.
+
+The four tiles of a warpgroup share the B of the first.
+"""
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -211,7 +218,7 @@ def on_gpu(form: Form, grid: tuple[int, ...], threads: int, *operands: Words) ->
 
 
 def sums(device: Device, form: Form, products: Floats, c: float = 0.0) -> Floats:
-    """One sum of each row of products, which are signed powers of two or zero."""
+    """Return one sum for each row of products, which are signed powers of two or zero."""
     tiles = -(-len(products) // 4) * 4  # a column of B is shared: one sum in each tile
     a, b = (np.zeros((tiles, n, form.depth)) for n in (ROWS, COLUMNS))
     exponents = np.frexp(products)[1] - 1
@@ -229,7 +236,7 @@ def sums(device: Device, form: Form, products: Floats, c: float = 0.0) -> Floats
 
 
 def bits_kept(device: Device, form: Form) -> int:
-    """How far below 1 a product may lie to count in 1 - 1 + product: 1 - 1 is zero exactly."""
+    """Return how many bits below 1 a product may lie so that 1 - 1 + product keeps it."""
     distances = np.arange(20, 29)
     products = np.zeros((len(distances), form.depth))
     products[:, 0], products[:, 1], products[:, 2] = 1, -1, 2.0**-distances
@@ -241,7 +248,10 @@ def bits_kept(device: Device, form: Form) -> int:
 
 
 def terms_at_once(device: Device, form: Form) -> int:
-    """How many products are added at once: a small one is lost beside 1 - 1, not behind it."""
+    """Return how many products are added at once.
+
+    A small product is lost if it is added together with 1 - 1, and kept if it is added later.
+    """
     places = np.arange(2, form.depth)
     products = np.zeros((len(places), form.depth))
     products[:, 0], products[:, 1] = 1, -1
@@ -251,14 +261,14 @@ def terms_at_once(device: Device, form: Form) -> int:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_the_number_of_bits_of_sums(device: Device, form: Form) -> None:
+def test_summands_keep_the_expected_number_of_bits(device: Device, form: Form) -> None:
     found = bits_kept(device, form)
     print(f"{form}: keeps {found} bits below the largest summand's exponent")
     assert found == FRACTION_BITS
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_products_that_are_added_at_once(device: Device, form: Form) -> None:
+def test_all_products_of_an_instruction_are_added_at_once(device: Device, form: Form) -> None:
     found = terms_at_once(device, form)
     print(f"{form}: adds {found} products at once")
     assert found == form.depth
@@ -267,7 +277,7 @@ def test_products_that_are_added_at_once(device: Device, form: Form) -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_sums_are_truncated(device: Device, form: Form, sign: int) -> None:
-    """1 + 3/4 of its last bit is 1, whether the accumulator is the 1 or a product is."""
+    """1 plus 3/4 of its last bit is 1, whether the 1 is the accumulator or a product."""
     products = np.zeros((2, form.depth))
     products[0, :3] = sign, sign * 2.0**-24, sign * 2.0**-25
     products[1, :2] = sign * 2.0**-24, sign * 2.0**-25
@@ -280,11 +290,12 @@ def test_sums_are_truncated(device: Device, form: Form, sign: int) -> None:
 
 @dataclass(frozen=True)
 class Model:
-    """What an instruction computes.
+    """A model of an instruction's sum.
 
-    terms: products added at once. fraction: bits below the largest exponent that summands keep.
-    normalises: the exponent of a product is that of its value, else the sum of its factors'.
-    zero_counts: a zero has the least exponent, else none.
+    terms: the number of products added at once.
+    fraction: the bits below the largest exponent that summands keep.
+    normalises: the exponent of a product is that of its value, not the sum of its factors'.
+    zero_counts: a zero has the least exponent. Otherwise it has no exponent.
     """
 
     terms: int
@@ -293,7 +304,7 @@ class Model:
     zero_counts: bool = False
 
     def sums(self, form: Form, a: Floats, b: Floats, c: Floats) -> Floats:
-        """a, b: [n][depth]; c: [n]."""
+        """Return n sums. a and b are [n][depth], and c is [n]."""
         for first in range(0, form.depth, self.terms):
             part = slice(first, first + self.terms)
             c = self._step(form, a[:, part], b[:, part], c)
@@ -349,7 +360,7 @@ def random_numbers(form: Form, style: str, shape: tuple[int, ...], seed: int) ->
 
 @pytest.mark.parametrize("style", ["near", "wide", "zeros", "small", "far", "tiny accumulators"])
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_random_sums(device: Device, form: Form, style: str) -> None:
+def test_random_sums_agree_with_the_model(device: Device, form: Form, style: str) -> None:
     tiles = 64
     a = random_numbers(form, style, (tiles, ROWS, form.depth), 1)
     b = random_numbers(form, style, (tiles, COLUMNS, form.depth), 2)
@@ -373,7 +384,7 @@ def test_random_sums(device: Device, form: Form, style: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_infinities_and_nan(device: Device, form: Form) -> None:
+def test_infinities_and_nan_are_propagated(device: Device, form: Form) -> None:
     a, b = (np.ones((4, n, form.depth)) for n in (ROWS, COLUMNS))
     c = np.ones((4, ROWS, COLUMNS))
     a[0, 1, 0], a[0, 2, :2], a[0, 3, 1] = np.inf, (np.inf, -np.inf), np.nan
