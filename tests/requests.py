@@ -1,4 +1,4 @@
-"""Requests to a device, in the short words of the tests."""
+"""Short functions for the tests that make requests to a device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from problem.problem import MATRIX_MULTIPLICATION
 
 
 def given(shape: Shape) -> LaunchInputs:
-    """Inputs of a launch that are the same every time."""
+    """Return inputs of a launch that are the same every time."""
     A, B = Case(shape).draw(1)
     return inputs_of(shape, A, B)
 
@@ -18,7 +18,7 @@ def given(shape: Shape) -> LaunchInputs:
 def inputs_of(
     shape: Shape, A: Matrix, B: Matrix, blocks: tuple[int, ...] | None = None
 ) -> LaunchInputs:
-    """What a device is given for one product."""
+    """Return the inputs of a launch for one product."""
     return launch_inputs(MATRIX_MULTIPLICATION, Case(shape), (A, B), blocks)
 
 

@@ -1,4 +1,4 @@
-"""What the fastest solutions promise of their errors holds on inputs made to break it."""
+"""Tests of the error bounds of the fastest solutions, on inputs made to break them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SOLUTIONS = Path(__file__).resolve().parent.parent / "solutions"
 ACCURATE, FASTEST = "34_wgmma_fp16_scaled", "36_wgmma_one_accumulator"
 
 SHAPE = Shape(48, 4096, 48)
-"""Small for a device without a GPU, and large enough for the tensor cores of both solutions."""
+"""A shape small enough for the CPU device and large enough for both solutions' tensor cores."""
 SEGMENT = 1024
-"""Neighbours along N that share a scale in 34."""
+"""The number of neighbours along N that share a scale in 34."""
 PROMOTED = 512
-"""Products along N that share an accumulator of the tensor cores in 34."""
+"""The number of products along N that share an accumulator of the tensor cores in 34."""
 
 Pair = tuple[Matrix, Matrix]
 
@@ -58,14 +58,14 @@ def multiply(device: CpuDevice, A: Matrix, B: Matrix) -> Float64:
 
 
 def largest_of_segments(X: Float64) -> Float64:
-    """The largest absolute value of those that share a scale with each element of a row."""
+    """Return, for each element, the largest absolute value of those that share its scale."""
     rows, inner = X.shape
     largest = np.abs(X).reshape(rows, -1, SEGMENT).max(axis=2)
     return np.repeat(largest, SEGMENT, axis=1).reshape(rows, inner)
 
 
 def bound(A: Matrix, B: Matrix) -> Float64:
-    """The bound in the first comment of 34, for every element of C."""
+    """Return the bound in the first comment of 34, for every element of C."""
     a, b = np.abs(A.astype(np.float64)), np.abs(B.astype(np.float64))
     n = A.shape[1]
     sums = (2 * min(n, PROMOTED) + n / PROMOTED + 13) * UNIT_ROUNDOFF * (a @ b)
@@ -86,19 +86,19 @@ def uniform() -> tuple[Float64, Float64]:
 
 
 def positive() -> tuple[Float64, Float64]:
-    """Every addition is cut off in the same direction."""
+    """Return positive elements, so that all additions are truncated in the same direction."""
     A, B, _ = random()
     return abs(A), abs(B)
 
 
 def constants_between_two_halves() -> tuple[Float64, Float64]:
-    """Equal elements, which both FP16 parts round by nearly half of their last place."""
+    """Return equal elements, which both FP16 parts round by nearly half of their last place."""
     value = 1 + 2.0**-11 + 2.0**-22 + 2.0**-23
     return np.full((SHAPE.M, SHAPE.N), value), np.full((SHAPE.N, SHAPE.K), value)
 
 
 def small_ones_after_a_large_one() -> tuple[Float64, Float64]:
-    """One large product in every accumulator, behind which all others are cut off."""
+    """Return one large product for every accumulator, which truncates all later ones."""
     A, B, _ = random()
     A, B = np.abs(A) * 2.0**-13 + 2.0**-13, np.abs(B) * 2.0**-13 + 2.0**-13
     A[:, ::PROMOTED] = 1
@@ -107,7 +107,7 @@ def small_ones_after_a_large_one() -> tuple[Float64, Float64]:
 
 
 def sums_that_cancel() -> tuple[Float64, Float64]:
-    """Neighbours of nearly opposite products."""
+    """Return neighbours whose products nearly cancel."""
     A, B, _ = random()
     A[:, 1::2] = -A[:, ::2] * (1 + 2.0**-20)
     B[1::2] = B[::2]
@@ -115,7 +115,7 @@ def sums_that_cancel() -> tuple[Float64, Float64]:
 
 
 def elements_of_all_sizes() -> tuple[Float64, Float64]:
-    """Elements far below the largest one of their scale, by as much as FP16 cannot hold."""
+    """Return elements so far below the largest of their scale that FP16 cannot hold them."""
     A, B, generator = random()
     return A * 2.0 ** generator.integers(-45, 1, A.shape), B * 2.0 ** generator.integers(
         -45, 1, B.shape
@@ -123,7 +123,7 @@ def elements_of_all_sizes() -> tuple[Float64, Float64]:
 
 
 def large_ones_that_meet_zeros() -> tuple[Float64, Float64]:
-    """The elements that set the scales meet zeros, so that only small ones make a product."""
+    """Return inputs whose largest elements are multiplied by zeros, so that small ones count."""
     A, B, _ = random()
     A[:, ::2] *= 2.0**-24
     B[1::2] *= 2.0**-24
@@ -190,7 +190,7 @@ RANGES = {
     "near the least normal number": (2.0**-120, 2.0**60),
     "subnormal": (2.0**-135, 2.0**100),
 }
-"""Sizes of the elements of A and of B, whose products are ordinary numbers."""
+"""The sizes of the elements of A and of B. Their products are neither huge nor subnormal."""
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ RANGES = {
 def test_extreme_elements_are_multiplied_as_float32(
     kernel: str, shape: Shape, device: CpuDevice
 ) -> None:
-    """Within the bound of any float32 sum, and so finite where the product is."""
+    """Errors are within the bound of any float32 sum, so finite products have finite results."""
     load(device, kernel)
     generator = np.random.default_rng(31)
     for name, (size_a, size_b) in RANGES.items():

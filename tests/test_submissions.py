@@ -2,20 +2,20 @@
 
 A file says what to expect in a comment line, `// expect: key=value ...`:
 
-    message         words of the outcome's message (an accepted file has none)
-    cpu             words of the message on the CPU device, which knows more than a GPU says
-    stage, rule     where it was stopped, and by which rule
-    finding         hazards, one of which must be the first finding's; there must be one, unless a
-                    GPU stopped the kernel and gave no place
-    line            line of the first compiler error or finding
-    warning         words of a warning
-    absent          words that must stand nowhere in the report but in the source
-    device          the only device that can show it: cpu or cuda
-    seconds         time limit of one launch, where it must be reached
-    compile_seconds time limit of the compiler
-    quick           yes: a sample of the cases is enough to show what a full grading shows; cpu: on
-                    the CPU device, which sanitizes as thoroughly then; few: there, the ranked size
-                    after few cases is enough
+    message         Words of the outcome's message. An accepted file has none.
+    cpu             Words of the message on the CPU device, which knows more than a GPU.
+    stage, rule     The stage that refused the file, and the rule that it broke.
+    finding         Hazards, one of which must be the first finding's. The finding may be missing
+                    only if a GPU stopped the kernel and gave no location.
+    line            The line of the first compiler error or finding.
+    warning         Words of a warning.
+    absent          Words that may occur in the report only in the source or printed output.
+    device          The only device that can show the mistake: cpu or cuda.
+    seconds         The time limit of one launch, if the kernel must reach it.
+    compile_seconds The time limit of the compiler.
+    quick           yes: a quick grading is enough on both devices.
+                    cpu: it is enough on the CPU device, which then sanitizes as thoroughly.
+                    few: on the CPU device, the ranked size after few cases is enough.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def cheats_when_timed(path: Path) -> bool:
 
 
 FILES = sorted(FOLDER.glob("*/*.cu"), key=lambda path: (cheats_when_timed(path), path))
-"""Files that need the GPU alone come last, so that an interrupted run has the other results."""
+"""The files. Those that need the GPU alone come last, so that an interrupted run has the others."""
 
 
 def name_of(path: Path) -> str:
@@ -109,12 +109,12 @@ FEW_CASES = replace(
     quick_known=SMALL_CASES,
     extent=lambda *_: Extent(1, 0, 0, 1 << 20, 1 << 20),
 )
-"""Few small cases, for kernels whose products are right."""
+"""A problem of few small cases, for kernels whose products are right."""
 
 SMALL = Case(Shape(1024, 768, 512))
 
 SMALL_RANKED = replace(MATRIX_MULTIPLICATION, ranked=SMALL)
-"""All cases with a smaller ranked size, for kernels that do nothing special at the ranked size."""
+"""The problem with a smaller ranked size, for kernels that do nothing special at the ranked one."""
 
 
 def check(path: Path, report: Report) -> None:
@@ -155,7 +155,7 @@ def first_line(outcome: Outcome) -> int | None:
 
 
 MAX_TOLD = 50_000
-"""The characters of an unexpected report that are recorded."""
+"""The number of characters of an unexpected report that are recorded."""
 
 FEW = rounds.Extent(rounds=2, seconds=1.0)
 
@@ -167,8 +167,10 @@ IN_COMPANY = (
     (rounds, "STEADY_READINGS", 2),
     (rounds, "judge_clocks", tuple),
 )
-"""Settings for several gradings on one GPU, where no score becomes steady and clocks are late. Only
-their verdicts count."""
+"""Settings for several gradings at once on one GPU. Only their verdicts count.
+
+No score becomes steady there, and clocks are late.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +227,7 @@ def test_on_a_gpu(
         record_property(program.program, tools)
     try:
         check(path, report)
-    except AssertionError:  # the whole reason: nobody may have this GPU again soon
+    except AssertionError:  # record all, as the GPU may not be available again soon
         told = {"outcome", "sanitizing", "diagnostics", "printed"}
         record_property("report", report.model_dump_json(include=told)[:MAX_TOLD])
         raise
@@ -247,8 +249,10 @@ def test_without_the_check_of_timed_launches_the_cheat_would_pass(
     monkeypatch: pytest.MonkeyPatch,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Those that copy an answer are then so fast that the last check, of scores that no GPU can
-    reach, stops them; so that is off too."""
+    """The check for impossible scores is off as well.
+
+    It is the last check, and would stop cheats that only copy an answer, as they are too fast.
+    """
     monkeypatch.setattr(rounds, "_wrong", lambda *_: None)
     parts = [part for part in MEASURING if part.run is not measure.audit]
     monkeypatch.setattr("harness.judge.grade.MEASURING", parts)

@@ -1,4 +1,4 @@
-"""Waits for what other processes and threads bring about."""
+"""Waiting for conditions that other processes and threads bring about."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PATIENCE = 120.0
-"""For what never comes. A machine that does other things, too, may take most of it."""
+"""The seconds to wait before a test fails. A busy machine may need most of them."""
 
 
 def eventually(ask: Callable[[], T], what: str) -> T:
-    """The first answer that is true. What is asked for must last: nobody looks at every moment."""
+    """Wait for the first true answer and return it.
+
+    The condition must last, as it is checked only from time to time.
+    """
     deadline = time.monotonic() + PATIENCE
     while not (answer := ask()):
         assert time.monotonic() < deadline, f"{what}: not within {PATIENCE:g} s"
