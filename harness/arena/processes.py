@@ -63,7 +63,7 @@ class End(IntEnum):
     """The exit code of a part that is not to be started again."""
 
     DRAINED = 3
-    """A worker has ended after what it had in hand, as it was told."""
+    """A worker has finished its task and then ended, as it was told."""
     REFUSED = 4
     """The arena does not take this worker; the last line of its log says why."""
 

@@ -84,7 +84,7 @@ class Rules(Value):
     """The deadlines of sections of the course that end at another time."""
     late: Late = Late()
     frozen_from: AwareDatetime | None = None
-    """From then on the board shows contestants only what was submitted before."""
+    """The time from which the board shows contestants only earlier submissions."""
     thawed: bool = False
     """Whether the organiser has ended the freeze."""
     private_board: bool = False
@@ -99,9 +99,9 @@ class Rules(Value):
     estimates: bool = False
     """While no GPU has given a score, show kernels in the order of their estimated times."""
     gpu: str | None = Field(default=None, min_length=1)
-    """The model on which everything is graded; if left out, on whichever is free."""
+    """The model on which everything is graded; if left out, on any that is free."""
     points: tuple[Threshold, ...] = ()
-    """What scores are worth in the gradebook: the last threshold that a score reaches counts."""
+    """The points for scores in the gradebook: the last threshold that a score reaches counts."""
     limits: Limits = Limits()
     openid: OpenId | None = None
 

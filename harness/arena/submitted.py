@@ -23,7 +23,7 @@ from harness.protocol.report import (
 from problem.cases import CASES_VERSION
 
 NAMELESS = "nameless"
-"""What is submitted under a name that is none."""
+"""The name of a submission whose own name cannot be used."""
 
 
 def examine(name: str, content: bytes, author: str) -> Submission | str:

@@ -53,8 +53,8 @@ class Entry(NamedTuple):
     sha256: str
     """The sha256 of the source."""
     code: str
-    """The identity of the kernel: the sha256 of its PTX program, whatever its text, or that of the
-    source where the grading ended before there was a program."""
+    """The identity of the kernel: the sha256 of its PTX program, regardless of its text. If
+    the grading ended before there was a program, it is the sha256 of the source."""
     verdict: str
     stage: str | None
     """The stage in which it ended; None where it was accepted."""

@@ -26,7 +26,7 @@ judge stops at 0.25 %; a measurement that ran out of time before 1 % tells too l
 
 _NO_JUDGEMENT = frozenset((Verdict.JUDGE_ERROR, Verdict.UNSUPPORTED))
 _ON_ANY_DEVICE = frozenset((Verdict.WRONG_ANSWER, Verdict.MEMORY_ERROR, Verdict.RACE))
-"""What the CPU device rejects with these verdicts is wrong on every GPU."""
+"""A kernel that the CPU device rejects with one of these verdicts is wrong on every GPU."""
 
 
 class Status(StrEnum):
@@ -111,7 +111,7 @@ class Board:
     unranked: tuple[Row, ...] = ()
     """Verified scores that cannot be ranked, of kernels without a ranked row, best first."""
     unverified: tuple[Row, ...] = ()
-    """Scores that nobody trusted has signed, newest first."""
+    """Scores without the signature of a trusted key, newest first."""
     records: tuple[Entry, ...] = field(default=(), repr=False)
     """Each ranked run that was the best so far with its kind of cores, in order of time."""
     gpus: tuple[str, ...] = ()

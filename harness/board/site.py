@@ -51,7 +51,7 @@ _ON_DISK: dict[str, object] = {"served": False, "announcements": (), "shortened"
 """The values of the frame by which a page on disk differs from one that an arena serves."""
 
 _ALWAYS = (_BOARD, _RUNS)
-"""The pages that every site has, whatever its GPUs."""
+"""The pages that every site has, regardless of its GPUs."""
 
 
 class Site:

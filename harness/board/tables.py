@@ -74,7 +74,7 @@ entries = Table(
     *(_column(name) for name in INDEXED if name != "id"),
     sqlite_strict=True,
 )
-"""What ranking needs of each report: a column for each field of `harness.board.entry.INDEXED`."""
+"""The facts of each report that ranking needs: a column per field of `board.entry.INDEXED`."""
 
 signatures = Table(
     "signatures",

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from harness.compiling.program import Translated
 
 FILE_NAME = "kernel.cu"
-"""The name of the file in the compiler's messages, whatever its real name."""
+"""The name of the file in the compiler's messages, regardless of its real name."""
 
 _FOR_THE_DEVICE = "-default-device"
 """This option makes functions without a specifier device code. Without it, NVRTC regards generic

@@ -223,7 +223,7 @@ class Include:
 
 
 _GAP = rb"(?:[ \t\v\f\r]|/\*(?:[^*]|\*(?!/))*+\*/)*+"
-"""What the preprocessor takes for a space; possessive, so that no file can make it slow."""
+"""Text that the preprocessor treats as a space; possessive, so that no file can make it slow."""
 
 _HASH = rb"^" + _GAP + rb"(?:#|%:|\?\?=)" + _GAP
 _REST = rb"((?:/\*(?:[^*]|\*(?!/))*+\*/|[^\n])*+)"

@@ -116,7 +116,7 @@ class Sanitized(Value):
     products: tuple[Product, ...]
     stopped: tuple[Stopped, ...] = ()
     sampled: WatchedBlocks | None = None
-    """What ran of a launch of which only some blocks were asked for."""
+    """The blocks that ran of a launch of which only some blocks were asked for."""
 
 
 class Sanitize(Launching, Request[Sanitized]):
@@ -149,7 +149,7 @@ class Count(Launching, Request[Counted | Uncounted | OtherWay]):
 
     inputs: LaunchInputs
     like: Arguments
-    """What the kernel decides by its sizes alone must be as it is in this launch."""
+    """The launch with which the kernel's decisions by its sizes alone must agree."""
     max_blocks: PositiveInt
     code: tuple[CodeLine, ...] = ()
     """The machine code that a GPU would run, if it is known."""

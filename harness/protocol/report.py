@@ -223,7 +223,7 @@ class DeviceInfo(Value):
     kind: DeviceKind
     name: str
     arch: str
-    """What to compile for: sm_90a."""
+    """The architecture to compile for, such as sm_90a."""
     uuid: str | None = None
     """The GPU of the machine, as NVIDIA's tools name it."""
     driver: str | None = None
@@ -239,7 +239,7 @@ class DeviceInfo(Value):
     memory_gb_per_s: float | None = None
     """Peak of the device memory: bus width in bytes × memory clock × 2 (double data rate)."""
     notes: tuple[str, ...] = ()
-    """What makes times on this GPU less steady than elsewhere, a sentence each."""
+    """Sentences on what makes times on this GPU less steady than elsewhere."""
 
 
 # ------------------------------------------------------------------------------- wrong answers
@@ -393,7 +393,7 @@ class MemoryFault(Value):
     findings: tuple[Finding, ...] = ()
     """Empty only where the GPU itself stopped the kernel and gave no place."""
     counterexample: Counterexample | None = None
-    """What it did to the answer, where verification saw it."""
+    """The error that it caused in the result, if verification found one."""
 
 
 class Race(Value):
@@ -485,7 +485,7 @@ class Verification(Value):
     worst_error: NonNegativeFloat
     """The largest error of the cases that are not exact."""
     note: str | None = None
-    """What this device could not verify, in one sentence."""
+    """One sentence on what this device could not verify."""
 
 
 class ErrorFigures(Value):
@@ -513,7 +513,7 @@ class AccuracyAt(Value):
 
     shape: Shape
     baseline: str
-    """What it is compared with."""
+    """The implementation with which it is compared."""
     grade: AccuracyGrade
     results: tuple[InputsAccuracy, ...]
 
@@ -703,8 +703,8 @@ class LineCounters(Value):
     global_passes: NonNegativeInt = 0
     """Cycles that the L1 cache takes for them: it looks up one line of 128 bytes a cycle."""
     copy_passes: NonNegativeInt = 0
-    """The passes among these that asynchronous copies take. Their data goes on to shared memory,
-    where the wavefronts are the same passes."""
+    """The passes among these that asynchronous copies take. Their data then reaches shared
+    memory, where the wavefronts are the same passes."""
     shared_requests: NonNegativeInt = 0
     shared_wavefronts: NonNegativeInt = 0
     shared_min_wavefronts: NonNegativeInt = 0
@@ -767,7 +767,7 @@ class Environment(Value):
     system: str
     nvrtc: str | None = None
     isolation: tuple[str, ...] = ()
-    """What the operating system enforced on the processes that compiled and ran the kernel."""
+    """Restrictions by the operating system on the processes that compiled and ran the kernel."""
 
 
 class Signature(Value):
@@ -797,7 +797,7 @@ class Report(Value):
     accuracy: Accuracy | None = None
     """The accuracy, which a full grading of a correct kernel finds."""
     sanitizing: tuple[Sanitizing, ...] = ()
-    """What compute-sanitizer found, where there is a GPU, and what the CPU device found."""
+    """The findings of compute-sanitizer, if there is a GPU, and of the CPU device."""
     measurement: Measurement | None = None
     counters: Counters | None = None
     printed: str = ""

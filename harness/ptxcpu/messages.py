@@ -79,7 +79,7 @@ class Explainer:
     kernel: InlinedKernel
     buffers: Sequence[Buffer]
     names: Sequence[str]
-    """What messages call each buffer."""
+    """The name of each buffer in messages."""
     grid: Size
     block: Size
 

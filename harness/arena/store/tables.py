@@ -237,4 +237,4 @@ audit = Table(
     Column("subject", Text, nullable=False),
     Column("details", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
 )
-"""A trigger of the database lets nobody change or delete a line of it."""
+"""A trigger of the database lets no one change or delete a row of this table."""

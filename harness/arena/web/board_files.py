@@ -123,7 +123,7 @@ class Row(NamedTuple):
 
 
 _known: dict[str, float | None] = {}
-"""What was estimated from reports, by their ids."""
+"""Times that were estimated from reports, by the reports' ids."""
 
 
 def by_estimate(connection: Connection, entries: Iterable[Entry]) -> list[Row]:

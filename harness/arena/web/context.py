@@ -36,7 +36,7 @@ from harness.protocol.report import Report
 log = logging.getLogger(__name__)
 
 PRIVATE = {"Cache-Control": "no-store"}
-"""Headers of what only this visitor may see: nobody keeps a copy on the way."""
+"""Headers of answers that only this visitor may see: no proxy may keep a copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Visitor:
 
     person: Person | None
     session: str | None = None
-    """What their cookie holds; None where they came with a key."""
+    """The content of their cookie; None if they came with a key."""
 
     @property
     def token(self) -> str:

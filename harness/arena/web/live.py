@@ -27,7 +27,7 @@ GATHER_SECONDS = 0.1
 """Notifications of one moment are answered together."""
 
 ALIVE_SECONDS = 15.0
-"""A watcher hears from us so often, lest a proxy think the connection dead."""
+"""A watcher gets a message so often, so that no proxy takes the connection for dead."""
 
 Writer = Callable[[Status], str]
 """A function that writes a status as server-sent events."""

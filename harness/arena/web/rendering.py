@@ -36,7 +36,7 @@ PAGES = (
     Page("problem", "Problem"),
     Page("rules", "Rules"),
 )
-"""What every page's navigation names beside the boards."""
+"""The entries of every page's navigation in addition to the boards."""
 
 PER_PAGE = 50
 """Rows of a long list."""

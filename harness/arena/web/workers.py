@@ -42,7 +42,7 @@ from harness.protocol.report import Report
 router = APIRouter(prefix=PATH, include_in_schema=False)
 
 LOOK_SECONDS = 2.0
-"""A job is looked for so often, lest a notification was lost."""
+"""A job is looked for so often, in case a notification was lost."""
 
 Message = TypeVar("Message", bound=BaseModel)
 Answer = TypeVar("Answer")

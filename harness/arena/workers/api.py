@@ -25,7 +25,7 @@ LEASE_SECONDS = 15.0
 """After so long without a heartbeat a worker is taken for dead."""
 
 POLL_SECONDS = 20.0
-"""The arena keeps a request for a task open for so long when there is none."""
+"""The arena keeps a request open for so long if there is no task."""
 
 MAX_RESULT = 16 << 20
 """The most bytes of a report."""

@@ -18,7 +18,7 @@ MAX_LINES = 8
 WORTH_SHOWING = 0.005
 """The smallest share that is shown; less rounds to nothing."""
 WORTH_A_BAR = 0.02
-"""Of the busiest unit's time: a unit that takes less is left out."""
+"""A unit that takes a smaller share of the busiest unit's time is left out."""
 _BAR = 12
 """The length of the longest bar, in characters."""
 

@@ -6,7 +6,7 @@ from harness.judge import figures
 from harness.judge.explain.explanation import Change, Comparison, Explanation
 
 WORTH_TELLING = 0.02
-"""Of the longer estimate: a unit whose time changed by less is left out."""
+"""A unit whose time changed by a smaller share of the longer estimate is left out."""
 
 
 def compare(new: Explanation, old: Explanation) -> Comparison:

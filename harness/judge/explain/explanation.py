@@ -32,7 +32,7 @@ class UnitTime(Value):
     unit: Unit
     ms: float
     why: str
-    """What it is busy with, in figures."""
+    """The work that keeps it busy, in figures."""
 
 
 class Roof(Value):
@@ -61,11 +61,11 @@ class LineCost(Value):
     lanes: float | None = None
     """Active threads of a warp, of 32."""
     cost: float | None = None
-    """Of the work of issue slots, tensor cores, shared memory and L1 together."""
+    """Share of the work of issue slots, tensor cores, shared memory and L1 together."""
     l1_share: float | None = None
-    """Of the wavefronts and passes of shared memory and L1."""
+    """Share of the wavefronts and passes of shared memory and L1."""
     stall_share: float | None = None
-    """Of the warps' time, as the GPU sampled it."""
+    """Share of the warps' time, as the GPU sampled it."""
 
 
 class Advice(Value):
@@ -110,20 +110,20 @@ class Comparison(Value):
     """The changes since another kernel, and why the new one is faster or slower."""
 
     name: str
-    """Of the old kernel."""
+    """The name of the old kernel."""
     before_ms: float | None
     """Estimates; None where a kernel could not be counted."""
     after_ms: float | None
     why: str
     """One sentence."""
     units: tuple[Change, ...] = ()
-    """Those that changed, the largest change first."""
+    """The units whose times changed, the largest change first."""
     occupancy: tuple[float, float]
     registers: tuple[int, int]
     solved: tuple[str, ...] = ()
-    """The rules that had something to say of the old kernel alone."""
+    """The rules with a finding for the old kernel alone."""
     new: tuple[str, ...] = ()
-    """And of the new kernel alone."""
+    """The rules with a finding for the new kernel alone."""
 
 
 class Explanation(Value):
@@ -143,8 +143,8 @@ class Explanation(Value):
     tail: float
     """Share of the time in which the last wave leaves multiprocessors idle."""
     block_bytes: int | None
-    """Of A and B that one block must read, and of C that it must write. None where blocks share
-    the work out: the tile of the launch is not what one of them computes."""
+    """Bytes of A and B that one block must read, and of C that it must write. None if blocks divide
+    the work among themselves: one of them then computes something other than the launch's tile."""
     block_flop: int | None
     units: tuple[UnitTime, ...]
     """The busiest first."""
@@ -162,6 +162,6 @@ class Explanation(Value):
     lines: tuple[LineCost, ...]
     findings: tuple[Advice, ...]
     notes: tuple[str, ...] = ()
-    """What could not be told, and why."""
+    """Facts that could not be determined, and why."""
     against: Comparison | None = None
     """None where no other kernel was named."""

@@ -14,17 +14,17 @@ MIB = 2**20
 
 L2_BYTES = 32
 """A multiprocessor's share of the L2 cache's bandwidth, bytes a clock: on an H100, `ncu` gives the
-traffic of solutions/02_shared_tile.cu (2.0 TB/s) as 22 % of the peak. The
-same is assumed of other GPUs, for which nobody measured it here."""
+traffic of solutions/02_shared_tile.cu (2.0 TB/s) as 22 % of the peak. The same is assumed of other
+GPUs, on which we did not measure it."""
 
 MMA_SYNC_SHARE = 0.63
-"""Of the tensor cores' peak on sm_90, through mma.sync ("Dissecting the NVIDIA Hopper Architecture
-through Microbenchmarking and Multiple Level Analysis"); only wgmma reaches all of it."""
+"""The share of the tensor cores' peak on sm_90 that mma.sync reaches ("Dissecting the NVIDIA Hopper
+Architecture through Microbenchmarking and Multiple Level Analysis"). Only wgmma reaches all."""
 
 SUSTAINED = 0.75
-"""Of the tensor cores' peak at the highest clock, what an H100 keeps up: under this load the limit
-of its power lowers the clock. Three FP16 products of the ranked size take at least 1.55 ms, by our
-own measurements, where 1.16 ms would be the peak."""
+"""The share of the tensor cores' peak at the highest clock that an H100 sustains. Under this load
+its power limit lowers the clock. Three FP16 products of the ranked size take at least 1.55 ms, by
+our own measurements, where 1.16 ms would be the peak."""
 
 _TENSOR_MACS = {
     75: {"FP16": 512, "INT8": 1024},

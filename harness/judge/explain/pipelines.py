@@ -17,7 +17,7 @@ class Throughput:
 
     fp64: int
     conversion_64: int
-    """From and to 64-bit types."""
+    """Conversions from and to 64-bit types."""
     special: int = 16
     """Reciprocals, roots and the like, and conversions between float32 and integers."""
     integer: int = 64

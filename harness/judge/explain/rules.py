@@ -185,11 +185,11 @@ class Saving:
     left: Workload
     line: int | None = None
     see: str | None = None
-    """The file that shows it, where another than the rule's does."""
+    """The file that shows it, if it is not the file of the rule."""
     remedy: str | None = None
-    """What helps, where another thing than the rule's does."""
+    """The remedy, if it is not the remedy of the rule."""
     nothing_to_see: bool = False
-    """Whether no file shows that."""
+    """Whether no file shows the remedy."""
 
 
 def less_waiting(work: Workload, share: float) -> Workload:
@@ -266,7 +266,7 @@ class ReadAgain(Rule):
     the other four at a time, in two wavefronts."""
 
     LATENCY_LEFT = 0.42
-    """Of 03_coalesced, in 02_shared_tile."""
+    """The share of the latency of 03_coalesced that is left in 02_shared_tile."""
 
     def look(self, evidence: Evidence) -> Saving | None:
         if evidence.loop_mix.get(Kind.SHARED_LOAD) or not evidence.loop_mix.get(Kind.GLOBAL_LOAD):
@@ -335,14 +335,15 @@ class FewProductsPerLoad(Rule):
     see = "08_block_tile_2d"
 
     SEVERAL_OUTPUTS = "09_vector_loads"
-    """What shows it to those who give a thread several outputs already."""
+    """The file that shows it to authors whose threads have several outputs already."""
 
     IDEAL, WITH_VECTORS = 0.25, 12 / 64
     """Wavefronts for each multiply-add of a warp with 8x8 outputs a thread, where most loads bring
     one float a thread, and where they bring four: a load of A takes two, and one of B four."""
 
     LATENCY_LEFT = 0.27
-    """Of 02_shared_tile, in 06_outputs_per_thread: one wait serves the products of all outputs."""
+    """The share of the latency of 02_shared_tile that is left in 06_outputs_per_thread: one wait
+    serves the products of all outputs."""
 
     def look(self, evidence: Evidence) -> Saving | None:
         fma = fma_warps(evidence.counters)
@@ -382,7 +383,7 @@ class NarrowLoads(Rule):
     see = "09_vector_loads"
 
     FEWER = 0.75
-    """Of the instructions: one in place of four."""
+    """The share of the instructions that is saved: one takes the place of four."""
 
     @staticmethod
     def _copies_are_narrow(evidence: Evidence, loop: CodeLoop) -> bool:
@@ -827,7 +828,7 @@ class TensorCores(Rule):
 
     BUSY = 0.73
     REACHED = 0.676
-    """Of the peak at the highest clock: what 33 reaches on an H100, in 1.71 ms."""
+    """The share of the peak at the highest clock that 33 reaches on an H100, in 1.71 ms."""
 
     def look(self, evidence: Evidence) -> Saving | None:
         if evidence.uses_tensor_cores or evidence.gpu.number != 90:
@@ -1025,7 +1026,7 @@ SAID = {
     "split-in-loop": {"tensor-issue"},
     "latency": {"waits"},
 }
-"""What a rule has said, others need not say again."""
+"""By rule, the other rules that need not repeat its finding."""
 
 
 def advice(evidence: Evidence, rules: tuple[Rule, ...] = RULES) -> tuple[Advice, ...]:

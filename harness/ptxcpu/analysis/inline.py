@@ -233,7 +233,7 @@ class _Inliner:
         self.static: dict[str, Variable] = {}
         self.dynamic: list[Variable] = []
         self.shared: dict[tuple[str, str], str] = {}
-        """What the shared variables of functions are called in the kernel."""
+        """The names in the kernel of the shared variables of functions."""
         self.addresses = function_addresses(program)
         self.pointed_at = _pointed_at(program)
         self.called: list[str] = []

@@ -23,10 +23,10 @@ FRACTION_BITS = 25
 """The bits of a summand that are kept, below the exponent of the largest summand."""
 
 COLUMNS, WORDS = 8, 4
-"""Of a tile of 16 rows, and the words of its accumulators."""
+"""The columns of a tile of 16 rows, and the words of its accumulators."""
 
 STEPS = 16
-"""Of the depth, at most: in a step, a lane has one float, or two 16-bit integers."""
+"""The most steps of the depth: in a step, a lane has one float, or two 16-bit integers."""
 
 GROUP = 4
 """Steps whose elements, 16 bytes of a row as floats, are unpacked at once."""

@@ -290,7 +290,7 @@ class ShapeAnalysis:
         self.defined_once = _defined_once(kernel)
         self.graph = ControlFlowGraph(kernel)
         self.regions = self._regions()
-        """By the index of a conditional branch."""
+        """The regions by the index of their conditional branch."""
         self._solve()
 
     def shape(self, name: str) -> Shape:

@@ -43,7 +43,7 @@ _MOST_RUNS = 16
 _WORD = 4
 
 _COPIES = ("ca", "cg", "commit_group", "wait_group", "wait_all")
-"""What follows `cp.async` in the instructions that are watched."""
+"""The words after `cp.async` in the instructions that are watched."""
 
 
 def refusal(kernel: InlinedKernel) -> str:
