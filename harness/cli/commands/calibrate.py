@@ -58,10 +58,10 @@ def screen(found: Calibration) -> RenderableType:
     score = found.score
     if isinstance(score, Score):
         interval = f"{score.ratio:.4f} (95 %: {score.low:.4f} to {score.high:.4f}), should be 1"
-        table.add_row("cuBLAS beside itself", interval)
+        table.add_row("cuBLAS compared with itself", interval)
         table.add_row("time", f"{score.kernel_ms:.3f} ms, {score.tflops:.1f} TFLOP/s")
     else:
-        table.add_row("cuBLAS beside itself", score.message)
+        table.add_row("cuBLAS compared with itself", score.message)
     for precision in found.precision:
         times = precision.worst_block / MAX_ERROR
         verdict = "accepted" if times <= 1 else "rejected"
