@@ -46,7 +46,7 @@ SWEEP_SECONDS_AN_INSTRUCTION = 0.0015
 """The longest time to translate a kernel for the vector path."""
 
 WATCH_SECONDS_AN_INSTRUCTION = 0.002
-"""The same where accesses are watched, in the long run of a kernel."""
+"""The typical time of the same translation for a kernel that is watched."""
 
 VECTOR_ABOVE = 2.0
 """If `run` would need more seconds than this on the thread path, it translates the kernel for the
@@ -185,8 +185,8 @@ class Kernel:
                 loaded, grid, arguments, seconds, blocks, used, module, make_units, above
             )
             found = tuple(explainer.finding(raw) for raw in checks.noted(used))
-            is_over = result.fault and result.fault.cause is not Cause.TIME_LIMIT
-            unclear = bool(result.vector_blocks and (found or is_over))
+            has_failed = result.fault and result.fault.cause is not Cause.TIME_LIMIT
+            unclear = bool(result.vector_blocks and (found or has_failed))
             return replace(result, findings=found), unclear or used.is_doubtful()
 
         # The vector path does not watch whether buffers that are only read were ever written.

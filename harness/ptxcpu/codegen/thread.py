@@ -45,8 +45,7 @@ class Mode(Enum):
     """Every access is checked inline; the first fault ends the launch."""
     WATCH = "watch"
     """Accesses, branches and basic blocks are reported to the runtime, which uses the instruments
-    of
-    the launch: checks, which continue after a fault; counters; or none."""
+    of the launch: checks, which continue after a fault; counters; or none."""
 
 
 class ThreadTranslator(Translator):

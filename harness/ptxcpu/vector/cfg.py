@@ -101,9 +101,8 @@ class ControlFlowGraph:
 
         Returns None if the paths join only at the end of the kernel, or if the region contains the
         branch itself, a barrier, or too many instructions. Returns None also if it has a loop
-        without
-        an effect on other threads: all that such a loop writes would be varying. When lanes agree,
-        that costs more than the thread path costs when they do not.
+        without an effect on other threads: all that such a loop writes would be varying. When
+        lanes agree, that costs more than the thread path costs when they do not.
         """
         join = self.postdominators.get(number)
         if join is None or join == len(self.blocks):

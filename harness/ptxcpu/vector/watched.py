@@ -63,7 +63,7 @@ class _Run:
     """Neighbouring cells that one instruction of a group of lanes accesses.
 
     first: the first cell, relative to that of the group's leader.
-    lanes: the lane that accesses each cell; empty if several lanes access the same cell.
+    lanes: the lane that accesses each cell; None if several lanes access the same cell.
     """
 
     first: int
