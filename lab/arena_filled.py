@@ -32,12 +32,12 @@ def main(folder: Path, entries: int) -> None:
     with alone_in(data_dir), database(data_dir) as (owner, _):
         engine = open_engine(owner, connections=1)
         with engine.begin() as connection:
-            crew = [
+            contestants = [
                 people.add_person(connection, f"person {number}", Role.CONTESTANT)
                 for number in range(PEOPLE)
             ]
             people.add_person(connection, "organiser", Role.ORGANISER)
-            keys = [people.new_key(connection, person.id, "load") for person in crew]
+            keys = [people.new_key(connection, person.id, "load") for person in contestants]
             columns = ", ".join(INDEXED)
             values = ", ".join(f":{name}" for name in INDEXED)
             rows = [entry._asdict() for entry in crowd(entries)]
@@ -48,7 +48,7 @@ def main(folder: Path, entries: int) -> None:
                     "INSERT INTO submissions (id, person, name, sha256, source) "
                     "VALUES (substr(:id, 1, 16), :person, :name, :sha256, '')"
                 ),
-                [row | {"person": crew[n % PEOPLE].id} for n, row in enumerate(rows)],
+                [row | {"person": contestants[n % PEOPLE].id} for n, row in enumerate(rows)],
             )
             connection.execute(
                 text(

@@ -6,13 +6,11 @@ import argparse
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -27,8 +25,8 @@ import requests
 from locust.contrib.fasthttp import FastHttpUser
 
 from harness.protocol.files import write_whole
+from lab.arena_process import ROOT, running_arena
 
-ROOT = Path(__file__).resolve().parent.parent
 KERNEL = ROOT / "solutions" / "02_shared_tile.cu"
 WEB = "harness.arena.web.server"
 PROBES = 5
@@ -76,7 +74,7 @@ class Watchers:
     address: str
     refused: int = 0
     open: int = 0
-    told: int = 0
+    events_received: int = 0
     reloads: list[float] = field(default_factory=list)
 
     def watch(self, path: str, key: str) -> None:
@@ -90,7 +88,7 @@ class Watchers:
             for line in events.iter_lines(chunk_size=None):
                 if not line.startswith(b"data: "):
                     continue
-                self.told += 1
+                self.events_received += 1
                 if path == "/live/board" and version not in (b"", line):
                     gevent.spawn_later(2 * random.random(), self._reload)
                 version = line
@@ -115,17 +113,16 @@ def main(options: argparse.Namespace) -> int:
         keys = filling.stdout.split()
         before = round(os.getloadavg()[0], 1)
         began = time.monotonic()
-        with arena(Path(folder, "data"), options.port) as process:
+        with running_arena(Path(folder, "data"), options.port) as process:
             address = f"http://127.0.0.1:{options.port}"
-            until_well(address)
-            well = time.monotonic() - began
+            ready = time.monotonic() - began
             requests.get(f"{address}/", timeout=120).raise_for_status()
             result = {
                 "entries": options.entries,
                 "cpus": os.cpu_count(),
                 "machine_load_before": before,
                 "seconds_to_start": {
-                    "all is well": round(well, 2),
+                    "all is well": round(ready, 2),
                     "the board": round(time.monotonic() - began, 2),
                 },
                 "seconds_to_the_first_stage": first_stages(address, keys[0]),
@@ -139,30 +136,6 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-@contextmanager
-def arena(data: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "harness", "arena", "--data", str(data), "--port", str(port)]
-    with open(data / "arena.log", "w") as log:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
-
-
-def until_well(address: str) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        try:
-            if requests.get(f"{address}/healthz", timeout=5).status_code == 200:
-                return
-        except requests.RequestException:
-            pass
-        time.sleep(0.05)
-    raise SystemExit("the arena does not start")
-
-
 def web_process(arena: int) -> psutil.Process:
     return next(each for each in psutil.Process(arena).children() if WEB in each.cmdline())
 
@@ -172,7 +145,7 @@ def first_stages(address: str, key: str) -> dict[str, float]:
     headers = {"Authorization": f"Bearer {key}"}
     taken = []
     for number in range(PROBES):
-        id = hand_in(address, key, f"alone {number}")
+        id = submit(address, key, f"alone {number}")
         answered = time.monotonic()
         with requests.get(
             f"{address}/api/v1/submissions/{id}/events", headers=headers, stream=True, timeout=120
@@ -189,7 +162,7 @@ def first_stages(address: str, key: str) -> dict[str, float]:
     }
 
 
-def hand_in(address: str, key: str, name: str) -> str:
+def submit(address: str, key: str, name: str) -> str:
     answer = requests.post(
         f"{address}/api/v1/submissions",
         params={"name": name},
@@ -214,7 +187,7 @@ def load(
 ) -> dict[str, Any]:
     Reader.host, Reader.keys = address, keys
     Reader.ids = [
-        hand_in(address, keys[number % len(keys)], f"watched {number}")
+        submit(address, keys[number % len(keys)], f"watched {number}")
         for number in range(options.submissions)
     ]
     watchers = Watchers(address)
@@ -224,7 +197,8 @@ def load(
         path = f"/live/submissions/{Reader.ids[which]}" if number % 2 else "/live/board"
         watching.append(gevent.spawn(watchers.watch, path, keys[which % len(keys)]))
     gevent.sleep(5)
-    told, before, spent = watchers.told, graded(address), sum(web.cpu_times()[:2])
+    events, before = watchers.events_received, graded(address)
+    spent = sum(web.cpu_times()[:2])
     environment = locust.env.Environment(user_classes=[Reader])
     runner = environment.create_local_runner()
     runner.start(options.rate, spawn_rate=options.rate)
@@ -242,7 +216,7 @@ def load(
         "bytes_of_a_board": len(requests.get(f"{address}/", stream=True, timeout=60).raw.read()),
         "watchers": watchers.open,
         "watchers_refused": watchers.refused,
-        "events": watchers.told - told,
+        "events": watchers.events_received - events,
         "boards_read_again": len(watchers.reloads),
         "milliseconds_of_reading_again": _of(watchers.reloads),
         "graded_meanwhile": graded(address) - before,

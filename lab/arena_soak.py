@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -31,8 +30,8 @@ from harness.arena.store import people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Role
 from harness.protocol.files import write_whole
+from lab.arena_process import ROOT, running_arena
 
-ROOT = Path(__file__).resolve().parent.parent
 KERNELS = {
     "solutions/02_shared_tile.cu": "accepted",
     "tests/submissions/compile-error/syntax.cu": "compile-error",
@@ -43,7 +42,7 @@ KERNELS = {
 }
 PARTS = {
     "web": "-m harness.arena.web.server ",
-    "renderer": "multiprocessing.spawn ",
+    "renderer": "-m anyio.to_process ",
     "worker": "-m harness.arena.workers.process ",
     "compiler": "-m harness.judge.workers.entry_point compiler ",
     "grader": "-m harness.judge.workers.entry_point cpu ",
@@ -63,7 +62,6 @@ per_address_per_minute = 1000000
 wait."""
 
 AGAIN_SECONDS = 0.3
-START_SECONDS = 600.0
 
 
 @dataclass
@@ -86,27 +84,13 @@ def main(options: argparse.Namespace) -> int:
 def soak(data: Path, options: argparse.Namespace) -> int:
     data_dir = DataDir(data)
     data_dir.rules.write_text(RULES)
-    with open(data / "arena.log", "w") as log:
-        arena = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "harness", "arena", "--data", str(data)),
-                *("--port", str(options.port), "--lease", str(options.lease)),
-                *("--workers", str(options.workers)),
-            ],
-            cwd=ROOT,
-            stdout=log,
-            stderr=log,
-        )
-    try:
+    more = ("--lease", str(options.lease), "--workers", str(options.workers))
+    with running_arena(data, options.port, *more) as arena:
         return run(data_dir, arena, options)
-    finally:
-        arena.send_signal(signal.SIGTERM)
-        arena.wait(60)
 
 
 def run(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Namespace) -> int:
     address = f"http://127.0.0.1:{options.port}"
-    until_well(address)
     engine = open_engine(database_address(data_dir.database, data_dir.secrets().owner))
     with engine.begin() as connection:
         keys = []
@@ -114,55 +98,43 @@ def run(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Nam
             person = people.add_person(connection, f"person {number}", Role.CONTESTANT)
             keys.append(people.new_key(connection, person.id, "soak"))
     began = time.monotonic()
-    happened = Soak()
+    record = Soak()
     over = threading.Event()
-    killer = threading.Thread(target=kill, args=(arena, engine, options, happened, over))
+    killer = threading.Thread(target=kill, args=(arena, engine, options, record, over))
     killer.start()
     try:
         with ThreadPoolExecutor(options.people) as pool:
-            handing_in = [
+            submitting = [
                 pool.submit(
-                    hand_in_all,
+                    submit_all,
                     *(address, key, range(first, options.submissions, options.people)),
-                    *(happened, began + 60 * options.minutes),
+                    *(record, began + 60 * options.minutes),
                 )
                 for first, key in enumerate(keys)
             ]
-            threading.Thread(target=show, args=(engine, happened, over), daemon=True).start()
-            for each in handing_in:
+            threading.Thread(target=show, args=(engine, record, over), daemon=True).start()
+            for each in submitting:
                 each.result()
-        handed_in = time.monotonic() - began
-        wait(engine, len(happened.answered))
+        submitted = time.monotonic() - began
+        wait(engine, len(record.answered))
     finally:
         over.set()
         killer.join()
-    wait(engine, len(happened.answered))  # the last kill may have hit the database
-    result = judged(engine, happened, options) | {
-        "seconds_to_hand_in": round(handed_in, 1),
+    wait(engine, len(record.answered))  # the last kill may have hit the database
+    result = judged(engine, record, options) | {
+        "seconds_to_submit": round(submitted, 1),
         "seconds": round(time.monotonic() - began, 1),
         "cpus": os.cpu_count(),
         "machine_load": round(os.getloadavg()[2], 1),
     }
-    text_of_it = json.dumps(result, indent=1) + "\n"
+    content = json.dumps(result, indent=1) + "\n"
     if options.out:
-        write_whole(options.out, text_of_it)
-    print(text_of_it)
+        write_whole(options.out, content)
+    print(content)
     return 0 if result["right"] else 1
 
 
-def until_well(address: str) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            if httpx.get(f"{address}/healthz").status_code == 200:
-                return
-        except httpx.HTTPError:
-            pass
-        time.sleep(0.2)
-    raise SystemExit("the arena does not start")
-
-
-def hand_in_all(address: str, key: str, numbers: range, happened: Soak, deadline: float) -> None:
+def submit_all(address: str, key: str, numbers: range, record: Soak, deadline: float) -> None:
     """Submit kernels as one person, one after another."""
     headers = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=address, headers=headers, timeout=20) as client:
@@ -171,15 +143,15 @@ def hand_in_all(address: str, key: str, numbers: range, happened: Soak, deadline
                 return
             file, verdict = list(KERNELS.items())[number % len(KERNELS)]
             idempotency_key = f"soak-{number}"
-            id = hand_in(client, number, (ROOT / file).read_bytes(), idempotency_key, happened)
+            id = submit(client, number, (ROOT / file).read_bytes(), idempotency_key, record)
             # A repeated request must return the same submission.
-            again = hand_in(client, number, (ROOT / file).read_bytes(), idempotency_key, happened)
+            again = submit(client, number, (ROOT / file).read_bytes(), idempotency_key, record)
             assert again == id, f"the same key, another submission: {id}, {again}"
-            happened.answered[id] = (idempotency_key, verdict)
+            record.answered[id] = (idempotency_key, verdict)
 
 
-def hand_in(
-    client: httpx.Client, number: int, content: bytes, idempotency_key: str, happened: Soak
+def submit(
+    client: httpx.Client, number: int, content: bytes, idempotency_key: str, record: Soak
 ) -> str:
     """Submit as a careful client does: with the same key until the submission is accepted."""
     while True:
@@ -191,12 +163,12 @@ def hand_in(
                 headers={"Idempotency-Key": idempotency_key},
             )
         except httpx.HTTPError as error:
-            happened.retries[type(error).__name__] += 1
+            record.retries[type(error).__name__] += 1
             time.sleep(AGAIN_SECONDS)
             continue
         if answer.status_code == 202:
             return str(answer.json()["id"])
-        happened.retries[str(answer.status_code)] += 1
+        record.retries[str(answer.status_code)] += 1
         if answer.status_code not in (429, 503):
             raise AssertionError(answer.text)
         time.sleep(float(answer.headers["Retry-After"]))
@@ -206,7 +178,7 @@ def kill(
     arena: subprocess.Popen[bytes],
     engine: Engine,
     options: argparse.Namespace,
-    happened: Soak,
+    record: Soak,
     over: threading.Event,
 ) -> None:
     generator = random.Random(options.seed)
@@ -219,7 +191,7 @@ def kill(
             continue
         with suppress(psutil.Error):
             generator.choice(chosen).kill()
-            happened.kills[part] += 1
+            record.kills[part] += 1
 
 
 def command_line(process: psutil.Process) -> str:
@@ -240,10 +212,10 @@ def on_its_last_attempt(engine: Engine) -> bool:
         return True
 
 
-def show(engine: Engine, happened: Soak, over: threading.Event) -> None:
+def show(engine: Engine, record: Soak, over: threading.Event) -> None:
     """Print the progress until everything is over."""
     while not over.wait(10):
-        print(f"{done(engine)} of {len(happened.answered)}", file=sys.stderr, flush=True)
+        print(f"{done(engine)} of {len(record.answered)}", file=sys.stderr, flush=True)
 
 
 def wait(engine: Engine, submissions: int) -> None:
@@ -261,7 +233,7 @@ def done(engine: Engine) -> int | None:
         return None
 
 
-def judged(engine: Engine, happened: Soak, options: argparse.Namespace) -> dict[str, Any]:
+def judged(engine: Engine, record: Soak, options: argparse.Namespace) -> dict[str, Any]:
     """Compare the answers that people got with the stored results."""
     with engine.connect() as connection:
         rows = connection.execute(
@@ -280,22 +252,22 @@ def judged(engine: Engine, happened: Soak, options: argparse.Namespace) -> dict[
         attempts = connection.execute(text("SELECT fate, count(*) FROM attempts GROUP BY fate"))
         fates: dict[str, int] = dict(attempts.tuples().all())
     found = {row.id: row for row in rows}
-    lost = [id for id in happened.answered if id not in found]
-    doubled = (kept or 0) - len(happened.answered) + sum(row.gradings - 1 for row in rows)
+    lost = [id for id in record.answered if id not in found]
+    doubled = (kept or 0) - len(record.answered) + sum(row.gradings - 1 for row in rows)
     wrong = [
         f"{found[id].idempotency_key}: {found[id].verdict}, not {verdict}"
-        for id, (_, verdict) in happened.answered.items()
+        for id, (_, verdict) in record.answered.items()
         if id in found and found[id].verdict != verdict
     ]
     failed = [row.died for row in rows if row.verdict == "judge-error"]
     several_results = [row.id for row in rows if row.finished != 1]
     return {
         "right": not (lost or doubled or wrong or several_results)
-        and len(happened.answered) == entries,
+        and len(record.answered) == entries,
         "people": options.people,
         "workers": options.workers,
         "seed": options.seed,
-        "answered_202": len(happened.answered),
+        "answered_202": len(record.answered),
         "kept": kept,
         "results": entries,
         "lost": lost,
@@ -308,6 +280,6 @@ def judged(engine: Engine, happened: Soak, options: argparse.Namespace) -> dict[
         },
         "attempts_needed": dict(sorted(Counter(row.attempts for row in rows).items())),
         "attempts": fates,
-        "requests_repeated": dict(happened.retries),
-        "kills": dict(happened.kills),
+        "requests_repeated": dict(record.retries),
+        "kills": dict(record.kills),
     }

@@ -1,1 +1,1 @@
-"""The arena: a service to which anybody submits and where everybody watches."""
+"""The arena: a web service to which people submit kernels, and which grades and ranks them."""

@@ -40,7 +40,7 @@ def is_running(data_dir: DataDir) -> bool:
 
 @contextmanager
 def database(data_dir: DataDir, url: URL | None = None) -> Iterator[tuple[URL, Server | None]]:
-    """Prepare the database, an external one or our own; yield its address and its server."""
+    """Prepare an external database, or start the arena's own; yield its address and its server."""
     secrets = data_dir.secrets()
     if url is not None:
         data_dir.close_to_others()

@@ -1,5 +1,4 @@
-"""A PostgreSQL as a store, which reports are exported from and imported into: an arena's database,
-or one with a board alone."""
+"""A PostgreSQL database as a store of reports: that of an arena, or one with a board alone."""
 
 from __future__ import annotations
 
@@ -97,7 +96,7 @@ class BoardDatabase:
 
 @contextmanager
 def of_folder(folder: Path) -> Iterator[BoardDatabase]:
-    """The database of the arena in this folder, whether it runs or not. Raises StoreError."""
+    """Open the database of the arena in this folder, whether it runs or not. Raises StoreError."""
     data_dir = DataDir(folder)
     if not data_dir.holds_an_arena:
         raise StoreError(
@@ -116,7 +115,7 @@ def of_folder(folder: Path) -> Iterator[BoardDatabase]:
 
 @contextmanager
 def of_url(text: str, name: str, mode: Mode) -> Iterator[BoardDatabase]:
-    """name: as people call it. Raises StoreError."""
+    """Open the database at a URL. name: what messages call it. Raises StoreError."""
     url = address(text)
     if url is None:
         raise StoreError(

@@ -29,12 +29,12 @@ UNFINISHED = ".unfinished-backup-"
 
 
 def backup(data_dir: DataDir, url: URL | None, file: Path) -> None:
-    """Write one file with everything: whole, or not there. Raises UsageError or DatabaseError."""
+    """Write everything into one file, atomically. Raises UsageError or DatabaseError."""
     if url is None and not data_dir.holds_an_arena:
         raise UsageError(f"there is no arena in {data_dir.folder}")
     if not file.parent.is_dir():
         raise UsageError(f"there is no directory {file.parent} to write {file.name} to")
-    # What a killed backup has left.
+    # Remove the files of a backup that was killed.
     unfinished = f"{UNFINISHED}{file.name}-"
     for left in file.parent.glob(f"{unfinished}*"):
         shutil.rmtree(left, ignore_errors=True)
@@ -55,7 +55,7 @@ def backup(data_dir: DataDir, url: URL | None, file: Path) -> None:
 
 
 def restore(data_dir: DataDir, url: URL | None, file: Path) -> None:
-    """Restore into a folder, or a database, that holds no arena: all of it or nothing.
+    """Restore everything or nothing, into a folder or a database that holds no arena.
 
     Raises UsageError or DatabaseError.
     """

@@ -1,4 +1,4 @@
-"""How a worker judges, to the byte: all workers of an arena judge alike."""
+"""The version of the judge to the byte: all workers of an arena have the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUFFIXES = (".py", ".cu", ".h", ".sql")
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A judge: its version, that of its cases, the sha256 of its files; quick: by a sample."""
+    """A version of the judge. source: the sha256 of its files. quick: by a sample of cases."""
 
     judge: str
     cases: int

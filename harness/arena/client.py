@@ -24,11 +24,11 @@ from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
 PATIENCE_SECONDS = 60.0
-"""How long to try again: an arena that is restarted is back long before."""
+"""The time for which a request is repeated. An arena restarts in much less."""
 
 AGAIN_SECONDS = 1.0
 MAX_SILENCE_SECONDS = 60.0
-"""The arena says something every quarter of a minute."""
+"""The longest time without a message. The arena sends one every 15 seconds."""
 
 
 ARENA = ""
@@ -40,7 +40,7 @@ class ClientError(Exception):
 
 
 class Watcher(Protocol):
-    """Is told how far a grading is."""
+    """Receives the progress of a grading."""
 
     def begin(self, stage: str, total: "int | None") -> None:
         """A stage begins; total: its number of steps where that is known."""
@@ -53,7 +53,7 @@ class Watcher(Protocol):
 
 
 class Client:
-    """One person at one arena."""
+    """The requests of one person to one arena."""
 
     def __init__(self, address: str, key: str) -> None:
         """Raises ClientError where the address is not one of HTTP."""
@@ -63,7 +63,7 @@ class Client:
         self._key = key
 
     def submit(self, name: str, content: bytes) -> str:
-        """The submission's id. Sent again and again, it is still one submission.
+        """Submit a file and return the submission's id. A request that is repeated makes only one.
 
         Raises ClientError with the arena's own sentence where it does not take it.
         """
@@ -73,7 +73,7 @@ class Client:
 
     def watch(self, id: str, progress: Watcher) -> dict[str, Any]:
         """Follow a submission until its state is final; return the last status."""
-        told = 0, 0
+        shown = 0, 0
         waiting: str | None = None
         while True:
             for status in self._events(id):
@@ -83,16 +83,16 @@ class Client:
                 if place and place != waiting:
                     waiting = place
                     progress.step(place)
-                told = self._tell(status["stages"], told, progress)
+                shown = self._show(status["stages"], shown, progress)
                 if status["step"]:
                     progress.step(status["step"])
             time.sleep(AGAIN_SECONDS)  # the connection was lost; nothing else was
 
-    def _tell(
-        self, stages: Sequence[dict[str, Any]], told: tuple[int, int], progress: Watcher
+    def _show(
+        self, stages: Sequence[dict[str, Any]], shown: tuple[int, int], progress: Watcher
     ) -> tuple[int, int]:
-        """Tell what is new. told: the number of stages, and of sentences of the last, before."""
-        begun, sentences = told
+        """Show what is new. shown: the stages, and sentences of the last one, so far."""
+        begun, sentences = shown
         if len(stages) < begun:  # another attempt
             begun, sentences = 0, 0
         for number, stage in enumerate(stages, start=1):
@@ -179,7 +179,7 @@ class Lines:
 
 
 def _plain(text: str) -> str:
-    """The text without what a terminal would take for a command."""
+    """Return the text without control characters, which a terminal would obey."""
     kinds = {True: " ", False: "?"}  # a space of another kind, as between groups of digits
     return "".join(each if each.isprintable() else kinds[each.isspace()] for each in text)
 

@@ -16,7 +16,7 @@ DEFAULT = Path("arena-data")
 
 
 class Secrets(Value):
-    """The random strings that only this arena knows, made once."""
+    """The secrets of an arena: random strings, made once."""
 
     owner: str
     """The password of the database's owner, as whom the arena connects."""
@@ -37,23 +37,11 @@ class DataDir:
         """Make the folder if it does not exist."""
         self.folder = folder.resolve()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-    @property
-    def database(self) -> Path:
-        return self.folder / "database"
-
-    @property
-    def rules(self) -> Path:
-        return self.folder / "rules.toml"
-
-    @property
-    def signing_key(self) -> Path:
-        return self.folder / "signing-key.pem"
-
-    @property
-    def running(self) -> Path:
+        self.database = self.folder / "database"
+        self.rules = self.folder / "rules.toml"
+        self.signing_key = self.folder / "signing-key.pem"
+        self.running = self.folder / "running"
         """The file that a running arena locks."""
-        return self.folder / "running"
 
     @property
     def holds_an_arena(self) -> bool:

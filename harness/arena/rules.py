@@ -1,4 +1,4 @@
-"""The rules of a contest: one file, which the organiser writes and the arena reads again."""
+"""The rules of a contest: a file of the organiser, which is read again when it changes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tomllib
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import (
     AwareDatetime,
@@ -19,9 +19,12 @@ from pydantic import (
 
 from harness.protocol.report import Value
 
+if TYPE_CHECKING:
+    from harness.arena.store.people import Person
+
 
 class Sources(StrEnum):
-    """Says who may read other people's sources and reports."""
+    """The people who may read others' sources and reports."""
 
     PRIVATE = "private"
     AFTER_END = "after-end"
@@ -38,7 +41,7 @@ class Limits(Value):
     device_seconds_per_day: PositiveInt = 3600
     """Seconds of grading within 24 hours."""
     per_address_per_minute: PositiveInt = 6000
-    """Requests from one address, behind which may be a whole class."""
+    """Requests from one address, which a whole class may share."""
     per_person_per_minute: PositiveInt = 300
     """Requests with one key or session."""
 
@@ -51,7 +54,7 @@ class OpenId(Value):
     client_secret: str
     title: str = "your account"
     require: dict[str, str] = Field(default_factory=dict)
-    """Claims that the provider must make of everybody who comes in, with their values."""
+    """Claims that a person must have in order to sign in, with their values."""
     login: str = "email"
     """The claim that is the login of the course's roster."""
     section: str | None = None
@@ -62,7 +65,7 @@ class Late(Value):
     """The rule for submissions after the deadline."""
 
     days: NonNegativeFloat = 0
-    """For so many days submissions are still taken."""
+    """The number of days for which submissions are still accepted."""
     factor: float = Field(default=1, ge=0, le=1)
     """The points of a late submission are multiplied by this."""
 
@@ -117,31 +120,27 @@ class Rules(Value):
             raise ValueError("the scores of points must rise")
         return self
 
-    def deadline(
-        self, section: str | None = None, extended: datetime | None = None
-    ) -> datetime | None:
+    def deadline(self, person: Person | None = None) -> datetime | None:
         """Return when a person's time is over: their own extension, their section's, or the end."""
-        own = self.deadlines.get(section or "", self.ends)
-        return max(own, extended) if own is not None and extended is not None else own
+        if person is None:
+            return self.ends
+        own = self.deadlines.get(person.section or "", self.ends)
+        return max(own, person.extended) if own and person.extended else own
 
-    def closed(
-        self, now: datetime, section: str | None = None, extended: datetime | None = None
-    ) -> str | None:
-        """Return why nothing is taken from a person now; None where it is."""
+    def closed(self, now: datetime, person: Person | None = None) -> str | None:
+        """Return why no submission of a person is accepted now; None where one is."""
         if self.begins is not None and now < self.begins:
             return f"the contest begins at {_minute(self.begins)}"
-        deadline = self.deadline(section, extended)
+        deadline = self.deadline(person)
         if deadline is not None and now >= deadline + timedelta(days=self.late.days):
             return f"the contest ended at {_minute(deadline)}"
         return None
 
-    def is_late(
-        self, at: datetime, section: str | None = None, extended: datetime | None = None
-    ) -> bool:
-        deadline = self.deadline(section, extended)
+    def is_late(self, at: datetime, person: Person) -> bool:
+        deadline = self.deadline(person)
         return deadline is not None and at >= deadline
 
-    def worth(self, score: float | None, late: bool) -> float:
+    def points_for(self, score: float | None, late: bool) -> float:
         """Return the points of a score."""
         reached = [each.points for each in self.points if score is not None and score >= each.score]
         return (reached[-1] if reached else 0.0) * (self.late.factor if late else 1.0)
@@ -200,10 +199,10 @@ class RulesFile:
         """Raises RulesError."""
         self.path = path
         self.stamp = self._look()
-        """Another one whenever the rules may be others."""
+        """A value that changes whenever the rules may have changed."""
         self._rules = self._read()
         self.problem: str | None = None
-        """Why the file as it is now is not in force; the rules before it are."""
+        """The mistake for which the file is not in force, and the previous rules still are."""
 
     @property
     def now(self) -> Rules:

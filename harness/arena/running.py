@@ -128,13 +128,15 @@ def _serve(
             supervisor = Supervisor(server, processes)
             signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
             signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
-            supervisor.run(lambda: _greet(output, settings, first))
+            supervisor.run(lambda: _show_address(output, settings, first))
 
 
 def first_key(owner: URL, output: Output) -> bool:
-    """Make an organiser and show the key, if there is no organiser yet; whether there was none.
+    """Make the first organiser and show the key, if there is no organiser. Return whether one was
+    made.
 
-    The key is shown before the database keeps it: after a kill in between there is another one.
+    The key is shown before the transaction ends. After a kill in between, the next start shows
+    another key.
     """
     with _engine(owner) as engine, engine.begin() as connection:
         if people.has_organiser(connection):
@@ -149,7 +151,7 @@ def first_key(owner: URL, output: Output) -> bool:
         return True
 
 
-def _greet(output: Output, settings: Settings, first: bool) -> None:
+def _show_address(output: Output, settings: Settings, first: bool) -> None:
     """Show the arena's address once the arena answers."""
     deadline = time.monotonic() + START_SECONDS
     while not _answers(f"{settings.address}/healthz"):

@@ -20,10 +20,10 @@ RUN = 16
 """The number of tokens in a run."""
 
 SHORTEST = 150
-"""A text with fewer runs is not compared: short kernels are alike by themselves."""
+"""Texts with fewer runs are not compared: short kernels are similar without copying."""
 
 ALIKE = 0.6
-"""The share of common runs from which two texts are alike."""
+"""The share of common runs from which two texts count as similar."""
 
 MAX_PAIRS = 100
 

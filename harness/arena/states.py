@@ -1,8 +1,8 @@
-"""The states of a grading, and the changes between them."""
+"""The states of a grading. A trigger of the database refuses all changes but those that
+store/functions.sql lists."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -11,24 +11,15 @@ class State(StrEnum):
 
     QUEUED = "queued"
     GRADING = "grading"
-    """An attempt holds it."""
+    """A worker grades it."""
     DONE = "done"
-    """It has a report, and keeps it."""
+    """It has a report."""
     CANCELLED = "cancelled"
 
     @property
     def final(self) -> bool:
-        return not TRANSITIONS[self]
+        return self in (State.DONE, State.CANCELLED)
 
-
-TRANSITIONS: Mapping[State, frozenset[State]] = {
-    State.QUEUED: frozenset({State.GRADING, State.CANCELLED}),
-    # Back to the queue when the attempt that held it has died.
-    State.GRADING: frozenset({State.QUEUED, State.DONE, State.CANCELLED}),
-    State.DONE: frozenset(),
-    State.CANCELLED: frozenset(),
-}
-"""The trigger `arena_hold_transitions` of the database refuses every other change, too."""
 
 MAX_ATTEMPTS = 3
-"""After so many attempts that died, a grading ends as a fault of the judge."""
+"""A grading whose attempts have died this many times ends as a judge-error."""

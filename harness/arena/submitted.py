@@ -11,19 +11,11 @@ from pathlib import Path
 from harness import __version__
 from harness.board import admission
 from harness.judge.submission import Unreadable, read
-from harness.protocol.report import (
-    CompileError,
-    Diagnostic,
-    Environment,
-    JudgeError,
-    Report,
-    Stage,
-    Submission,
-)
+from harness.protocol.report import Environment, JudgeError, Report, Stage, Submission
 from problem.cases import CASES_VERSION
 
 NAMELESS = "nameless"
-"""The name of a submission whose own name cannot be used."""
+"""The name of a submission whose own name no report can have."""
 
 
 def examine(name: str, content: bytes, author: str) -> Submission | str:
@@ -39,22 +31,18 @@ def examine(name: str, content: bytes, author: str) -> Submission | str:
     )
 
 
-def stored(name: str, author: str, source: str) -> Submission | Unreadable:
-    """Return a submission as it is stored. One with a name that no report can have, which did not
-    come through the web service, is unreadable."""
+def stored(name: str, author: str, source: str) -> Submission:
+    """Return a submission that the arena has stored. Names that no report can have, which earlier
+    versions let in, are replaced."""
     sha256 = hashlib.sha256(source.encode()).hexdigest()
+    submission = Submission(name=name, author=author, sha256=sha256, source=source)
     try:
-        return admission.named(Submission(name=name, author=author, sha256=sha256, source=source))
-    except admission.Inadmissible as error:
-        problem = f"{error}; submit it under another name"
-    found = Diagnostic(severity="error", message=problem)
-    return Unreadable(
-        Submission(name=NAMELESS, author=None, sha256=sha256, source=""),
-        CompileError(stage=Stage.READ, message=problem, diagnostics=(found,)),
-    )
+        return admission.named(submission)
+    except admission.Inadmissible:
+        return submission.model_copy(update={"name": NAMELESS, "author": None})
 
 
-def gave_up(submitted: Submission | Unreadable, reason: str, quick: bool) -> Report:
+def gave_up(submission: Submission, reason: str, quick: bool) -> Report:
     """Return the report of a submission that no worker could grade to the end."""
     return Report(
         environment=Environment(
@@ -66,7 +54,7 @@ def gave_up(submitted: Submission | Unreadable, reason: str, quick: bool) -> Rep
         created=datetime.now(UTC).replace(microsecond=0),
         seed=0,
         quick=quick,
-        submission=submitted.submission if isinstance(submitted, Unreadable) else submitted,
+        submission=submission,
         device=None,
         outcome=JudgeError(stage=Stage.READ, message=reason),
     )

@@ -1,4 +1,4 @@
-"""Starts the parts of an arena, and starts again whichever ends."""
+"""Starts the processes of an arena, and restarts each that ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 0.2
 SLOWEST_RESTART = 10.0
 STEADY_SECONDS = 30.0
-"""A part that ran so long may fall and be started again at once."""
+"""A part that ran for this long is restarted at once."""
 
 END_SECONDS = 10.0
 
@@ -41,7 +41,7 @@ class Part:
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     wait: float = field(default=0.0)
-    """The wait before the next start in seconds, longer each time that the part fails at once."""
+    """The pause before the next start in seconds, which doubles while the part fails at once."""
     end: End | None = None
     """The reason why it is not started again."""
 
@@ -54,8 +54,8 @@ class Part:
             start_new_session=True,  # Ctrl-C is for us
         )
 
-    def look(self) -> None:
-        """Start it again if it has ended, unless that was for good."""
+    def keep_running(self) -> None:
+        """Start it, or restart it if it has ended, unless it is not to be restarted."""
         if self.end is not None:
             return
         if self.process is None:
@@ -132,7 +132,7 @@ class Supervisor:
     """Keeps the database and the parts up until it is stopped."""
 
     def __init__(self, server: Server | None, parts: Sequence[Part]) -> None:
-        """server: None where the database is somebody else's."""
+        """server: the arena's own database server; None for an external database."""
         self.server = server
         self.parts = parts
         self._stop = threading.Event()
@@ -141,7 +141,7 @@ class Supervisor:
         self._stop.set()
 
     def run(self, started: Callable[[], None] = lambda: None) -> None:
-        """Run until stopped, or until all parts have ended for good.
+        """Run until stopped, or until no part is to be restarted.
 
         started: called in another thread once everything was started.
         """
@@ -149,9 +149,9 @@ class Supervisor:
         try:
             while not self._stop.is_set() and any(part.end is None for part in self.parts):
                 if self.server is not None:
-                    self._look_after(self.server)
+                    self._keep_server_up(self.server)
                 for part in self.parts:
-                    part.look()
+                    part.keep_running()
                 self._stop.wait(LOOK_SECONDS)
         finally:
             # The first is the web service, to which the workers give back what they grade.
@@ -161,7 +161,7 @@ class Supervisor:
                 for part in parts:
                     part.reap()
 
-    def _look_after(self, server: Server) -> None:
+    def _keep_server_up(self, server: Server) -> None:
         try:
             server.keep_up()
         except ServerFailed as error:

@@ -190,11 +190,11 @@ def test_an_invalid_request_gets_a_sentence(
 def test_an_address_names_the_methods_that_it_takes(client: TestClient) -> None:
     refused = client.delete("/api/v1/submissions")
     assert (refused.status_code, refused.headers["allow"]) == (405, "GET, POST")
-    assert client.head("/rules").status_code == 200
+    assert client.head("/problem").status_code == 200
 
 
 def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> None:
-    for path in ("/api/v1/board", "/api/v1/me", "/nowhere", "/account", "/rules", "/join/x"):
+    for path in ("/api/v1/board", "/api/v1/me", "/nowhere", "/account", "/problem", "/join/x"):
         headers = client.get(path).headers
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"

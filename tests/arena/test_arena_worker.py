@@ -22,7 +22,7 @@ from harness.arena.processes import ADDRESS_VARIABLE, NICENESS, SUPERVISOR_VARIA
 from harness.arena.rules import Limits
 from harness.arena.states import State
 from harness.arena.store import gradings
-from harness.arena.store.gradings import Status, Submitted
+from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
 from harness.arena.store.tables import submissions
 from harness.arena.web.context import Site
@@ -67,16 +67,13 @@ def site(site: Site) -> Site:
 
 
 def submit(connection: Connection, person: Person, source: str, name: str = "k") -> str:
-    taken = gradings.submit(
-        connection, person.id, submission(name, person.name, source), Limits(), None
-    )
-    assert isinstance(taken, Submitted)
-    return taken.id
+    made = submission(name, person.name, source)
+    return gradings.submit(connection, person.id, made, Limits(), None)
 
 
 def in_the_middle(status: Status) -> bool:
     """The worker has said how far it is: it knows what it holds, as the database does."""
-    return status.state is State.GRADING and status.progress.stages != ()
+    return status.state is State.GRADING and status.stages != ()
 
 
 def assert_gives_way(worker: int) -> None:
@@ -100,7 +97,7 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
         first.kill()
         first.wait()
     assert status(id).state is State.GRADING
-    swept = eventually(lambda: sweep_once(site, lease_seconds=-1).again, "taken for dead")
+    swept = eventually(lambda: sweep_once(site, lease_seconds=-1).again, "it counts as dead")
     assert swept == (id,)
     with owner.begin() as link:  # or the next would not come to an end
         link.execute(update(submissions).values(source=BROKEN))
@@ -129,7 +126,7 @@ def test_a_killed_grading_child_is_retried_until_it_is_cancelled(
 
     id = submit(connection, person("ada"), ENDLESS)
     with worker(address, secrets) as process:
-        eventually(lambda: len(status().progress.stages) > 1, "it runs the kernel")
+        eventually(lambda: len(status().stages) > 1, "it runs the kernel")
         assert_gives_way(process.pid)
         for child in psutil.Process(process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):

@@ -41,7 +41,7 @@ ANSWERS = "403 403 403 200"
 """A form of organisers' whose answer is a page or a file."""
 FINDS_NOTHING = "403 403 403 422"
 """A form of organisers' about something that is not there."""
-NOBODYS = "404 404 404 404"
+NOT_FOUND = "404 404 404 404"
 WORKERS = "401 401 401 401"
 NONE = {"data": {"id": 0}}
 
@@ -66,7 +66,6 @@ ROUTES: dict[str, Row] = {
     "GET /problem": Row(OPEN),
     "GET /submit.py": Row(OPEN),
     "GET /who": Row(OPEN),
-    "GET /rules": Row(OPEN),
     "GET /mine": Row(SIGNED_IN),
     "GET /submissions/{id}": Row(OWN),
     "POST /submissions/{id}/{what}": Row("403 404 303 303", address="/submissions/{id}/withdraw"),
@@ -78,9 +77,9 @@ ROUTES: dict[str, Row] = {
     "POST /account/keys": Row("403 200 200 200"),
     "POST /account/keys/revoke": Row("403 404 404 404", {"data": {"hash": "{stranger_hash}"}}),
     "GET /join/{link}": Row(OPEN),
-    "POST /join/{link}": Row(NOBODYS, {"data": {"name": "new"}}, "/join/nothing"),
-    "GET /openid/begin": Row(NOBODYS),
-    "GET /openid/back": Row(NOBODYS),
+    "POST /join/{link}": Row(NOT_FOUND, {"data": {"name": "new"}}, "/join/nothing"),
+    "GET /openid/begin": Row(NOT_FOUND),
+    "GET /openid/back": Row(NOT_FOUND),
     "GET /healthz": Row("503 503 503 503"),
     "GET /metrics": Row(OPEN),
     "GET /organiser": Row(ORGANISERS),
@@ -453,7 +452,7 @@ def test_boards_link_to_what_their_reader_may_read(sources: str, scene: Scene, r
 
 def test_others_know_a_contestant_by_a_pseudonym(scene: Scene, rules: Path) -> None:
     owner, client = scene.people["owner"], scene.client
-    pseudonym = people.listed(scene._connection, owner.id).pseudonym
+    pseudonym = owner.pseudonym
     boards = ["/", "/runs.html", "/api/v1/board"]
     paths = [*boards, "/compare?of={id}&of={entry}", "/submissions/{id}"]
     paths += [f"/entries/{{entry}}.{kind}" for kind in ("html", "json")]

@@ -102,7 +102,7 @@ def test_a_person_signs_in_submits_and_watches(visitor: httpx.Client, key: str) 
     assert first == "event: status"
 
     def asks(address: str) -> int:
-        return visitor.get("/rules", headers={"X-Forwarded-For": address}).status_code
+        return visitor.get("/problem", headers={"X-Forwarded-For": address}).status_code
 
     assert eventually(lambda: asks("10.0.0.7") == 429, "one address has asked too much")
     assert asks("10.0.0.8") != 429

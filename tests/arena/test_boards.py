@@ -7,41 +7,44 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+import psycopg
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL, Connection, event
 
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.web.app import application
-from harness.arena.web.board_files import Form, Made, Wanted, make
+from harness.arena.web.board_files import Form, Rendered, Variant, render
 from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site, Visitor
-from harness.arena.web.problems import Problem, database_away
-from harness.arena.web.renderer import Renderer, RendererProcess, end_renderers
+from harness.arena.web.problems import Problem
+from harness.arena.web.renderer import Renderer, RendererProcess
 from tests.arena.submitting import Add, Grade, submit
 from tests.board import factory
+from tests.waiting import eventually
 
 NOBODY = Visitor(None)
 
 
+def renderers() -> list[psutil.Process]:
+    """Return the child processes that render."""
+    children = psutil.Process().children()
+    return [each for each in children if "anyio.to_process" in each.cmdline()]
+
+
 class Counted(Renderer):
-    """A renderer that counts the boards it makes, and fails if `fails` is set."""
+    """A renderer that counts the boards it makes."""
 
-    def __init__(self, site: Site) -> None:
-        super().__init__(site)
-        self.count = 0
-        self.fails = False
+    count = 0
 
-    async def boards(self, wanted: Wanted) -> Made:
+    async def boards(self, variant: Variant) -> Rendered:
         self.count += 1
-        if self.fails:
-            raise database_away()
-        return await super().boards(wanted)
+        return await super().boards(variant)
 
 
 @pytest.fixture
@@ -63,10 +66,10 @@ def test_boards_are_made_once_and_again_for_each_change(
     boards = Boards(site, maker)
     result(1.0)
 
-    async def visits() -> list[Made]:
-        return await asyncio.gather(*(boards.made(NOBODY, Form.PAGES) for _ in range(20)))
+    async def visits() -> list[Rendered]:
+        return await asyncio.gather(*(boards.rendered(NOBODY, Form.PAGES) for _ in range(20)))
 
-    async def scenario() -> tuple[list[Made], list[Made]]:
+    async def scenario() -> tuple[list[Rendered], list[Rendered]]:
         before = [*await visits(), *await visits()]
         assert maker.count == 1
         await asyncio.to_thread(result, 2.0)
@@ -74,7 +77,9 @@ def test_boards_are_made_once_and_again_for_each_change(
 
     before, after = asyncio.run(scenario())
     assert maker.count == 2
-    assert {made.version for made in before}.isdisjoint({made.version for made in after})
+    assert {rendered.version for rendered in before}.isdisjoint(
+        {rendered.version for rendered in after}
+    )
     assert before[0].files["index.html"].tag != after[0].files["index.html"].tag
 
 
@@ -82,51 +87,50 @@ def test_a_page_says_what_version_of_the_board_it_shows(
     site: Site, result: Callable[[float], None]
 ) -> None:
     """The page uses it to find out whether the board changed before it began to watch."""
-    empty = make(site, Wanted(Form.PAGES, site.rules_file.stamp, None))
+    empty = render(site, Variant(Form.PAGES, site.rules_file.stamp, None))
     result(1.0)
-    ranked = make(site, Wanted(Form.PAGES, site.rules_file.stamp, None))
+    ranked = render(site, Variant(Form.PAGES, site.rules_file.stamp, None))
     assert empty.version != ranked.version
-    for made in (empty, ranked):
-        for file in made.files.values():
-            said = f'<meta name="board-version" content="{made.version}">'
+    for rendered in (empty, ranked):
+        for file in rendered.files.values():
+            said = f'<meta name="board-version" content="{rendered.version}">'
             assert said.encode() in gzip.decompress(file.compressed)
 
 
 def test_a_large_board_stays_until_the_next_is_ready(
     site: Site, result: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.arena.web.boards.QUICK_SECONDS", 0.0)
+    monkeypatch.setattr("harness.arena.web.boards.PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
     boards = Boards(site, Renderer(site))
     result(1.0)
 
     async def scenario() -> None:
-        first = await boards.made(NOBODY, Form.PAGES)
+        first = await boards.rendered(NOBODY, Form.PAGES)
         await asyncio.to_thread(result, 2.0)
-        assert await boards.made(NOBODY, Form.PAGES) is first
-        while await boards.made(NOBODY, Form.PAGES) is first:
+        assert await boards.rendered(NOBODY, Form.PAGES) is first
+        while await boards.rendered(NOBODY, Form.PAGES) is first:
             await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
 def test_the_board_stays_while_the_database_is_away(
-    site: Site, result: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+    site: Site, result: Callable[[float], None]
 ) -> None:
-    maker = Counted(site)
-    boards = Boards(site, maker)
+    boards = Boards(site, Renderer(site))
     result(1.0)
 
-    def away(_: Boards) -> int:
-        raise database_away()
+    def refused(*_: object) -> None:
+        raise psycopg.OperationalError("connection refused")
 
     async def scenario() -> None:
-        kept = await boards.made(NOBODY, Form.PAGES)
-        maker.fails = True
-        monkeypatch.setattr(Boards, "_version", away)
-        assert await boards.made(NOBODY, Form.PAGES) is kept
+        kept = await boards.rendered(NOBODY, Form.PAGES)
+        event.listen(site.engine, "do_connect", refused)
+        site.engine.dispose()
+        assert await boards.rendered(NOBODY, Form.PAGES) is kept
         with pytest.raises(Problem, match="nothing is lost"):
-            await boards.made(NOBODY, Form.DATA)
+            await boards.rendered(NOBODY, Form.DATA)
 
     asyncio.run(scenario())
 
@@ -176,13 +180,12 @@ def test_another_process_makes_the_same_boards_and_may_be_killed(
     secrets = {DATABASE_VARIABLE: database, COOKIE_VARIABLE: "test"}
 
     async def scenario() -> None:
-        renderer = RendererProcess(settings, {**os.environ, **secrets})
+        renderer = RendererProcess(settings, secrets)
         for form in (Form.PAGES, Form.DATA):
-            wanted = Wanted(form, site.rules_file.stamp, None)
-            assert await renderer.boards(wanted) == make(site, wanted)
-            end_renderers()
+            variant = Variant(form, site.rules_file.stamp, None)
+            assert await renderer.boards(variant) == render(site, variant)
+            (process,) = renderers()
+            process.kill()
 
-    try:
-        asyncio.run(scenario())
-    finally:
-        end_renderers()
+    asyncio.run(scenario())
+    eventually(lambda: not renderers(), "the process has ended with its parent")

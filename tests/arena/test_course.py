@@ -11,6 +11,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -21,7 +22,7 @@ from sqlalchemy import URL, Connection, Engine, text
 from harness.arena import similar
 from harness.arena.rules import Rules, RulesError, read
 from harness.arena.store import course, gradings, people
-from harness.arena.store.people import NotPossible, Person, Role
+from harness.arena.store.people import NotPossible, Role
 from harness.protocol.report import Accuracy
 from tests.arena.submitting import PLENTY, Add, Grade, Key, graded, joined, submission, submit
 from tests.board import factory
@@ -49,9 +50,7 @@ def test_a_roster_gives_each_student_a_personal_link(
     assert "Ada Lovelace" in client.get(path).text
     assert client.post(path, data={"name": "somebody else"}).status_code == 200
     ada = people.named(connection, "ada lovelace")
-    assert ada is not None
-    found = people.listed(connection, ada.id)
-    assert (found.login, found.section) == ("ada@example.org", "A")
+    assert ada is not None and (ada.login, ada.section) == ("ada@example.org", "A")
     again = lines(client.post("/organiser/roster", data=form, headers=organiser).text)
     assert again == [], "whoever has joined, or has a link, gets no second one"
 
@@ -106,7 +105,9 @@ def test_a_program_does_with_a_key_what_the_forms_do(
     (invitation,) = get("/people")["invitations"]
     assert post("/invitations/end", id=invitation["id"]).status_code == 303
     assert get("/people")["invitations"] == []
-    submit(connection, Person(ada, "ada", Role.CONTESTANT), "fast")
+    person = people.by_id(connection, ada)
+    assert person is not None
+    submit(connection, person, "fast")
     grade(1.0)
     (status,) = get("/submissions")
     assert (status["author"], status["verdict"]) == ("ada", "accepted")
@@ -168,9 +169,10 @@ def test_a_deadline_is_of_the_section_and_of_the_person(
     after: int, section: str, extension: int | None, closed: bool, late: bool
 ) -> None:
     extended = None if extension is None else NOON + extension * HOUR
+    member = SimpleNamespace(section=section, extended=extended)
     at = NOON + after * HOUR
-    assert (RULES.closed(at, section, extended) is not None) == closed
-    assert RULES.is_late(at, section, extended) == late
+    assert (RULES.closed(at, member) is not None) == closed
+    assert RULES.is_late(at, member) == late
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,7 @@ def test_a_deadline_is_of_the_section_and_of_the_person(
     [(None, False, 0), (0.4, False, 0), (0.5, False, 10), (0.99, True, 5), (1.5, False, 20)],
 )
 def test_points_come_from_thresholds(score: float | None, late: bool, points: float) -> None:
-    assert RULES.worth(score, late) == points
+    assert RULES.points_for(score, late) == points
 
 
 def test_thresholds_that_do_not_rise_are_said(tmp_path: Path) -> None:
@@ -327,3 +329,15 @@ def test_two_counted_kernels_are_compared_unit_by_unit(
         grade(report=factory.report(name, "ada", 1.0).model_copy(update=counted))
     page = client.get(f"/compare?of={ids[0]}&of={ids[1]}", headers=key(ada)).text
     assert "should be 1.0" in page and "Units of the GPU" in page and "latency" in page
+
+
+def test_long_sources_are_not_called_the_same(
+    client: TestClient, connection: Connection, grade: Grade, person: Add, key: Key
+) -> None:
+    ada = person("ada")
+    ids = []
+    for length in (2001, 2002):
+        ids.append(submit(connection, ada, str(length)))
+        grade(report=factory.report(str(length), "ada", 1.0, source="int x;\n" * length))
+    page = client.get(f"/compare?of={ids[0]}&of={ids[1]}", headers=key(ada)).text
+    assert "too long to be compared" in page and "The sources are the same" not in page

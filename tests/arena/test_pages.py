@@ -169,7 +169,7 @@ def test_the_rules_say_on_which_model_everything_is_graded(
     ada.get("/submit")
     ada.post("/submit", files={"file": ("tile.cu", SOURCE)})
     assert "only a GPU of the model NVIDIA H200 grade" in olga.get("/organiser")
-    assert "NVIDIA H200" in olga.get("/rules")
+    assert "NVIDIA H200" in olga.get("/problem")
     other = joined(worker_url)
     worker = FakeWorker(worker_url, "GPU-1", model="NVIDIA H200").join()
     assert other.take() is None, "this worker has another GPU"
@@ -258,12 +258,12 @@ def test_an_organiser_finds_submissions(olga: Browser, person: Add, connection: 
 
 
 def test_everybody_reads_the_rules(browser: Callable[[], Browser], rules: Path) -> None:
-    assert "it does not end" in browser().get("/rules")
+    assert "it does not end" in browser().get("/problem")
     rules.write_text(
         'ends = 2999-12-19T18:00:00Z\nsources = "after-end"\n'
         '[leagues]\ncores = ["a rule of an earlier version"]\n[limits]\nin_flight = 3\n'
     )
-    page = browser().get("/rules")
+    page = browser().get("/problem")
     for said in ("2999-12-19 18:00 UTC", "after the end everybody does", "3 submis"):
         assert said in page
 

@@ -1,12 +1,12 @@
-"""Tests that a submission read from the database is unchanged, or refused in a sentence."""
+"""Tests of the names of submissions: as they come in, and as the database keeps them."""
 
 from __future__ import annotations
 
 import pytest
 
 from harness.arena.submitted import NAMELESS, stored
-from harness.judge.submission import Unreadable
-from harness.protocol.report import Submission
+from harness.arena.web.api import stem
+from harness.arena.web.problems import Problem
 from tests.arena.submitting import submission
 from tests.board.factory import SOURCE
 
@@ -15,16 +15,28 @@ def test_a_stored_submission_is_unchanged() -> None:
     assert stored("tile", "ada", SOURCE) == submission("tile", "ada", SOURCE)
 
 
+@pytest.mark.parametrize("name", ["../tile", ""])
+def test_a_stored_name_that_no_report_can_have_is_replaced(name: str) -> None:
+    replaced = {"name": NAMELESS, "author": None}
+    assert stored(name, "ada", SOURCE) == submission(source=SOURCE).model_copy(update=replaced)
+
+
 @pytest.mark.parametrize(
-    ("name", "author", "sentence"),
+    ("file", "name"), [("a b.cu", "a b"), ("C:\\x\\tile.cu", "tile"), ("\uff34ile.cu", "Tile")]
+)
+def test_a_kernel_is_named_after_its_file(file: str, name: str) -> None:
+    assert stem(file) == name
+
+
+@pytest.mark.parametrize(
+    ("file", "problem"),
     [
-        ("../tile", "ada", "'../tile' cannot be the name of a kernel file: it would lead to"),
-        ("", "ada", "'' cannot be the name of a kernel file"),
+        ("\uff0f.cu", "another folder"),
+        (".cu", "no visible character"),
+        (f"{'x' * 101}.cu", "longer than 100"),
+        ("\u0430dmin.cu", "two alphabets"),
     ],
 )
-def test_a_name_that_no_report_can_have_is_refused(name: str, author: str, sentence: str) -> None:
-    refused = stored(name, author, SOURCE)
-    assert isinstance(refused, Unreadable) and sentence in refused.error.message
-    assert refused.error.message.endswith("; submit it under another name")
-    hash = submission(source=SOURCE).sha256
-    assert refused.submission == Submission(name=NAMELESS, author=None, sha256=hash, source="")
+def test_a_file_name_that_cannot_name_a_kernel_is_refused(file: str, problem: str) -> None:
+    with pytest.raises(Problem, match=problem):
+        stem(file)

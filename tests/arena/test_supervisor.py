@@ -62,8 +62,8 @@ def test_only_the_web_process_knows_the_database(tmp_path: Path) -> None:
     found = started(tmp_path)
     assert found.keys() == known.keys()
     for name, part in found.items():
-        told = " ".join([*part.environment.values(), *part.arguments]).replace("%20", " ")
-        assert {secret for _, secret in SECRETS if secret in told} == known[name], name
+        known_to_it = " ".join([*part.environment.values(), *part.arguments]).replace("%20", " ")
+        assert {secret for _, secret in SECRETS if secret in known_to_it} == known[name], name
         assert not any(secret in " ".join(part.arguments) for _, secret in SECRETS), "ps shows them"
 
 
@@ -95,7 +95,7 @@ def test_workers_end_before_the_web_service() -> None:
     ended = []
 
     class Noted(Part):
-        def look(self) -> None:
+        def keep_running(self) -> None:
             supervisor.stop()
 
         def reap(self) -> None:

@@ -228,7 +228,7 @@ def test_a_submission_is_graded_over_http(
     beat = {"attempts": {task["attempt"]: so_far}}
     answer = arena.post(f"{PATH}/{session}/heartbeat", json=beat).json()
     assert answer == {"duty": "serve", "lost": []}
-    assert status(connection, id).progress.stages[0].total == 10
+    assert status(connection, id).stages[0].total == 10
     report = factory.report("fast", "ada", 1.5, source=task["source"])
     address = f"{PATH}/attempts/{task['attempt']}/result"
     sent = arena.put(address, content=report.model_dump_json())
@@ -257,7 +257,7 @@ def test_invalid_worker_requests_get_a_sentence(arena: TestClient, worker_url: U
     for answer, code in (
         (arena.post(PATH, content=b"\0"), 422),
         (arena.post(PATH, json=asked(worker_url, worker="")), 422),
-        (arena.post(PATH, content=b"x" * (2 << 20)), 413),
+        (arena.post(PATH, content=b"x" * (17 << 20)), 413),
         (arena.put(f"{PATH}/attempts/{NOBODY}/result", content=b"{}"), 422),
         (arena.post(f"{PATH}/nobody/fetch"), 404),
     ):

@@ -41,7 +41,7 @@ def test_an_organiser_sets_aside_takes_back_and_drains(
     assert worker.beat() is Duty.SERVE
     workers.set_aside(connection, boss, "GPU-1", True)
     assert worker.beat() is Duty.REST
-    assert workers.all_workers(connection)[0].set_aside
+    assert workers.all_workers(connection)[0]["set_aside"]
     workers.set_aside(connection, boss, "GPU-1", False)
     assert worker.beat() is Duty.SERVE
     workers.drain(connection, boss, "GPU-1")

@@ -1,1 +1,1 @@
-"""Everything that the arena keeps, and all of its SQL."""
+"""The database of an arena, and all of its SQL."""

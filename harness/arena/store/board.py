@@ -1,5 +1,5 @@
-"""The entries of a board: of submissions that were neither withdrawn nor disqualified, and imported
-ones."""
+"""The entries of a board: imported ones, and those of submissions that were neither withdrawn nor
+disqualified."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.board.tables import counted, reports
 
 
 def version(connection: Connection) -> int:
-    """Another one whenever the board may be."""
+    """Return a number that grows whenever the board may have changed."""
     return int(connection.scalar(text("SELECT last_value FROM board_version")) or 0)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, insert, select, text, update
+from sqlalchemy import Connection, RowMapping, Select, func, insert, select, text, update
 
 from harness.arena.states import State
 from harness.arena.store.gradings import cancel, cancel_rejudging, queue_grading
@@ -38,25 +38,12 @@ def note(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AuditLine:
-    at: datetime
-    actor: str | None
-    action: str
-    subject: str
-    details: dict[str, Any]
-
-
-def audit_log(connection: Connection, limit: int = 100, offset: int = 0) -> list[AuditLine]:
-    """Return lines of the audit log, newest first."""
-    rows = connection.execute(
-        select(audit.c.at, people.c.name, audit.c.action, audit.c.subject, audit.c.details)
-        .outerjoin(people, people.c.id == audit.c.actor)
-        .order_by(audit.c.id.desc())
-        .limit(limit)
-        .offset(offset)
-    )
-    return [AuditLine(*row) for row in rows]
+def audit_log(connection: Connection, limit: int = 100, offset: int = 0) -> Sequence[RowMapping]:
+    """Return lines of the audit log, newest first: at, actor, action, subject and details."""
+    columns = (audit.c.at, people.c.name.label("actor"), audit.c.action, audit.c.subject)
+    query = select(*columns, audit.c.details).outerjoin(people, people.c.id == audit.c.actor)
+    query = query.order_by(audit.c.id.desc()).limit(limit).offset(offset)
+    return connection.execute(query).mappings().all()
 
 
 # ---------------------------------------------------------------------------------- submissions
@@ -72,7 +59,7 @@ def withdraw(connection: Connection, actor: Person, submission: str) -> None:
 
 
 def disqualify(connection: Connection, actor: Person, submission: str, reason: str) -> None:
-    """Raises NotPossible without a reason: its author will read it."""
+    """Disqualify a submission. Raises NotPossible without a reason, which its author will read."""
     reason = reason.strip()[:500]
     if not reason:
         raise NotPossible("a disqualification needs a reason, which its author will read")
@@ -90,13 +77,6 @@ def reinstate(connection: Connection, actor: Person, submission: str) -> None:
 
 
 # -------------------------------------------------------------------------------- announcements
-
-
-@dataclass(frozen=True, slots=True)
-class Announcement:
-    id: int
-    text: str
-    created: datetime
 
 
 def announce(connection: Connection, actor: Person, words: str) -> None:
@@ -117,15 +97,11 @@ def remove_announcement(connection: Connection, actor: Person, id: int) -> None:
     note(connection, actor, "remove announcement", str(id))
 
 
-def announced(connection: Connection) -> list[Announcement]:
-    """Return the announcements that are shown, newest first."""
-    rows = connection.execute(
-        select(announcements.c.id, announcements.c.text, announcements.c.created)
-        .where(announcements.c.removed.is_(None))
-        .order_by(announcements.c.id.desc())
-        .limit(10)
-    )
-    return [Announcement(*row) for row in rows]
+def announced(connection: Connection) -> Sequence[RowMapping]:
+    """Return the id, text and created of the announcements that are shown, newest first."""
+    query = select(announcements.c.id, announcements.c.text, announcements.c.created)
+    query = query.where(announcements.c.removed.is_(None)).order_by(announcements.c.id.desc())
+    return connection.execute(query.limit(10)).mappings().all()
 
 
 def _board_changed(connection: Connection) -> None:
@@ -158,20 +134,6 @@ class Rejudge:
         return self.open and self.ended == self.gradings
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The change that a rejudging would make to one submission."""
-
-    submission: str
-    name: str
-    author: str
-    state: State
-    verdict_before: str | None
-    verdict_after: str | None
-    score_before: float | None
-    score_after: float | None
-
-
 def rejudge(connection: Connection, actor: Person, chosen: Collection[str], reason: str) -> int:
     """Queue the chosen submissions once more; return the rejudging's number. Raises NotPossible."""
     reason = reason.strip()[:500]
@@ -195,7 +157,7 @@ def rejudge(connection: Connection, actor: Person, chosen: Collection[str], reas
 
 
 def counting_submissions(connection: Connection) -> list[str]:
-    """Everything that has a result and was neither withdrawn nor disqualified."""
+    """Return the submissions that have a result and were neither withdrawn nor disqualified."""
     return list(
         connection.scalars(
             select(submissions.c.id).where(
@@ -232,31 +194,35 @@ def rejudgings(connection: Connection, id: int | None = None) -> list[Rejudge]:
     return [Rejudge(*row) for row in connection.execute(query)]
 
 
-def changes(connection: Connection, rejudge: int) -> list[Change]:
-    """Return the results before and after a rejudging, those that differ first."""
+def changes(connection: Connection, rejudge: int) -> Sequence[RowMapping]:
+    """Return the results of each submission before and after a rejudging, those that differ first:
+    submission, name, author, state, and verdict and score before and after."""
     old, new = gradings.alias("old"), gradings.alias("new")
     old_entry, new_entry = entries.alias("old_entry"), entries.alias("new_entry")
-    rows = connection.execute(
-        select(
-            submissions.c.id,
-            submissions.c.name,
-            people.c.name.label("author"),
-            new.c.state,
-            old.c.verdict.label("verdict_before"),
-            new.c.verdict.label("verdict_after"),
-            old_entry.c.score.label("score_before"),
-            new_entry.c.score.label("score_after"),
+    return (
+        connection.execute(
+            select(
+                submissions.c.id.label("submission"),
+                submissions.c.name,
+                people.c.name.label("author"),
+                new.c.state,
+                old.c.verdict.label("verdict_before"),
+                new.c.verdict.label("verdict_after"),
+                old_entry.c.score.label("score_before"),
+                new_entry.c.score.label("score_after"),
+            )
+            .select_from(new)
+            .join(submissions, submissions.c.id == new.c.submission)
+            .join(people, people.c.id == submissions.c.person)
+            .outerjoin(old, old.c.id == submissions.c.counts)
+            .outerjoin(old_entry, old_entry.c.id == old.c.report)
+            .outerjoin(new_entry, new_entry.c.id == new.c.report)
+            .where(new.c.rejudge == rejudge)
+            .order_by(old.c.verdict.is_distinct_from(new.c.verdict).desc(), submissions.c.received)
         )
-        .select_from(new)
-        .join(submissions, submissions.c.id == new.c.submission)
-        .join(people, people.c.id == submissions.c.person)
-        .outerjoin(old, old.c.id == submissions.c.counts)
-        .outerjoin(old_entry, old_entry.c.id == old.c.report)
-        .outerjoin(new_entry, new_entry.c.id == new.c.report)
-        .where(new.c.rejudge == rejudge)
-        .order_by(old.c.verdict.is_distinct_from(new.c.verdict).desc(), submissions.c.received)
+        .mappings()
+        .all()
     )
-    return [Change(row.id, row.name, row.author, State(row.state), *row[4:]) for row in rows]
 
 
 def apply_rejudging(connection: Connection, actor: Person, id: int) -> None:
@@ -279,7 +245,7 @@ def apply_rejudging(connection: Connection, actor: Person, id: int) -> None:
 
 
 def drop_rejudging(connection: Connection, actor: Person, id: int) -> None:
-    """Its results stay in the archive and never count. Raises NotPossible."""
+    """Drop a rejudging. Its results stay in the archive and never count. Raises NotPossible."""
     _open(connection, id)
     cancel_rejudging(connection, id)
     connection.execute(update(rejudges).where(rejudges.c.id == id).values(dropped=func.now()))

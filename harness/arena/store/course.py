@@ -1,4 +1,4 @@
-"""A course: its roster comes in as CSV, its gradebook goes out as CSV."""
+"""A course: its roster and its gradebook, both as CSV."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlalchemy import Connection, func, select, update
 
@@ -16,6 +17,7 @@ from harness.arena.store.people import (
     NotPossible,
     Person,
     Role,
+    everybody,
     invite,
     open_invitations,
     proper_name,
@@ -73,8 +75,8 @@ def _column(written: str, all_written: Collection[str]) -> str:
 def import_roster(
     connection: Connection, actor: Person, roster: list[Listing]
 ) -> list[tuple[Listing, str]]:
-    """Make a personal link for each line. Who has joined, or has a link already, gets no other one,
-    and the section that the roster says now."""
+    """Make a personal link for each line. People who have joined, or have a link already, get no
+    other one, but the section of this roster."""
     joined = {
         row.login.lower(): row.id
         for row in connection.execute(select(people.c.id, people.c.login)).all()
@@ -171,39 +173,34 @@ def gradebook(connection: Connection, rules: Rules) -> list[Result]:
         )
         .order_by(submissions.c.received)
     ).all()
-    everybody = connection.execute(
-        select(people.c.id, people.c.name, people.c.login, people.c.section, people.c.extended)
-        .where(people.c.role == Role.CONTESTANT)
-        .order_by(people.c.section, people.c.name)
-    ).all()
+    contestants = [each for each in everybody(connection) if not each.organises]
+    contestants.sort(key=lambda each: (each.section is None, each.section))
     found = []
-    for person in everybody:
-        best = Result(
+    for person in contestants:
+        nothing = Result(
             name=person.name,
             login=person.login or "",
             section=person.section or "",
             submissions=counted.get(person.id, 0),
         )
-        for row in (each for each in rows if each.person == person.id):
-            late = rules.is_late(row.received, person.section, person.extended)
-            result = replace(
-                best,
-                score=row.score,
-                late=late,
-                points=rules.worth(row.score, late),
-                accuracy=row.accuracy or "",
-                kernel=row.name,
-                badges=" ".join(filter(None, (row.cores, row.launch))),
-                submitted=row.received.isoformat(timespec="seconds"),
-            )
-            if not best.kernel or _rank(result) > _rank(best):
-                best = result
-        found.append(best)
+        own = (row for row in rows if row.person == person.id)
+        results = [_result(nothing, person, row, rules) for row in own]
+        found.append(max(results, key=lambda each: (each.points, each.score or 0), default=nothing))
     return found
 
 
-def _rank(result: Result) -> tuple[float, float]:
-    return result.points, result.score or 0.0
+def _result(nothing: Result, person: Person, row: Any, rules: Rules) -> Result:
+    late = rules.is_late(row.received, person)
+    return replace(
+        nothing,
+        score=row.score,
+        late=late,
+        points=rules.points_for(row.score, late),
+        accuracy=row.accuracy or "",
+        kernel=row.name,
+        badges=" ".join(filter(None, (row.cores, row.launch))),
+        submitted=row.received.isoformat(timespec="seconds"),
+    )
 
 
 def as_csv(head: tuple[str, ...], rows: Iterator[tuple[object, ...]]) -> str:

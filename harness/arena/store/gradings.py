@@ -1,7 +1,7 @@
 """Submissions and their gradings: submitting, watching, cancelling, recovering lost ones.
 
-The queue is Procrastinate's tables and functions. A job is fetched in the transaction that begins
-its attempt (workers.py), so no job is ever in between.
+The queue is Procrastinate's tables and functions. It holds a job for each grading that waits. The
+transaction that fetches a job also begins an attempt (workers.py), so none is ever in between.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import math
 import secrets
 import statistics
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from pydantic import Field
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -28,47 +29,39 @@ from sqlalchemy import (
     update,
 )
 
-from harness.arena.progress import GradingProgress
+from harness.arena.progress import GradingProgress, StageProgress
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
-from harness.arena.store.tables import attempts, gradings, people, submissions
+from harness.arena.store.tables import attempts, gradings, people, submissions, workers
 from harness.arena.submitted import gave_up, stored
 from harness.board.document import Document
 from harness.board.entry import Entry
 from harness.board.tables import entries, reports
-from harness.protocol.report import Submission
+from harness.protocol.report import Submission, Value
 
 QUEUE, TASK = "gradings", "grade"
 """The queue that every worker serves, and the name of its jobs."""
 
 DAY = timedelta(days=1)
-GUESSED_SECONDS = 30.0
-"""The estimate of a grading's time before there has been one."""
+DEFAULT_SECONDS = 30.0
+"""The estimate of a grading's time before the first grading."""
 
 PAST_GRADINGS = 50
 MAX_RETURNS = 10
-"""The most attempts of a grading that may end unnamed by a heartbeat; later ones count as dead."""
+"""The most attempts that may end before a heartbeat names them; later ones count as dead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """A submission that the arena now has; new is false where it had it already."""
+class OverLimit(Exception):
+    """A submission is over a limit; the text says which."""
 
-    id: str
-    new: bool
-
-
-@dataclass(frozen=True, slots=True)
-class OverLimit:
-    """Why a submission is not taken, and when to come back."""
-
-    reason: str
-    seconds: int
+    def __init__(self, reason: str, seconds: float) -> None:
+        """seconds: until it is worth another try."""
+        super().__init__(reason)
+        self.seconds = math.ceil(seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class OtherRequest:
-    """The idempotency key was used for something else."""
+class OtherRequest(Exception):
+    """The idempotency key was used for another submission."""
 
 
 # ---------------------------------------------------------------------------------- submitting
@@ -81,9 +74,11 @@ def submit(
     limits: Limits,
     idempotency_key: str | None,
     model: str | None = None,
-) -> Submitted | OverLimit | OtherRequest:
-    """Keep a submission and queue its grading, in the caller's transaction. model: of GPU, where
-    only that may grade it."""
+) -> str:
+    """Keep a submission and queue its grading, in the caller's transaction; return its id.
+
+    model: of GPU, where only that may grade it. Raises OverLimit or OtherRequest.
+    """
     # One submission of a person at a time: so the limits hold, and a key is used once.
     connection.execute(select(people.c.id).where(people.c.id == person).with_for_update())
     if idempotency_key is not None:
@@ -93,11 +88,10 @@ def submit(
             )
         ).one_or_none()
         if before is not None:
-            same = (before.sha256, before.name) == (submission.sha256, submission.name)
-            return Submitted(before.id, new=False) if same else OtherRequest()
-    over = _over_limit(connection, person, limits)
-    if over is not None:
-        return over
+            if (before.sha256, before.name) != (submission.sha256, submission.name):
+                raise OtherRequest
+            return str(before.id)
+    _check_limits(connection, person, limits)
     id = secrets.token_hex(8)
     connection.execute(
         insert(submissions).values(
@@ -110,7 +104,7 @@ def submit(
         )
     )
     queue_grading(connection, id, person, model=model)
-    return Submitted(id, new=True)
+    return id
 
 
 def queue_grading(
@@ -119,10 +113,10 @@ def queue_grading(
     person: int,
     rejudge: int | None = None,
     model: str | None = None,
-) -> int:
+) -> None:
     """Make a grading and its job, in the caller's transaction.
 
-    Turns are those of start-time fair queueing (P. Goyal, H. Vin, H. Cheng, SIGCOMM 1996), each
+    The turns are those of start-time fair queueing (P. Goyal, H. Vin, H. Cheng, SIGCOMM 1996), each
     grading costing one: a person's next grading comes one turn after their last, but never before
     those that are being served now. So the person with the fewest gradings goes first, and no one
     waits for ever.
@@ -145,10 +139,10 @@ def queue_grading(
         .returning(gradings.c.id)
     ).scalar_one()
     enqueue(connection, id)
-    return int(id)
 
 
-def _over_limit(connection: Connection, person: int, limits: Limits) -> OverLimit | None:
+def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
+    """Raises OverLimit."""
     waiting = connection.scalar(
         select(func.count()).where(
             gradings.c.person == person,
@@ -157,9 +151,9 @@ def _over_limit(connection: Connection, person: int, limits: Limits) -> OverLimi
         )
     )
     if (waiting or 0) >= limits.in_flight:
-        return OverLimit(
+        raise OverLimit(
             f"{waiting} of your submissions are not graded yet, and {limits.in_flight} may be",
-            math.ceil(typical_seconds(connection)),
+            typical_seconds(connection),
         )
     since = func.now() - DAY
     judge_failed = gradings.c.verdict == "judge-error"
@@ -173,9 +167,9 @@ def _over_limit(connection: Connection, person: int, limits: Limits) -> OverLimi
         )
     ).one()
     if today[0] >= limits.per_day:
-        return OverLimit(
+        raise OverLimit(
             f"you have submitted {today[0]} times within 24 hours; {limits.per_day} are allowed",
-            math.ceil(today[1]),
+            today[1],
         )
     spent = connection.execute(
         select(
@@ -189,55 +183,54 @@ def _over_limit(connection: Connection, person: int, limits: Limits) -> OverLimi
         )
     ).one()
     if spent[0] >= limits.device_seconds_per_day:
-        return OverLimit(
+        raise OverLimit(
             f"your gradings of the last 24 hours took {spent[0]:.0f} s of a device, "
             f"and {limits.device_seconds_per_day} s are allowed",
-            math.ceil(spent[1] or GUESSED_SECONDS),
+            spent[1] or DEFAULT_SECONDS,
         )
-    return None
 
 
 # ------------------------------------------------------------------------------------ watching
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """The status of a submission, as its page, its events and the API show it."""
+class Status(Value):
+    """The status of a submission, as its page shows it and the API sends it."""
 
     id: str
-    person: int
     name: str
     author: str
-    pseudonym: str
     sha256: str
     received: datetime
     state: State
-    attempts: int
-    queued: datetime
-    started: datetime | None
-    ended: datetime | None
-    progress: GradingProgress
-    verdict: str | None
-    score: float | None
-    report: str | None
-    withdrawn: datetime | None
-    disqualified: str | None
-    now: datetime
     place: int | None = None
     """The place in the queue, from 1."""
     seconds_left: float | None = None
-    """An estimate from past gradings; None where no worker is there."""
+    """An estimate from past gradings; None without a worker."""
+    attempts: int
+    started: datetime | None
+    ended: datetime | None
+    stages: tuple[StageProgress, ...]
+    step: str | None
+    verdict: str | None
+    score: float | None
+    report: str | None = Field(serialization_alias="entry")
+    withdrawn: datetime | None
+    disqualified: str | None
+    person: int = Field(exclude=True)
+    pseudonym: str = Field(exclude=True)
+    now: datetime = Field(exclude=True)
+    """The time of the database."""
 
     @property
     def under_pseudonym(self) -> Status:
-        return replace(self, author=self.pseudonym)
+        return self.model_copy(update={"author": self.pseudonym})
 
 
 _STATUS = (
     select(
         *(submissions.c[name] for name in ("id", "person", "name", "sha256", "received")),
         *(submissions.c[name] for name in ("withdrawn", "disqualified")),
-        *(gradings.c[name] for name in ("state", "attempts", "queued", "started", "ended")),
+        *(gradings.c[name] for name in ("state", "attempts", "started", "ended")),
         *(gradings.c[name] for name in ("progress", "verdict", "report")),
         people.c.name.label("author"),
         people.c.pseudonym,
@@ -261,7 +254,7 @@ _STATUS = (
 def status(connection: Connection, ids: Collection[str]) -> dict[str, Status]:
     """Return the statuses by id; unknown ids are left out."""
     rows = connection.execute(_STATUS.where(submissions.c.id.in_(ids))).mappings().all()
-    return {row["id"]: each for row, each in zip(rows, _placed(connection, rows), strict=True)}
+    return {each.id: each for each in _with_estimates(connection, rows)}
 
 
 def recent(
@@ -283,7 +276,7 @@ def recent(
         places = submissions.c.name, people.c.name, gradings.c.verdict
         query = query.where(or_(*(place.icontains(find, autoescape=True) for place in places)))
     rows = connection.execute(query.limit(limit).offset(offset)).mappings().all()
-    return _placed(connection, rows)
+    return _with_estimates(connection, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +301,7 @@ def results(connection: Connection, person: int) -> list[Result]:
     return [Result(*row) for row in rows]
 
 
-def before(connection: Connection, status: Status) -> str | None:
+def previous(connection: Connection, status: Status) -> str | None:
     """Return the author's latest submission before this one that has a result."""
     return connection.scalar(
         select(submissions.c.id)
@@ -322,35 +315,34 @@ def before(connection: Connection, status: Status) -> str | None:
     )
 
 
-def _placed(connection: Connection, rows: Sequence[RowMapping]) -> list[Status]:
+def _with_estimates(connection: Connection, rows: Sequence[RowMapping]) -> list[Status]:
     """Add the places in the queue and the time left, which need a query only if something waits."""
     found = [_as_status(row) for row in rows]
     if all(each.state.final for each in found):
         return found
     queue = _places(connection)
     past, count = past_seconds(connection), alive_workers(connection)
-    return [_expected(each, queue.get(each.id), past, count) for each in found]
+    return [_estimated(each, queue.get(each.id), past, count) for each in found]
 
 
 def _as_status(row: RowMapping) -> Status:
-    typed = {"state": State(row["state"]), "progress": GradingProgress.read(row["progress"])}
-    return Status(**{**row, **typed})
+    progress = GradingProgress.read(row["progress"])
+    known = {name: value for name, value in row.items() if name != "progress"}
+    return Status(**known, stages=progress.stages, step=progress.step)
 
 
-def _expected(each: Status, place: int | None, past: Sequence[float], workers: int) -> Status:
+def _estimated(each: Status, place: int | None, past: Sequence[float], workers: int) -> Status:
     """Add the time left, estimated from past gradings."""
-    if each.state is State.QUEUED:
-        if not workers:
-            return replace(each, place=place)
-        ahead = (place or 1) / workers
-        typical = _median(past, GUESSED_SECONDS)
-        return replace(each, place=place, seconds_left=typical * (math.ceil(ahead) + 0.5))
-    if each.state is State.GRADING:
+    left = None
+    if each.state is State.QUEUED and workers:
+        ahead = math.ceil((place or 1) / workers)
+        left = _median(past, DEFAULT_SECONDS) * (ahead + 0.5)
+    elif each.state is State.GRADING:
         spent = (each.now - (each.started or each.now)).total_seconds()
         # Of the gradings that took longer than this one has taken already.
-        longer = [seconds for seconds in past or [GUESSED_SECONDS] if seconds > spent]
-        return replace(each, seconds_left=_median(longer, spent) - spent)
-    return each
+        longer = [seconds for seconds in past or [DEFAULT_SECONDS] if seconds > spent]
+        left = _median(longer, spent) - spent
+    return each.model_copy(update={"place": place, "seconds_left": left})
 
 
 def _places(connection: Connection) -> dict[str, int]:
@@ -372,7 +364,7 @@ def past_seconds(connection: Connection) -> Sequence[float]:
     ).all()
 
 
-def typical_seconds(connection: Connection, otherwise: float = GUESSED_SECONDS) -> float:
+def typical_seconds(connection: Connection, otherwise: float = DEFAULT_SECONDS) -> float:
     """Return the median of what the last gradings took."""
     return _median(past_seconds(connection), otherwise)
 
@@ -381,15 +373,10 @@ def _median(values: Sequence[float], otherwise: float) -> float:
     return statistics.median(values) if values else otherwise
 
 
-def alive_workers(connection: Connection, alive_seconds: float = 30) -> int:
-    """Return how many workers have shown signs of life."""
-    return int(
-        connection.scalar(
-            text("SELECT count(*) FROM workers WHERE seen > now() - make_interval(secs => :alive)"),
-            {"alive": alive_seconds},
-        )
-        or 0
-    )
+def alive_workers(connection: Connection) -> int:
+    """Return how many workers have sent a heartbeat within 30 seconds."""
+    alive = workers.c.seen > func.now() - timedelta(seconds=30)
+    return connection.scalar(select(func.count()).where(alive)) or 0
 
 
 def counts_by_state(connection: Connection) -> dict[State, int]:
@@ -417,61 +404,53 @@ def source(connection: Connection, submission: str) -> str | None:
 
 
 def cancel(connection: Connection, submission: str) -> bool:
-    """End the grading of a submission, if it has no result yet; whether there was one.
+    """End the grading of a submission, if it has no result yet; return whether there was one.
 
-    A rejudging is its organiser's alone to end.
+    It does not end a rejudging, which only an organiser may do.
     """
-    own = (gradings.c.submission == submission) & gradings.c.rejudge.is_(None)
-    return _cancel(connection, own)
+    return _cancel(connection, gradings.c.submission == submission, gradings.c.rejudge.is_(None))
 
 
 def cancel_rejudging(connection: Connection, rejudge: int) -> bool:
-    """End those of a rejudging's gradings that have no result yet; whether there were any."""
+    """End the gradings of a rejudging that have no result yet; return whether there were any."""
     return _cancel(connection, gradings.c.rejudge == rejudge)
 
 
-def _cancel(connection: Connection, which: ColumnElement[bool]) -> bool:
-    rows = connection.execute(
-        select(*Held.columns())
-        .where(which, gradings.c.state.in_((State.QUEUED, State.GRADING)))
-        .with_for_update()
-    ).all()
-    for held in map(Held.of, rows):
+def _cancel(connection: Connection, *which: ColumnElement[bool]) -> bool:
+    """A worker that fetches the job of a cancelled grading drops it."""
+    found = lock(connection, *which, gradings.c.state.in_((State.QUEUED, State.GRADING)))
+    for held in found:
         _end(connection, held, "cancelled", state=State.CANCELLED)
-        close_job(connection, held.job, "aborted")
-        connection.execute(select(func.procrastinate_cancel_job_v1(held.job, False, False)))
-    return bool(rows)
+    return bool(found)
 
 
-# -------------------------------------------------------------------- what an attempt comes to
+# ---------------------------------------------------------------------------- ends of attempts
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A grading in the queue or in an attempt's hands, locked by the caller's transaction."""
+class Held(NamedTuple):
+    """A grading that is queued or graded, locked by the caller's transaction."""
 
     id: int
     submission: str
     rejudge: int | None
-    job: int
     attempt: UUID | None
     attempts: int
     seen: datetime
-    """The attempt's last sign of life."""
-
-    @classmethod
-    def columns(cls) -> list[ColumnElement[Any]]:
-        return [gradings.c[each.name].label(f"held_{each.name}") for each in fields(cls)]
-
-    @classmethod
-    def of(cls, row: Any) -> Self:
-        return cls(*(getattr(row, f"held_{each.name}") for each in fields(cls)))
+    """The attempt's last heartbeat."""
 
 
-def let_go(connection: Connection, held: Held, fate: str) -> None:
+def lock(
+    connection: Connection, *which: ColumnElement[bool], skip_locked: bool = False
+) -> list[Held]:
+    """Lock the gradings that meet these conditions, and return them."""
+    query = select(*(gradings.c[name] for name in Held._fields)).where(*which)
+    rows = connection.execute(query.with_for_update(skip_locked=skip_locked))
+    return [Held(*row) for row in rows]
+
+
+def requeue(connection: Connection, held: Held, fate: str) -> None:
     """Put a grading back into the queue, keeping its turn."""
     _end(connection, held, fate, state=State.QUEUED)
-    close_job(connection, held.job, "failed")
     enqueue(connection, held.id)
 
 
@@ -485,14 +464,13 @@ def keep_result(
     connection.execute(insert(entries).values(indexed))
     verdict = document.report.verdict.value
     _end(connection, held, fate, seconds, state=State.DONE, verdict=verdict, report=document.id)
-    close_job(connection, held.job, "succeeded")
     if held.rejudge is None:
         connection.execute(
             update(submissions).where(submissions.c.id == held.submission).values(counts=held.id)
         )
 
 
-def died(connection: Connection, held: Held) -> int:
+def dead_attempts(connection: Connection, held: Held) -> int:
     """Return how many attempts at a grading have died."""
     dead = attempts.c.grading == held.id, attempts.c.fate == "died"
     return connection.scalar(select(func.count()).where(*dead)) or 0
@@ -503,7 +481,7 @@ def _end(
 ) -> None:
     """End an attempt, if there is one, and change the grading's state.
 
-    What an attempt spent is counted however it ended; a dead one's time runs to its last sign.
+    The time of an attempt counts however it ended; that of a dead one ends with its last heartbeat.
     """
     if held.attempt is not None:
         end = held.seen if fate == "died" else func.now()
@@ -524,34 +502,20 @@ def _end(
     )
 
 
-def close_job(connection: Connection, job: int, status: str) -> None:
-    """Tell the queue that a job is over."""
-    connection.execute(_CLOSE, {"job": job, "status": status})
-
-
-_CLOSE = text(
-    """UPDATE procrastinate_jobs SET abort_requested = false,
-        status = CAST(:status AS procrastinate_job_status)
-    WHERE id = :job AND status = 'doing'"""
-)
-
-
 def enqueue(connection: Connection, grading: int) -> None:
     """Give a grading a job: in the queue of its GPU model, or in the one that all workers serve."""
     connection.execute(_ENQUEUE, {"grading": grading, "queue": QUEUE, "task": TASK})
 
 
 _ENQUEUE = text(
-    """UPDATE gradings SET job = (
-        SELECT unnest(procrastinate_defer_jobs_v1(ARRAY[ROW(
-            coalesce('model ' || model, CAST(:queue AS text)), CAST(:task AS text), -turn, NULL,
-            NULL, jsonb_build_object('grading', id), NULL
-        )::procrastinate_job_to_defer_v1]))
-    ) WHERE id = :grading"""
+    """SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
+        coalesce('model ' || model, CAST(:queue AS text)), CAST(:task AS text), -turn, NULL,
+        NULL, jsonb_build_object('grading', id), NULL
+    )::procrastinate_job_to_defer_v1]) FROM gradings WHERE id = :grading"""
 )
 
 
-# ------------------------------------------------------------------------ picking up what was lost
+# ------------------------------------------------------------------------ attempts that were lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -559,26 +523,20 @@ class Swept:
     """The result of a sweep, as ids of submissions."""
 
     again: tuple[str, ...]
-    """Their attempts died; they are queued once more."""
+    """Submissions whose attempts died, and which are queued again."""
     given_up: tuple[str, ...]
-    """Their last attempt died."""
+    """Submissions whose last attempt died."""
 
 
 def sweep(connection: Connection, lease_seconds: float, quick: bool) -> Swept:
-    """Find the gradings whose worker has died, and put them back or end them.
+    """Find the gradings whose worker has died, and queue them again or end them.
 
-    The caller sees to it that workers could reach the arena for the whole lease. quick: how the
-    arena judges.
+    The caller makes sure that workers could reach the arena for the whole lease. quick: whether
+    the arena grades by a sample of the cases.
     """
-    rows = connection.execute(
-        select(*Held.columns())
-        .where(
-            gradings.c.state == State.GRADING,
-            gradings.c.seen < func.now() - timedelta(seconds=lease_seconds),
-        )
-        .with_for_update(skip_locked=True)
-    ).all()
-    found = [(held.submission, lose(connection, held, quick)) for held in map(Held.of, rows)]
+    silent = gradings.c.seen < func.now() - timedelta(seconds=lease_seconds)
+    held = lock(connection, gradings.c.state == State.GRADING, silent, skip_locked=True)
+    found = [(each.submission, lose(connection, each, quick)) for each in held]
     return Swept(
         again=tuple(id for id, queued in found if queued),
         given_up=tuple(id for id, queued in found if not queued),
@@ -586,16 +544,16 @@ def sweep(connection: Connection, lease_seconds: float, quick: bool) -> Swept:
 
 
 def lose(connection: Connection, held: Held, quick: bool) -> bool:
-    """End an attempt of which its worker knows nothing any more; whether there is another one.
+    """End an attempt that its worker does not have any more; return whether there is another one.
 
     An attempt that no heartbeat ever named did not reach its worker, and counts as given back,
     unless that happens again and again. After the last dead one the grading is a judge-error.
     """
     begun = connection.scalar(select(attempts.c.started).where(attempts.c.id == held.attempt))
     arrived = begun is None or held.seen > begun or held.attempts > MAX_RETURNS
-    dead = died(connection, held) + 1
+    dead = dead_attempts(connection, held) + 1
     if not arrived or dead < MAX_ATTEMPTS:
-        let_go(connection, held, "died" if arrived else "given back")
+        requeue(connection, held, "died" if arrived else "given back")
         return True
     row = connection.execute(
         select(submissions.c.name, people.c.name.label("author"), submissions.c.source)

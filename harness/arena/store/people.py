@@ -1,17 +1,29 @@
-"""People: invitations, keys, sessions. What opens a door is shown once and kept as its hash."""
+"""People, and their invitations, keys and sessions. Secrets are shown once and kept as hashes."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
 import unicodedata
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Connection, Select, Update, delete, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    RowMapping,
+    Select,
+    Update,
+    delete,
+    func,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from harness.arena.store.tables import invitations, keys, people, sessions
@@ -23,8 +35,8 @@ KEY_PREFIX = "arena_"
 SESSION_DAYS = 14
 INVITATION_DAYS = 30
 _ANIMALS = ("Badger", "Crane", "Falcon", "Heron", "Lynx", "Otter", "Puffin", "Salmon", "Walrus")
-_OFFICES = ("admin", "administrator", "judge", "organiser", "organizer")
-"""Names that only organisers may have."""
+_RESERVED = ("admin", "administrator", "judge", "organiser", "organizer")
+"""Names that are reserved for organisers."""
 
 MAX_NAME = 60
 MAX_NAMESAKES = 100
@@ -37,11 +49,18 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person of the arena."""
+    """A person of the arena. Login, section and extended deadline are those of a course."""
 
     id: int
     name: str
     role: Role
+    created: datetime
+    disabled: datetime | None
+    """The time at which an organiser locked them out."""
+    login: str | None
+    section: str | None
+    extended: datetime | None
+    pseudonym: str
 
     @property
     def organises(self) -> bool:
@@ -70,13 +89,18 @@ def hashed(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-_ANYBODY = select(people.c.id, people.c.name, people.c.role)
-_PERSON = _ANYBODY.where(people.c.disabled.is_(None))
+_COLUMNS = tuple(people.c[each.name] for each in fields(Person))
+_EVERYBODY = select(*_COLUMNS)
+_ADMITTED = _EVERYBODY.where(people.c.disabled.is_(None))
 
 
-def _one(connection: Connection, query: Select[Any]) -> Person | None:
-    row = connection.execute(query).one_or_none()
-    return Person(row.id, row.name, Role(row.role)) if row else None
+def _all(connection: Connection, query: Executable) -> list[Person]:
+    rows = connection.execute(query).mappings().all()
+    return [Person(**{**row, "role": Role(row["role"])}) for row in rows]
+
+
+def _one(connection: Connection, query: Executable) -> Person | None:
+    return next(iter(_all(connection, query)), None)
 
 
 # --------------------------------------------------------------------------------------- people
@@ -91,30 +115,32 @@ def add_person(
     subject: str | None = None,
     vouched: bool = False,
 ) -> Person:
-    """Raises NotPossible where the name is taken or not allowed. vouched: an organiser gave the
-    name, which may therefore be like an organiser's."""
+    """Add a person. Raises NotPossible where the name is taken or not allowed.
+
+    vouched: an organiser gave the name, which may therefore look like an organiser's.
+    """
     name = proper_name(name)
-    shown_as = pseudonyms(connection)
-    for other in shown_as:
-        if names.normalised(other).casefold() == name.casefold():
-            raise Taken(name)
+    known = pseudonyms(connection)
+    if name.casefold() in {names.normalised(other).casefold() for other in known}:
+        raise Taken(name)
     if role is not Role.ORGANISER and not vouched:
         organisers = select(people.c.name).where(people.c.role == Role.ORGANISER)
-        official = [*_OFFICES, *connection.scalars(organisers)]
+        official = [*_RESERVED, *connection.scalars(organisers)]
         if names.skeleton(name) in map(names.skeleton, official):
             raise NotPossible(f"the name {name} looks like an organiser's; choose another")
     pseudonym = None
-    while pseudonym in (None, *shown_as.values()):
+    while pseudonym in (None, *known.values()):
         pseudonym = f"{secrets.choice(_ANIMALS)} {1000 + secrets.randbelow(9000)}"
-    id = connection.scalar(
+    person = _one(
+        connection,
         insert(people)
         .values(name=name, role=role, issuer=issuer, subject=subject, pseudonym=pseudonym)
         .on_conflict_do_nothing()
-        .returning(people.c.id)
+        .returning(*_COLUMNS),
     )
-    if id is None:
+    if person is None:
         raise Taken(name)
-    return Person(id, name, role)
+    return person
 
 
 def add_namesake(connection: Connection, name: str, role: Role, **more: Any) -> Person:
@@ -154,29 +180,30 @@ def pseudonyms(connection: Connection) -> dict[str, str]:
     return {row.name: row.pseudonym for row in rows}
 
 
-def known(connection: Connection, issuer: str, subject: str) -> Person | None:
-    """Whom an OpenID provider vouched for before. Raises NotPossible where they are locked out."""
+def by_openid(connection: Connection, issuer: str, subject: str) -> Person | None:
+    """Return the person whom an OpenID provider knows by this subject. Raises NotPossible where
+    they are locked out."""
     return _not_locked_out(connection, (people.c.issuer == issuer) & (people.c.subject == subject))
 
 
 def _not_locked_out(connection: Connection, which: ColumnElement[bool]) -> Person | None:
-    person = _one(connection, _ANYBODY.where(which).limit(1))
-    if person is not None and _one(connection, _PERSON.where(people.c.id == person.id)) is None:
+    person = _one(connection, _EVERYBODY.where(which).limit(1))
+    if person is not None and person.disabled is not None:
         raise NotPossible("an organiser has locked you out")
     return person
 
 
 def by_id(connection: Connection, id: int) -> Person | None:
     """Return anybody, also somebody who is locked out."""
-    return _one(connection, _ANYBODY.where(people.c.id == id))
+    return _one(connection, _EVERYBODY.where(people.c.id == id))
 
 
 def named(connection: Connection, name: str) -> Person | None:
-    return _one(connection, _PERSON.where(func.lower(people.c.name) == name.lower()))
+    return _one(connection, _ADMITTED.where(func.lower(people.c.name) == name.lower()))
 
 
 def enrol(connection: Connection, person: int, login: str | None, section: str | None) -> None:
-    """Note what is known of a person's place in the course: a first login, and the section."""
+    """Keep a person's section, and the first login."""
     login_now = func.coalesce(people.c.login, login)
     section_now = func.coalesce(section, people.c.section)
     where = update(people).where(people.c.id == person)
@@ -193,34 +220,9 @@ def has_organiser(connection: Connection) -> bool:
     return bool(connection.scalar(select(func.count()).where(people.c.role == Role.ORGANISER)))
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A person as organisers see them: with login, section and own deadline in the course."""
-
-    id: int
-    name: str
-    role: Role
-    created: datetime
-    disabled: datetime | None
-    login: str | None
-    section: str | None
-    extended: datetime | None
-    pseudonym: str
-
-    @classmethod
-    def all(cls, connection: Connection, *which: ColumnElement[bool]) -> list[Self]:
-        columns = (people.c[each.name] for each in fields(cls))
-        rows = connection.execute(select(*columns).where(*which).order_by(people.c.name))
-        return [cls(row[0], row[1], Role(row[2]), *row[3:]) for row in rows]
-
-
-def everybody(connection: Connection) -> list[Listed]:
-    return Listed.all(connection)
-
-
-def listed(connection: Connection, person: int) -> Listed:
-    (found,) = Listed.all(connection, people.c.id == person)
-    return found
+def everybody(connection: Connection) -> list[Person]:
+    """Return all people by name, also those who are locked out."""
+    return _all(connection, _EVERYBODY.order_by(people.c.name))
 
 
 def set_disabled(connection: Connection, person: int, disabled: bool) -> None:
@@ -250,7 +252,7 @@ def new_key(connection: Connection, person: int, label: str, days: int | None = 
 
 
 def by_key(connection: Connection, key: str) -> Person | None:
-    query = _PERSON.join(keys, keys.c.person == people.c.id).where(
+    query = _ADMITTED.join(keys, keys.c.person == people.c.id).where(
         keys.c.hash == hashed(key),
         keys.c.revoked.is_(None),
         keys.c.expires.is_(None) | (keys.c.expires > func.now()),
@@ -258,22 +260,11 @@ def by_key(connection: Connection, key: str) -> Person | None:
     return _one(connection, query)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRecord:
-    hash: str
-    label: str
-    created: datetime
-    expires: datetime | None
-    revoked: datetime | None
-
-
-def keys_of(connection: Connection, person: int) -> list[KeyRecord]:
-    rows = connection.execute(
-        select(keys.c.hash, keys.c.label, keys.c.created, keys.c.expires, keys.c.revoked)
-        .where(keys.c.person == person)
-        .order_by(keys.c.created)
-    )
-    return [KeyRecord(*row) for row in rows]
+def keys_of(connection: Connection, person: int) -> Sequence[RowMapping]:
+    """Return the hash, label, created, expires and revoked of each of a person's keys."""
+    columns = (keys.c.hash, keys.c.label, keys.c.created, keys.c.expires, keys.c.revoked)
+    query = select(*columns).where(keys.c.person == person).order_by(keys.c.created)
+    return connection.execute(query).mappings().all()
 
 
 def revoke_key(connection: Connection, person: int, hash: str) -> bool:
@@ -316,7 +307,7 @@ def sign_in(connection: Connection, person: int, key: str | None = None) -> str:
 
 
 def by_session(connection: Connection, token: str) -> Person | None:
-    query = _PERSON.join(sessions, sessions.c.person == people.c.id).where(
+    query = _ADMITTED.join(sessions, sessions.c.person == people.c.id).where(
         sessions.c.hash == hashed(token), sessions.c.expires > func.now()
     )
     return _one(connection, query)
@@ -393,7 +384,7 @@ def invite(
 
 
 def invited(connection: Connection, token: str) -> Invitation:
-    """Raises NotPossible where the link is unknown, used up or expired."""
+    """Return the invitation of a link. Raises NotPossible where it is not valid."""
     query = Invitation.query().where(invitations.c.hash == hashed(token))
     row = connection.execute(query).one_or_none()
     if row is None:
@@ -429,7 +420,8 @@ def by_roster(connection: Connection, login: str, issuer: str, subject: str) -> 
 
 
 def _use(connection: Connection, invitation: Invitation, name: str = "") -> Person:
-    """name: of a person whom the invitation does not name. Raises NotPossible."""
+    """Add the person who uses an invitation. name: where the invitation has none. Raises
+    NotPossible."""
     if invitation.name is None:
         person = add_person(connection, name, invitation.role)
     else:
@@ -450,7 +442,7 @@ def open_invitations(connection: Connection) -> list[Invitation]:
 
 
 def end_invitation(connection: Connection, id: int) -> None:
-    """Raises NotPossible."""
+    """End an invitation. Raises NotPossible."""
     open = invitations.c.id == id, invitations.c.uses_left > 0
     ended = update(invitations).where(*open).values(uses_left=0)
     change(connection, ended, "there is no such invitation, or it has ended already")

@@ -1,23 +1,22 @@
-"""The workers: what they ask of the arena, and what organisers see of them and do to them."""
+"""Workers: their requests to the arena, and what organisers see and change of them."""
 
 from __future__ import annotations
 
 import math
 import secrets
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, exists, func, insert, select, text, update
+from sqlalchemy import Connection, Row, RowMapping, exists, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from harness.arena.build import Build
+from harness.arena.build import Build, refusal
 from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import contest, gradings
-from harness.arena.store.gradings import QUEUE, Held
+from harness.arena.store.gradings import QUEUE, Held, lock
 from harness.arena.store.people import NotPossible, Person, change, hashed
 from harness.arena.store.tables import attempts, people, submissions, workers
 from harness.arena.store.tables import gradings as gradings_table
@@ -38,19 +37,19 @@ from harness.protocol.report import Verdict
 
 MAX_NAME = 60
 LIST_SECONDS = 10.0
-"""A worker's heartbeats list an attempt at the latest so long after the worker has fetched it."""
+"""The longest time from a fetch to the first heartbeat that lists its attempt."""
 
 
 class OtherBuild(Exception):
-    """The worker's judge is not the arena's."""
+    """The worker's judge is not the arena's. The text says what to do."""
 
 
 class GpuHeld(Exception):
-    """Another worker shows signs of life for this GPU. The text says which."""
+    """Another worker has this GPU and sends heartbeats. The text says which."""
 
 
 class SessionEnded(Exception):
-    """The session is over: the worker was taken for dead, or another one has its GPU."""
+    """The session is over: the worker counted as dead, or another one has its GPU."""
 
 
 # ----------------------------------------------------------------------------------------- keys
@@ -80,25 +79,15 @@ def set_own_key(connection: Connection, key: str) -> None:
         connection.execute(insert(keys).values(name="the arena's own", hash=hashed(key), own=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """A machine that has, or had, a worker key."""
-
-    id: int
-    name: str
-    created: datetime
-    revoked: datetime | None
-
-
-def machines(connection: Connection) -> list[Machine]:
-    """Return all machines but the arena's own."""
+def machines(connection: Connection) -> Sequence[RowMapping]:
+    """Return the id, name, created and revoked of each worker key but the arena's own."""
     columns = (keys.c.id, keys.c.name, keys.c.created, keys.c.revoked)
-    rows = connection.execute(select(*columns).where(~keys.c.own).order_by(keys.c.id)).all()
-    return [Machine(*row) for row in rows]
+    query = select(*columns).where(~keys.c.own).order_by(keys.c.id)
+    return connection.execute(query).mappings().all()
 
 
 def revoke(connection: Connection, actor: Person, id: int) -> None:
-    """End a worker key; its workers are out at once. Raises NotPossible."""
+    """Revoke a worker key, and end the sessions of its workers. Raises NotPossible."""
     valid = keys.c.id == id, keys.c.revoked.is_(None), ~keys.c.own
     statement = update(keys).where(*valid).values(revoked=func.now())
     change(connection, statement, "there is no such machine, or its key was revoked before")
@@ -115,7 +104,7 @@ def join(connection: Connection, machine: int, join: Join, build: Build) -> Join
     Raises OtherBuild or GpuHeld.
     """
     if join.build != build:
-        raise OtherBuild
+        raise OtherBuild(refusal(build, join.build))
     lock = func.hashtext(f"arena worker {join.worker}")
     connection.execute(select(func.pg_advisory_xact_lock(lock)))
     found = connection.execute(
@@ -151,7 +140,7 @@ def join(connection: Connection, machine: int, join: Join, build: Build) -> Join
 def heartbeat(
     connection: Connection, machine: int, session: UUID, beat: Heartbeat, build: Build
 ) -> HeartbeatAnswer:
-    """Note that a worker lives and how far its attempts are. Raises SessionEnded."""
+    """Record a worker's heartbeat and the progress of its attempts. Raises SessionEnded."""
     worker = connection.execute(
         update(workers)
         .where(*_session(machine, session), workers.c.build == str(build))
@@ -163,7 +152,7 @@ def heartbeat(
     lost = [
         attempt
         for attempt, progress in beat.attempts.items()
-        if not _go_on(connection, worker.id, attempt, progress)
+        if not _keep_progress(connection, worker.id, attempt, progress)
     ]
     _end_unlisted(connection, worker.id, beat.attempts, build.quick)
     return HeartbeatAnswer(duty=_duty(worker), lost=tuple(lost))
@@ -175,7 +164,9 @@ def _duty(worker: Row[tuple[str, bool, bool]]) -> Duty:
     return Duty.REST if worker.set_aside else Duty.SERVE
 
 
-def _go_on(connection: Connection, worker: str, attempt: UUID, progress: GradingProgress) -> bool:
+def _keep_progress(
+    connection: Connection, worker: str, attempt: UUID, progress: GradingProgress
+) -> bool:
     """Record an attempt's progress; return whether the attempt still holds its grading."""
     held = exists().where(attempts.c.id == attempt, attempts.c.worker_id == worker)
     changed = connection.execute(
@@ -189,23 +180,18 @@ def _go_on(connection: Connection, worker: str, attempt: UUID, progress: Grading
 def _end_unlisted(
     connection: Connection, worker: str, listed: Mapping[UUID, GradingProgress], quick: bool
 ) -> None:
-    """End attempts that their worker does not know of any more.
+    """End attempts that their worker does not have.
 
-    It never got them, or it died and was started again.
+    They never reached it, or it died and was started again.
     """
-    rows = connection.execute(
-        select(*Held.columns())
-        .join(attempts, attempts.c.id == gradings_table.c.attempt)
-        .where(
-            attempts.c.worker_id == worker,
-            attempts.c.ended.is_(None),
-            gradings_table.c.attempt.not_in(listed),
-            attempts.c.started < func.now() - timedelta(seconds=LIST_SECONDS),
-        )
-        .with_for_update(of=gradings_table, skip_locked=True)
-    ).all()
-    for row in rows:
-        gradings.lose(connection, Held.of(row), quick)
+    unlisted = select(attempts.c.id).where(
+        attempts.c.worker_id == worker,
+        attempts.c.ended.is_(None),
+        attempts.c.id.not_in(listed),
+        attempts.c.started < func.now() - timedelta(seconds=LIST_SECONDS),
+    )
+    for held in lock(connection, gradings_table.c.attempt.in_(unlisted), skip_locked=True):
+        gradings.lose(connection, held, quick)
 
 
 def leave(connection: Connection, machine: int, session: UUID) -> None:
@@ -245,10 +231,11 @@ def take(connection: Connection, machine: int, session: UUID) -> Task | None:
     if worker is None:
         raise SessionEnded
     queues = [QUEUE, *([f"model {worker.model}"] if worker.model else [])]
-    while (job := connection.scalar(_FETCH, {"queues": queues})) is not None:
+    while (job := connection.execute(_FETCH, {"queues": queues}).one()).id is not None:
+        connection.execute(_FINISH, {"job": job.id})
         grading = connection.execute(
             update(gradings_table)
-            .where(gradings_table.c.job == job, gradings_table.c.state == State.QUEUED)
+            .where(gradings_table.c.id == job.grading, gradings_table.c.state == State.QUEUED)
             .values(
                 state=State.GRADING,
                 attempt=uuid.uuid4(),
@@ -260,14 +247,15 @@ def take(connection: Connection, machine: int, session: UUID) -> Task | None:
             .returning(*(gradings_table.c[name] for name in _TAKEN))
         ).one_or_none()
         if grading is not None:
-            return _task(connection, worker, grading)
-        gradings.close_job(connection, job, "failed")  # its grading has another one
+            return _task(connection, worker, grading)  # a cancelled one has a job, too
     return None
 
 
 _FETCH = text(
-    "SELECT id FROM procrastinate_fetch_job_v2(CAST(:queues AS character varying[]), NULL)"
+    """SELECT id, CAST(args ->> 'grading' AS bigint) AS grading
+    FROM procrastinate_fetch_job_v2(CAST(:queues AS character varying[]), NULL)"""
 )
+_FINISH = text("SELECT procrastinate_finish_job_v1(:job, 'succeeded', true)")
 _TAKEN = ("id", "submission", "attempt", "attempts", "seen")
 
 
@@ -306,8 +294,8 @@ def finish(connection: Connection, machine: int, attempt: UUID, document: Docume
         kept = select(exists().where(gradings_table.c.report == document.id))
         return Outcome.COUNTED if connection.scalar(kept) else Outcome.LOST
     failed = document.report.verdict is Verdict.JUDGE_ERROR
-    if failed and gradings.died(connection, held) + 1 < MAX_ATTEMPTS:
-        gradings.let_go(connection, held, "died")
+    if failed and gradings.dead_attempts(connection, held) + 1 < MAX_ATTEMPTS:
+        gradings.requeue(connection, held, "died")
         return Outcome.RETRY
     seconds = math.fsum(stage.seconds for stage in document.report.stages)
     gradings.keep_result(connection, held, document, "died" if failed else "finished", seconds)
@@ -315,72 +303,44 @@ def finish(connection: Connection, machine: int, attempt: UUID, document: Docume
 
 
 def release(connection: Connection, machine: int, attempt: UUID) -> bool:
-    """Let another worker grade it; whether the attempt held anything."""
+    """Let another worker grade it; return whether the attempt held the grading."""
     held = _held(connection, machine, attempt)
     if held is not None:
-        gradings.let_go(connection, held, "given back")
+        gradings.requeue(connection, held, "given back")
     return held is not None
 
 
 def _held(connection: Connection, machine: int, attempt: UUID) -> Held | None:
-    row = connection.execute(
-        select(*Held.columns())
-        .join(attempts, attempts.c.id == gradings_table.c.attempt)
+    of_machine = (
+        select(attempts.c.id)
         .join(workers, workers.c.id == attempts.c.worker_id)
-        .where(gradings_table.c.attempt == attempt, workers.c.machine == machine)
-        .with_for_update(of=gradings_table)
-    ).one_or_none()
-    return Held.of(row) if row else None
+        .where(workers.c.machine == machine)
+    )
+    of_it = gradings_table.c.attempt == attempt
+    return next(iter(lock(connection, of_it, gradings_table.c.attempt.in_(of_machine))), None)
 
 
 # -------------------------------------------------------------------------- what organisers see
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerState:
-    """One worker, now."""
-
-    id: str
-    name: str
-    machine: str
-    model: str | None
-    alive: bool
-    draining: bool
-    set_aside: bool
-    clock_ahead: float
-    submission: str | None
-    """The submission that it grades."""
-    progress: GradingProgress
-    since: datetime | None
-    graded: int
-    died: int
-    """Attempts within 24 hours, by how they ended."""
-
-    @property
-    def does(self) -> str:
-        """The worker's activity, in a few words."""
-        if not self.alive:
-            return "away"
-        if self.submission is not None:
-            stages = self.progress.stages
-            return stages[-1].stage.value if stages else "begins"
-        if self.draining:
-            return "leaves"
-        return "set aside" if self.set_aside else "waits"
-
-
-_EVERYBODY = text(
+_ALL_WORKERS = text(
     """SELECT w.id, w.name, coalesce(m.name, 'the arena''s own') AS machine, w.model, w.draining,
         w.set_aside, w.clock_ahead,
-        coalesce(w.seen > now() - make_interval(secs => :lease), false) AS alive,
-        g.submission, g.progress, a.started AS since,
+        l.alive, g.submission,
+        CASE WHEN NOT l.alive THEN 'away'
+            WHEN g.id IS NOT NULL THEN coalesce(g.progress -> 'stages' -> -1 ->> 'stage', 'begins')
+            WHEN w.draining THEN 'leaves' WHEN w.set_aside THEN 'set aside' ELSE 'waits'
+        END AS activity,
         (SELECT count(*) FROM attempts e WHERE e.worker_id = w.id AND e.fate = 'finished'
             AND e.ended > now() - interval '1 day') AS graded,
         (SELECT count(*) FROM attempts e WHERE e.worker_id = w.id AND e.fate = 'died'
             AND e.ended > now() - interval '1 day') AS died
     FROM workers w LEFT JOIN worker_keys m ON m.id = w.machine
+    CROSS JOIN LATERAL (
+        SELECT coalesce(w.seen > now() - make_interval(secs => :lease), false) AS alive
+    ) l
     LEFT JOIN LATERAL (
-        SELECT grading, id, started FROM attempts WHERE worker_id = w.id AND ended IS NULL
+        SELECT grading, id FROM attempts WHERE worker_id = w.id AND ended IS NULL
             ORDER BY started LIMIT 1
     ) a ON true
     LEFT JOIN gradings g ON g.id = a.grading AND g.attempt = a.id
@@ -389,16 +349,14 @@ _EVERYBODY = text(
 )
 
 
-def all_workers(connection: Connection) -> list[WorkerState]:
-    """Return all GPUs that ever came, and other workers that are here."""
-    return [
-        WorkerState(**{**row, "progress": GradingProgress.read(row["progress"])})
-        for row in connection.execute(_EVERYBODY, {"lease": LEASE_SECONDS}).mappings().all()
-    ]
+def all_workers(connection: Connection) -> Sequence[RowMapping]:
+    """Return all GPUs that ever joined, and other workers that are present. graded and died: the
+    attempts of the last 24 hours that ended so."""
+    return connection.execute(_ALL_WORKERS, {"lease": LEASE_SECONDS}).mappings().all()
 
 
 def set_aside(connection: Connection, actor: Person, id: str, aside: bool) -> None:
-    """Let a worker grade nothing, or take it back. Raises NotPossible."""
+    """Set a worker aside, so that it grades nothing, or take it back. Raises NotPossible."""
     statement = update(workers).where(workers.c.id == id).values(set_aside=aside)
     change(connection, statement, "there is no such worker")
     contest.note(connection, actor, "set aside" if aside else "take back", id)

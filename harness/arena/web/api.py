@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
-from fastapi.responses import PlainTextResponse, StreamingResponse
-from pydantic import AliasPath, Field
+from fastapi.responses import PlainTextResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
-from harness.arena.progress import StageProgress
-from harness.arena.states import State
-from harness.arena.store import board, gradings, people
-from harness.arena.store.gradings import OtherRequest, OverLimit, Status, Submitted
+from harness.arena.store import board, gradings
+from harness.arena.store.gradings import OtherRequest, OverLimit, Status
 from harness.arena.store.people import Person
 from harness.arena.submitted import examine
 from harness.arena.web.board_files import DATA, Form
 from harness.arena.web.boards import Boards
 from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visitor, now
-from harness.arena.web.live import Watch
 from harness.arena.web.problems import Problem, sentence, unknown_submission
 from harness.board import names
 from harness.board.document import Document
@@ -31,8 +25,6 @@ from harness.protocol.report import Value
 
 router = APIRouter(prefix="/api/v1")
 
-MAX_NAME = 100
-_NAME = re.compile(r"[^/\\\x00-\x1f\x7f]+")
 _ID = Path(pattern=r"^[0-9a-f]{16}$", description="of a submission")
 SubmissionId = Annotated[str, _ID]
 IdempotencyKey = Annotated[
@@ -59,35 +51,8 @@ class Me(Value):
     role: str
 
 
-class SubmissionStatus(Value):
-    """The status of a submission."""
-
-    id: str
-    name: str
-    author: str
-    sha256: str
-    received: datetime
-    state: State
-    place: int | None
-    seconds_left: float | None
-    attempts: int
-    started: datetime | None
-    ended: datetime | None
-    stages: tuple[StageProgress, ...] = Field(validation_alias=AliasPath("progress", "stages"))
-    step: str | None = Field(validation_alias=AliasPath("progress", "step"))
-    verdict: str | None
-    score: float | None
-    entry: str | None = Field(validation_alias="report")
-    withdrawn: datetime | None
-    disqualified: str | None
-
-    @classmethod
-    def of(cls, status: Status) -> SubmissionStatus:
-        return cls.model_validate(status, from_attributes=True)
-
-
 _PROBLEM = {"model": ProblemDetails, "content": {"application/problem+json": {}}}
-_ERRORS: dict[int | str, dict[str, Any]] = dict.fromkeys(
+ERRORS: dict[int | str, dict[str, Any]] = dict.fromkeys(
     (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503), _PROBLEM
 )
 _BODY = {
@@ -107,14 +72,14 @@ _BODY = {
 }
 
 
-@router.get("/me", responses=_ERRORS)
+@router.get("/me", responses=ERRORS)
 def me(visitor: ThisVisitor) -> Me:
     """Return the person whose key this is."""
     person = visitor.signed_in
     return Me(name=person.name, role=person.role)
 
 
-@router.post("/submissions", status_code=202, responses=_ERRORS, openapi_extra=_BODY)
+@router.post("/submissions", status_code=202, responses=ERRORS, openapi_extra=_BODY)
 async def submit(
     request: Request,
     response: Response,
@@ -122,7 +87,7 @@ async def submit(
     visitor: ThisVisitor,
     name: Annotated[str | None, Query(max_length=200)] = None,
     idempotency_key: IdempotencyKey = None,
-) -> SubmissionStatus:
+) -> Status:
     """Submit a kernel file: as the field `file` of a form, or as the body, named by `name`.
 
     When this answers 202, the submission is kept and queued.
@@ -133,33 +98,30 @@ async def submit(
         take_submission, site, person, name or file_name, content, idempotency_key
     )
     response.headers["Location"] = str(request.url_for("show", id=status.id).path)
-    return SubmissionStatus.of(status)
+    return status
 
 
 def take_submission(
     site: Site, person: Person, name: str, content: bytes, idempotency_key: str | None = None
 ) -> Status:
     """Keep and queue a submission. Raises Problem."""
-    with site.transaction() as connection:
-        own = people.listed(connection, person.id)
-    closed = site.rules.closed(now(), own.section, own.extended)
+    closed = site.rules.closed(now(), person)
     if closed is not None and not person.organises:
         raise Problem(403, sentence(closed))
     submission = examine(stem(name), content, person.name)
     if isinstance(submission, str):
         raise Problem(422, sentence(submission))
-    with site.transaction() as connection:
-        rules = site.rules
-        taken = gradings.submit(
-            connection, person.id, submission, rules.limits, idempotency_key, rules.gpu
-        )
-        match taken:
-            case OverLimit():
-                raise Problem(429, sentence(taken.reason), retry_after=taken.seconds)
-            case OtherRequest():
-                raise Problem(409, "This idempotency key came with another file before.")
-            case Submitted():
-                return gradings.status(connection, [taken.id])[taken.id]
+    rules = site.rules
+    try:
+        with site.transaction() as connection:
+            id = gradings.submit(
+                connection, person.id, submission, rules.limits, idempotency_key, rules.gpu
+            )
+            return gradings.status(connection, [id])[id]
+    except OverLimit as error:
+        raise Problem(429, sentence(error), retry_after=error.seconds) from None
+    except OtherRequest:
+        raise Problem(409, "This idempotency key came with another file before.") from None
 
 
 async def uploaded(request: Request) -> tuple[str, bytes]:
@@ -178,61 +140,45 @@ async def uploaded(request: Request) -> tuple[str, bytes]:
 
 def stem(name: str) -> str:
     """Return the name of a kernel from that of its file. Raises Problem."""
-    last = PurePosixPath(name.replace("\\", "/")).name.removesuffix(".cu").strip()
-    if not last or len(last) > MAX_NAME or not _NAME.fullmatch(last) or not last.isprintable():
-        raise Problem(422, f"A kernel's name has 1 to {MAX_NAME} characters that can be printed.")
-    if names.mixes_alphabets(last):
-        said = "A word of the kernel's name mixes letters of two alphabets: it looks like another."
-        raise Problem(422, said)
-    return last
+    given = PurePosixPath(name.replace("\\", "/")).name.removesuffix(".cu")
+    stem = names.normalised(given)
+    problem = names.file_problem(stem)
+    if not given.isprintable():
+        problem = "has characters that cannot be printed"
+    elif problem is None and names.mixes_alphabets(stem):
+        problem = "mixes letters of two alphabets in a word, and so looks like another name"
+    if problem is not None:
+        raise Problem(422, f"The kernel's name {problem}.")
+    return stem
 
 
-@router.get("/submissions", responses=_ERRORS)
+@router.get("/submissions", responses=ERRORS)
 def mine(
     site: ThisSite,
     visitor: ThisVisitor,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
-) -> list[SubmissionStatus]:
+) -> list[Status]:
     """Return one's own submissions, newest first."""
     person = visitor.signed_in
     with site.transaction() as connection:
-        found = gradings.recent(connection, person=person.id, limit=limit, offset=offset)
-    return list(map(SubmissionStatus.of, found))
+        return gradings.recent(connection, person=person.id, limit=limit, offset=offset)
 
 
-@router.get("/submissions/{id}", responses=_ERRORS)
-def show(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> SubmissionStatus:
+@router.get("/submissions/{id}", responses=ERRORS)
+def show(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> Status:
     """Return the status of a submission."""
-    return SubmissionStatus.of(readable(site, visitor, id))
+    return readable(site, visitor, id)
 
 
-@router.get("/submissions/{id}/events", responses=_ERRORS, response_class=StreamingResponse)
-async def events(
-    request: Request, site: ThisSite, visitor: ThisVisitor, id: SubmissionId
-) -> StreamingResponse:
-    """Send the status as server-sent events whenever it changes, until it is final.
-
-    This only watches: closing it ends nothing.
-    """
-    first = await run_in_threadpool(readable, site, visitor, id)
-    watch: Watch = request.app.state.watch
-    write = _status_event if visitor.knows(first, site.rules) else _event_under_pseudonym
-    return StreamingResponse(
-        watch.follow(first, write),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
-
-
-@router.get("/submissions/{id}/report", responses=_ERRORS)
+@router.get("/submissions/{id}/report", responses=ERRORS)
 def report(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> Response:
     """Return all that its grading found, as `harness/protocol/report.py` describes it."""
     found = document(site, readable(site, visitor, id))
     return Response(found.json, headers=PRIVATE, media_type="application/json")
 
 
-@router.get("/submissions/{id}/source", responses=_ERRORS, response_class=PlainTextResponse)
+@router.get("/submissions/{id}/source", responses=ERRORS, response_class=PlainTextResponse)
 def source(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> PlainTextResponse:
     """Return the file as it was submitted."""
     readable(site, visitor, id)
@@ -240,15 +186,15 @@ def source(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> PlainTextR
         return PlainTextResponse(gradings.source(connection, id) or "", headers=PRIVATE)
 
 
-@router.post("/submissions/{id}/cancel", responses=_ERRORS)
-def cancel(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> SubmissionStatus:
+@router.post("/submissions/{id}/cancel", responses=ERRORS)
+def cancel(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> Status:
     """End its grading, if that has not ended yet."""
     _with_a_key(visitor)
-    return SubmissionStatus.of(give_up(site, visitor, id))
+    return give_up(site, visitor, id)
 
 
 def give_up(site: Site, visitor: Visitor, id: str) -> Status:
-    """Cancel what is the visitor's. Raises Problem."""
+    """Cancel a submission of the visitor's. Raises Problem."""
     status = readable(site, visitor, id)
     if not visitor.owns(status):
         raise Problem(403, "Only its author may cancel it.")
@@ -258,20 +204,12 @@ def give_up(site: Site, visitor: Visitor, id: str) -> Status:
         return gradings.status(connection, [id])[id]
 
 
-@router.get("/board", responses=_ERRORS)
+@router.get("/board", responses=ERRORS)
 async def show_board(request: Request, visitor: ThisVisitor) -> Response:
     """Return every ranking, as `leaderboard --json` writes it."""
     boards: Boards = request.app.state.boards
-    made = await boards.made(visitor, Form.DATA)
-    return made.files[DATA].answer(request, "application/json")
-
-
-def _status_event(status: Status) -> str:
-    return f"event: status\ndata: {SubmissionStatus.of(status).model_dump_json()}\n\n"
-
-
-def _event_under_pseudonym(status: Status) -> str:
-    return _status_event(status.under_pseudonym)
+    rendered = await boards.rendered(visitor, Form.DATA)
+    return rendered.files[DATA].answer(request, "application/json")
 
 
 def readable(site: Site, visitor: Visitor, id: str) -> Status:

@@ -1,4 +1,4 @@
-"""The application: puts the parts together, and turns what goes wrong into a sentence."""
+"""The web application: its routes and middleware, and answers to errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from harness.arena.web.guard import Guard
 from harness.arena.web.jobs import Jobs
 from harness.arena.web.live import Watch
 from harness.arena.web.problems import Problem, nothing_here, sentence
-from harness.arena.web.renderer import Renderer, end_renderers
+from harness.arena.web.renderer import Renderer
 from harness.arena.web.rendering import page
 from harness.arena.workers.api import LEASE_SECONDS
 
@@ -65,7 +65,6 @@ def application(
         if board_renderer is not None:
             running.append(asyncio.create_task(app.state.boards.prepare()))
         yield
-        end_renderers()
         for each in running:
             each.cancel()
         await asyncio.wait(running, timeout=2)
@@ -111,7 +110,7 @@ def application(
 
 
 def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Response:
-    """Answer a problem: to programs, which come with a key, as JSON, to people as a page."""
+    """Answer with a problem: as JSON to programs, which send a key, and as a page to people."""
     path = request.url.path.removeprefix(site.root)
     by_program = "authorization" in request.headers
     if by_program or path.startswith(("/api/", "/healthz", "/metrics", "/live/")):

@@ -1,4 +1,4 @@
-"""Makes the boards: every page of them, or what programs read, compressed as it is sent."""
+"""Renders the boards: all of their pages, or JSON for programs, compressed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.arena.web.rendering import LEADERBOARD, File, page
 from harness.board.entry import Entry
 from harness.board.ranking import as_data, rank
 from harness.board.site import Page, board_page, file_names, runs_page
-from harness.judge.explain.examined import from_report
+from harness.judge.explain.examination import from_report
 from harness.judge.explain.explain import explain
 from harness.protocol.report import Report
 from problem.cases import RANKED
@@ -40,11 +40,11 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Variant:
     """The facts that boards depend on in addition to the database.
 
     stamp: of the rules. frozen_at: only what was submitted before counts.
-    everything: also what was not accepted. pseudonyms: authors have no names.
+    everything: also what was not accepted. pseudonyms: authors have pseudonyms.
     readable: kernels lead to their pages, which the reader may see.
     """
 
@@ -57,45 +57,45 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """All of one moment, by the file's name."""
+class Rendered:
+    """The files of a board by their names, all from one transaction."""
 
     version: int
     files: Mapping[str, File]
 
 
-def make(site: Site, wanted: Wanted) -> Made:
-    """Raises Problem where the database is away."""
+def render(site: Site, variant: Variant) -> Rendered:
+    """Render all files of a variant. Raises Problem where the database does not answer."""
     with site.transaction() as connection:
         version = board.version(connection)
-        entries = board.counting(connection, wanted.frozen_at, site.trusted_keys)
+        entries = board.counting(connection, variant.frozen_at, site.trusted_keys)
         announcements = contest.announced(connection)
-        shown_as = people.pseudonyms(connection) if wanted.pseudonyms else {}
+        shown_as = people.pseudonyms(connection) if variant.pseudonyms else {}
         entries = [each._replace(author=shown_as.get(each.author, each.author)) for each in entries]
         boards = rank(entries)
         estimates = by_estimate(connection, entries) if site.rules.estimates and not boards else ()
-    if wanted.form is Form.DATA:
+    if variant.form is Form.DATA:
         data = [as_data(each) for each in boards]
-        return Made(version, {DATA: File.of(json.dumps(data).encode())})
+        return Rendered(version, {DATA: File.of(json.dumps(data).encode())})
     names = file_names([each.gpu for each in boards])
     frame: dict[str, Any] = {
         "boards": [Page(names[each.gpu], each.gpu) for each in boards] or [LEADERBOARD],
         "announcements": announcements,
         "version": version,
-        "frozen_at": wanted.frozen_at,
-        "open_sources": wanted.readable,
+        "frozen_at": variant.frozen_at,
+        "open_sources": variant.readable,
     }
-    made: dict[str, File] = {}
-    most = MAX_ROWS if wanted.form is Form.PAGES else None
+    rendered: dict[str, File] = {}
+    most = MAX_ROWS if variant.form is Form.PAGES else None
 
     def add(file: str, template: str, rows: str, said: str, values: dict[str, Any]) -> None:
-        """Add a page. rows: which of its values are cut, said: the sentence about that."""
+        """Add a page. rows: the name of the value that is cut. said: the sentence about that."""
         count = len(values.get(rows, ()))
         cut = most is not None and count > most
         shortened = said.format(most, count) if cut else ""
         values |= {name: values[name][:most] for name in (rows, "unverified") if name in values}
         shown = page(site, template, here=file, shortened=shortened, **frame, **values)
-        made[file] = File.of(bytes(shown.body))
+        rendered[file] = File.of(bytes(shown.body))
 
     best = "The best {} of {} kernels."
     for each in boards:
@@ -105,17 +105,17 @@ def make(site: Site, wanted: Wanted) -> Made:
         add("index.html", "estimates.html", "rows", best, values)
     elif not boards:
         add("index.html", "empty.html", "", "", {})
-    runs = [each for each in entries if wanted.everything or each.accepted]
+    runs = [each for each in entries if variant.everything or each.accepted]
     values = runs_page(runs, boards)
     add("runs.html", "runs.html", "runs", "The newest {} of {} runs.", values)
-    return Made(version, made)
+    return Rendered(version, rendered)
 
 
 # ------------------------------------------------------- kernels that no GPU has measured
 
 
 class Row(NamedTuple):
-    """A kernel; without a place and a time where its report does not suffice for an estimate."""
+    """A kernel by estimate. Place and time are None where its report does not suffice."""
 
     place: int | None
     entry: Entry

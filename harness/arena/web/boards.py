@@ -1,7 +1,7 @@
-"""The boards as they stand: made once for each change, not once for each visitor.
+"""The boards, rendered once for each change and not for each visitor.
 
-A board changes with a result, a withdrawal, an announcement or the rules. In between it is bytes
-that lie ready, and a visitor costs neither a query nor a thread.
+A board changes with a result, a withdrawal, an announcement or the rules. In between it is kept as
+bytes, and a visitor costs neither a query nor a thread.
 """
 
 from __future__ import annotations
@@ -14,112 +14,101 @@ from dataclasses import dataclass
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.store import board
-from harness.arena.web.board_files import Form, Made, Wanted
+from harness.arena.web.board_files import Form, Rendered, Variant
 from harness.arena.web.context import Site, Visitor, now
 from harness.arena.web.problems import Problem
 from harness.arena.web.renderer import Renderer
 
 FRESH_SECONDS = 0.5
-"""A board may be so old: a burst of results is ranked together."""
+"""The age up to which a board is shown without a check, so that a burst is ranked together."""
 
-QUICK_SECONDS = 0.2
-"""A visitor waits for a board that is made so quickly. While a larger one is made again, visitors
-get the previous one."""
+PATIENCE_SECONDS = 0.2
+"""The time that a visitor waits for a new board before getting the previous one."""
 
 REST = 2
-"""A large board is left as it is for so many times as long as making it took."""
+"""A board is shown without a check for this many times the time that rendering it took."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    wanted: Wanted
-    made: Made
+    variant: Variant
+    rendered: Rendered
     seconds: float
     """The time that it took to make."""
-    looked: float
-    """The time at which it was found to be the newest."""
-
-    @property
-    def quick(self) -> bool:
-        return self.seconds < QUICK_SECONDS
+    checked: float
+    """The time at which it was last found to be up to date."""
 
     @property
     def fresh(self) -> bool:
-        rest = FRESH_SECONDS if self.quick else max(FRESH_SECONDS, REST * self.seconds)
-        return time.monotonic() - self.looked < rest
+        return time.monotonic() - self.checked < max(FRESH_SECONDS, REST * self.seconds)
 
 
 class Boards:
-    """Keeps what was made last, for contestants and for organisers."""
+    """Keeps the latest boards of each kind of visitor."""
 
     def __init__(self, site: Site, renderer: Renderer) -> None:
         self._site = site
         self._renderer = renderer
         self._kept: dict[tuple[object, ...], _Kept] = {}
-        self._making: dict[Wanted, asyncio.Task[Made]] = {}
+        self._making: dict[Variant, asyncio.Task[Rendered]] = {}
 
-    async def made(self, visitor: Visitor, form: Form) -> Made:
+    async def rendered(self, visitor: Visitor, form: Form) -> Rendered:
         """Return the boards as this visitor may see them: frozen for all but organisers.
 
         Raises Problem.
         """
         rules = self._site.rules
-        organises = visitor.person is not None and visitor.person.organises
+        organises = visitor.organises
         frozen = rules.frozen_from if rules.frozen(now()) and not organises else None
         if rules.private_board and visitor.person is None:
             raise Problem(401, "Sign in first: only who takes part sees the boards.")
         hidden = rules.pseudonyms and not organises
         everything = organises or rules.failures
-        readable = organises or rules.sources_open(now())
-        wanted = Wanted(form, self._site.rules_file.stamp, frozen, everything, hidden, readable)
-        kept = self._kept.get(_place(wanted))
-        if kept is None or kept.wanted != wanted:
-            return await self._renew(wanted)
-        if kept.fresh:
-            return kept.made
-        renewed = self._renew(wanted)
-        return await renewed if kept.quick else kept.made
+        readable = visitor.reads_imported(rules)
+        variant = Variant(form, self._site.rules_file.stamp, frozen, everything, hidden, readable)
+        kept = self._kept.get(_kind(variant))
+        if kept is None or kept.variant != variant:
+            return await self._renew(variant)
+        if not kept.fresh:
+            await asyncio.wait([self._renew(variant)], timeout=PATIENCE_SECONDS)
+        return self._kept[_kind(variant)].rendered
 
     async def prepare(self) -> None:
         """Make the board before the first visitor comes."""
         with suppress(Problem):
-            await self.made(Visitor(None), Form.PAGES)
+            await self.rendered(Visitor(None), Form.PAGES)
 
-    def _renew(self, wanted: Wanted) -> asyncio.Future[Made]:
-        """Render once for all who wait. A visitor who goes away cancels nothing."""
-        task = self._making.get(wanted)
+    def _renew(self, variant: Variant) -> asyncio.Future[Rendered]:
+        """Render once for all visitors who wait. A visitor who disconnects cancels nothing."""
+        task = self._making.get(variant)
         if task is None:
-            task = self._making[wanted] = asyncio.create_task(self._renewed(wanted))
-            task.add_done_callback(lambda task: self._over(wanted, task))
+            task = self._making[variant] = asyncio.create_task(self._renewed(variant))
+            task.add_done_callback(lambda task: self._over(variant, task))
         return asyncio.shield(task)
 
-    def _over(self, wanted: Wanted, task: asyncio.Task[Made]) -> None:
-        del self._making[wanted]
+    def _over(self, variant: Variant, task: asyncio.Task[Rendered]) -> None:
+        del self._making[variant]
         if not task.cancelled():
             task.exception()  # retrieved, in case no visitor waits any more
 
-    async def _renewed(self, wanted: Wanted) -> Made:
+    async def _renewed(self, variant: Variant) -> Rendered:
         began = time.monotonic()
-        kept = self._kept.get(_place(wanted))
-        if kept is not None and kept.wanted == wanted:
-            try:
-                version = await run_in_threadpool(self._version)
-            except Problem:
-                return kept.made  # the database comes back, and the board does not go away for it
-            if kept.made.version == version:
-                self._kept[_place(wanted)] = _Kept(wanted, kept.made, kept.seconds, began)
-                return kept.made
-        made = await self._renderer.boards(wanted)
+        kept = self._kept.get(_kind(variant))
+        same = kept is not None and kept.variant == variant
+        if kept and same and kept.rendered.version == await run_in_threadpool(self._version):
+            self._kept[_kind(variant)] = _Kept(variant, kept.rendered, kept.seconds, began)
+            return kept.rendered
+        rendered = await self._renderer.boards(variant)
         done = time.monotonic()
-        self._kept[_place(wanted)] = _Kept(wanted, made, done - began, done)
-        return made
+        self._kept[_kind(variant)] = _Kept(variant, rendered, done - began, done)
+        return rendered
 
     def _version(self) -> int:
         with self._site.transaction() as connection:
             return board.version(connection)
 
 
-def _place(wanted: Wanted) -> tuple[object, ...]:
+def _kind(variant: Variant) -> tuple[object, ...]:
     """Return the facts that differ between visitors; the others only change with time."""
-    frozen = wanted.frozen_at is not None
-    return wanted.form, frozen, wanted.everything, wanted.pseudonyms, wanted.readable
+    frozen = variant.frozen_at is not None
+    return variant.form, frozen, variant.everything, variant.pseudonyms, variant.readable

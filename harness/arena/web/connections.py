@@ -1,4 +1,4 @@
-"""Limits of a connection, before there is a request: its headers, its idleness, its address.
+"""Limits of a connection: the size of headers, idle time, and the number for each address.
 
 uvicorn has no such limits itself.
 """

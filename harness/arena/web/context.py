@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,7 +26,7 @@ from harness.arena.store.database import open_engine
 from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
 from harness.arena.web.guard import COOKIE
-from harness.arena.web.problems import INVALID_KEY, Problem, database_away
+from harness.arena.web.problems import INVALID_KEY, Problem, database_unavailable
 from harness.board import keys
 from harness.board.document import Document
 from harness.board.keys import SigningKey
@@ -36,7 +35,7 @@ from harness.protocol.report import Report
 log = logging.getLogger(__name__)
 
 PRIVATE = {"Cache-Control": "no-store"}
-"""Headers of answers that only this visitor may see: no proxy may keep a copy."""
+"""Headers of answers that only this visitor may see, and no proxy may cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +56,14 @@ class Site:
     """The version of the judge that all of its workers have."""
 
     @classmethod
-    def opened(cls, settings: Settings, connections: int) -> Self:
-        """Open the arena as the web process was told, and take the secrets out of the
-        environment."""
+    def opened(cls, settings: Settings, environment: Mapping[str, str], connections: int) -> Self:
+        """Open the arena. environment: the secrets, by their variables."""
         return cls(
-            engine=open_engine(make_url(os.environ.pop(DATABASE_VARIABLE)), connections),
+            engine=open_engine(make_url(environment[DATABASE_VARIABLE]), connections),
             rules_file=RulesFile(settings.rules),
             root=settings.root,
             secure=settings.secure,
-            cookie_secret=os.environ.pop(COOKIE_VARIABLE),
+            cookie_secret=environment[COOKIE_VARIABLE],
             signing_key=SigningKey.at(settings.signing_key),
             signing_key_file=settings.signing_key,
             build=Build.here(settings.quick),
@@ -81,8 +79,11 @@ class Site:
         return keys.trusted(self.signing_key_file)
 
     def signed(self, text: str, author: str) -> Document:
-        """A report that the arena keeps, as it hands it out: without a signature where it names its
-        author by a pseudonym, so that one run gives one result that others verify."""
+        """Return a stored report with the arena's signature.
+
+        One that names its author by a pseudonym is not signed, so that one run gives one result
+        that others can verify.
+        """
         report = Report.model_validate_json(text)
         submission = report.submission
         if author != submission.author:
@@ -98,7 +99,7 @@ class Site:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Open a connection without transactions: queries take half of the round trips."""
+        """Open a connection without transactions, whose queries take half as many round trips."""
         with self._errors(), self.engine.connect() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
@@ -107,17 +108,17 @@ class Site:
         try:
             yield
         except TimeoutError:
-            raise database_away() from None
+            raise database_unavailable() from None
         except DataError:
             raise Problem(
                 400, "The request has a character or a number that cannot be kept."
             ) from None
         except OperationalError as error:
             log.error("the database failed: %s", error.orig)
-            raise database_away(str(error.orig)) from None
+            raise database_unavailable(str(error.orig)) from None
         except DBAPIError as error:
             if error.connection_invalidated:
-                raise database_away(str(error.orig)) from None
+                raise database_unavailable(str(error.orig)) from None
             raise
 
 
@@ -135,9 +136,9 @@ class Visitor:
         return hashlib.sha256(f"form {self.session}".encode()).hexdigest()
 
     def check(self, token: str) -> None:
-        """Raises Problem where a form is not from a page that we gave them.
+        """Check that a form is from a page of this session. Raises Problem.
 
-        Who comes with a key needs no token: no other site's form sends a key along.
+        A request with a key needs no token, because no other site's form can send the key.
         """
         if self.session is None and self.person is not None:
             return
@@ -152,17 +153,22 @@ class Visitor:
             raise Problem(401, "Sign in first.")
         return self.person
 
+    @property
+    def organises(self) -> bool:
+        return self.person is not None and self.person.organises
+
     def check_organiser(self) -> None:
         """Raises Problem for everybody else."""
         if not self.signed_in.organises:
             raise Problem(403, "This is for organisers.")
 
+    def owns(self, status: Status) -> bool:
+        """Return whether a submission is theirs, or they organise."""
+        return self.organises or (self.person is not None and self.person.id == status.person)
+
     def reads(self, status: Status, rules: Rules) -> bool:
         """Return whether they may read a submission's source and report."""
-        person = self.person
-        if person is not None and (person.organises or person.id == status.person):
-            return True
-        return rules.sources_open(now()) and status.disqualified is None
+        return self.owns(status) or (status.disqualified is None and rules.sources_open(now()))
 
     def knows(self, status: Status, rules: Rules) -> bool:
         """Return whether they may know a submission's author by name."""
@@ -170,11 +176,7 @@ class Visitor:
 
     def reads_imported(self, rules: Rules) -> bool:
         """Return whether they may read imported reports."""
-        return (self.person is not None and self.person.organises) or rules.sources_open(now())
-
-    def owns(self, status: Status) -> bool:
-        person = self.person
-        return person is not None and (person.organises or person.id == status.person)
+        return self.organises or rules.sources_open(now())
 
 
 def now() -> datetime:
@@ -221,12 +223,12 @@ async def organiser(visitor: ThisVisitor) -> Visitor:
 
 
 ThisOrganiser = Annotated[Visitor, Depends(organiser)]
-"""A visitor who organises; everybody else is refused."""
+"""A visitor who is an organiser; others are refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A form that changes something: one transaction, over before the answer is sent."""
+    """A form that changes something, in one transaction that ends before the answer is sent."""
 
     site: Site
     visitor: Visitor

@@ -1,4 +1,4 @@
-"""Limits on every request: its size, its slowness, its rate. Headers on every answer."""
+"""Limits of each request's size, duration and rate, and the headers of each answer."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ log = logging.getLogger(__name__)
 MAX_BODY = MAX_BYTES + (1 << 16)
 """The size of a kernel file and of what a form adds to it."""
 
-MAX_HEARD_OUT = 16 << 20
-"""A larger body is dropped on the way. A client that is cut off while it sends does not read
-why; up to this size it does."""
+MAX_READ = 16 << 20
+"""A body up to this size is read to its end before it is refused, because a client that is cut off
+while it sends does not read why."""
 
 BODY_SECONDS = 30.0
 REMEMBERED = 10_000
@@ -39,10 +39,10 @@ STREAMS_PER_ADDRESS = 1500
 """A class of 200 behind one address has a few tabs each."""
 
 COOKIE = "arena_session"
-FREE = re.compile(r"/(assets/.*|healthz|metrics)")
-"""These cost nothing, and do not count as requests."""
+UNCOUNTED = re.compile(r"/(assets/.*|healthz|metrics)")
+"""Paths that do not count as requests."""
 
-LOCAL = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])?(:\d+)?")
+LOCAL_HOST = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])?(:\d+)?")
 """The hosts of requests to an arena that only its own machine reaches. Pages show the address by
 which they were asked for, so another site's name must not get there."""
 
@@ -70,7 +70,7 @@ HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
 
 
 class Guard:
-    """ASGI middleware: reads the body whole, within limits, before anything else sees it."""
+    """ASGI middleware that reads each body completely, within limits, before the application."""
 
     def __init__(
         self,
@@ -125,14 +125,14 @@ class Guard:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
             raise Problem(400, "An address has no NUL character.")
-        if self._local and not LOCAL.fullmatch(dict(scope["headers"]).get(b"host", b"")):
+        if self._local and not LOCAL_HOST.fullmatch(dict(scope["headers"]).get(b"host", b"")):
             raise Problem(421, "This arena serves its own machine; a proxy's needs --proxy.")
         if path.startswith(WORKERS):
             await self._worker(scope, receive, send)
         elif STREAM.fullmatch(path):
             await self._stream(scope, receive, send)
         else:
-            if not FREE.fullmatch(path):
+            if not UNCOUNTED.fullmatch(path):
                 self._count(scope)
             await self._with_body(scope, receive, send)
 
@@ -164,7 +164,7 @@ class Guard:
         await self._app(scope, replay, send)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A page that watches: it counts as long as it is open, and not as a request."""
+        """Serve a page that watches: it counts while it is open, and not as a request."""
         sources = [("address", _address(scope), STREAMS_PER_ADDRESS)]
         person = _person(scope)
         if person:
@@ -183,7 +183,7 @@ class Guard:
                     del self._streams[kind, who]
 
     async def _worker(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A worker with a key may ask as often as it likes; wrong keys are counted."""
+        """Serve a worker. Only requests with a wrong key are limited in number."""
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] == 401:
@@ -210,9 +210,9 @@ def _person(scope: Scope) -> str:
 
 
 def _log_access(scope: Scope, status: int, seconds: float) -> None:
-    """One line a request, but not for what is asked all the time."""
+    """Log a request; frequent ones of workers and monitoring only for debugging."""
     path = scope["path"].removeprefix(scope.get("root_path", ""))
-    level = logging.DEBUG if path.startswith(WORKERS) or FREE.fullmatch(path) else logging.INFO
+    level = logging.DEBUG if path.startswith(WORKERS) or UNCOUNTED.fullmatch(path) else logging.INFO
     log.log(
         level,
         "request",
@@ -231,7 +231,7 @@ async def _whole_body(scope: Scope, receive: Receive) -> bytes | None:
         413, f"The file is larger than {MAX_BYTES >> 20} MiB; a kernel file is text."
     )
     declared = dict(scope["headers"]).get(b"content-length", b"0")
-    if not declared.isdigit() or int(declared) > MAX_HEARD_OUT:
+    if not declared.isdigit() or int(declared) > MAX_READ:
         raise too_large
     parts: list[bytes] = []
     size = 0
@@ -241,7 +241,7 @@ async def _whole_body(scope: Scope, receive: Receive) -> bytes | None:
             return None
         part = message.get("body", b"")
         size += len(part)
-        if size > MAX_HEARD_OUT:
+        if size > MAX_READ:
             raise too_large
         if size <= MAX_BODY:
             parts.append(part)
@@ -252,7 +252,7 @@ async def _whole_body(scope: Scope, receive: Receive) -> bytes | None:
 
 
 class Buckets:
-    """Token buckets: each source may send so many requests at once, and so many a minute."""
+    """Token buckets, which limit the requests of each source in a burst and per minute."""
 
     def __init__(self, per_minute: Callable[[], int], who: str) -> None:
         """who: begins the sentence of a refusal."""
@@ -266,7 +266,7 @@ class Buckets:
             raise self._too_many(self._left(source))
 
     def count(self, source: str) -> None:
-        """Raises Problem where it is one too many."""
+        """Count a request. Raises Problem where it is one too many."""
         left = self._left(source)
         self._buckets.pop(source, None)
         self._buckets[source] = (left - 1 if left >= 1 else left, time.monotonic())

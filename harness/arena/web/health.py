@@ -33,7 +33,7 @@ def healthz(site: ThisSite) -> PlainTextResponse:
         raise Problem(503, f"The arena's disk has only {free >> 20} MiB left.", retry_after=30)
     with site.transaction() as connection:
         if not gradings.alive_workers(connection):
-            raise Problem(503, "No worker has shown a sign of life within 30 s.", retry_after=5)
+            raise Problem(503, "No worker has sent a heartbeat within 30 s.", retry_after=5)
     return PlainTextResponse("ok\n")
 
 
@@ -57,9 +57,7 @@ def metrics(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
             states.labels(state.value).set(counted.get(state, 0))
         for fate, count in gradings.counts_by_fate(connection).items():
             fates.labels(fate).set(count)
-        gauge(
-            "workers", "Workers that have shown a sign of life", gradings.alive_workers(connection)
-        )
+        gauge("workers", "Workers that have sent a heartbeat", gradings.alive_workers(connection))
         gauge("typical_grading_seconds", "Median of the last", gradings.typical_seconds(connection))
         gauge("oldest_waiting_seconds", "In the queue", gradings.oldest_waiting(connection))
         _workers(connection, registry)
@@ -72,7 +70,7 @@ def _workers(connection: Connection, registry: CollectorRegistry) -> None:
     gauges = {
         name: Gauge(f"arena_worker_{name}", help, _WORKER, registry=registry)
         for name, help in (
-            ("up", "1: it shows signs of life"),
+            ("up", "1: it sends heartbeats"),
             ("busy", "1: it grades"),
             ("set_aside", "1: it is not to judge"),
             ("graded_1d", "Gradings within 24 hours"),
@@ -80,10 +78,11 @@ def _workers(connection: Connection, registry: CollectorRegistry) -> None:
         )
     }
     for worker in workers.all_workers(connection):
-        busy = worker.alive and worker.submission is not None
-        values = (worker.alive, busy, worker.set_aside, worker.graded, worker.died)
+        busy = worker["alive"] and worker["submission"] is not None
+        values = worker["alive"], busy, worker["set_aside"], worker["graded"], worker["died"]
         for gauge, value in zip(gauges.values(), values, strict=True):
-            gauge.labels(worker.id, worker.name, worker.machine, worker.model or "").set(value)
+            labels = worker["id"], worker["name"], worker["machine"], worker["model"] or ""
+            gauge.labels(*labels).set(value)
 
 
 _WORKER = ("worker", "name", "machine", "model")

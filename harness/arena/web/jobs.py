@@ -1,4 +1,4 @@
-"""The queue in the web process: wakes workers that wait, and brings back what was lost."""
+"""The queue in the web process: wakes waiting workers, and queues lost gradings again."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ CHANNEL = "procrastinate_any_queue_v1"
 """The channel on which PostgreSQL says that there is a new job."""
 
 LATE_SECONDS = 2.0
-"""A sweep that comes so late was held up, and workers' heartbeats may have been, too."""
+"""A sweep that is this late was delayed, and workers' heartbeats may have been, too."""
 
 
-NEVER = 1e9
-"""A lease that no grading outlives: the sweep only finds out whether the database answers."""
+NO_LEASE = 1e9
+"""A lease that never ends, with which a sweep only checks that the database answers."""
 
 
 class Jobs:
@@ -51,7 +51,7 @@ class Jobs:
             self._new.set_result(None)
 
     async def _sweep(self) -> None:
-        """A lease runs only while workers can reach this process and it the database."""
+        """Sweep. A lease runs only while workers reach this process, and it the database."""
         reachable_since = time.monotonic()
         while True:
             due = time.monotonic() + self._lease / 5
@@ -59,7 +59,7 @@ class Jobs:
             if time.monotonic() > due + LATE_SECONDS:
                 reachable_since = time.monotonic()
             held_up = time.monotonic() < reachable_since + self._lease
-            lease = NEVER if held_up else self._lease
+            lease = NO_LEASE if held_up else self._lease
             try:
                 await asyncio.to_thread(sweep_once, self._site, lease)
             except (DBAPIError, PoolTimeoutError) as error:

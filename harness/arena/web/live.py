@@ -1,7 +1,7 @@
-"""Watching: one listener on the database, and everybody who watches hangs on it.
+"""Watching submissions: one connection listens to the database for all who watch.
 
-A notification says only that something has changed. So a lost one costs a moment: the watched are
-looked at again every two seconds anyway, and a watcher who goes away takes nothing along.
+A notification says only that something has changed. A lost one costs two seconds, after which the
+watched submissions are read again anyway.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ from harness.arena.web.context import Site
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
+"""The longest time between two reads of the watched submissions."""
+
 GATHER_SECONDS = 0.1
-"""Notifications of one moment are answered together."""
+"""Notifications within this time are answered together."""
 
 ALIVE_SECONDS = 15.0
-"""A watcher gets a message so often, so that no proxy takes the connection for dead."""
+"""The longest time between two messages to a watcher, so that no proxy ends the connection."""
 
 Writer = Callable[[Status], str]
 """A function that writes a status as server-sent events."""
 
 
-async def listen(site: Site, channel: str, heard: Callable[[], None]) -> None:
-    """Call back at each of the database's notifications, and when it is back, until cancelled."""
+async def listen(site: Site, channel: str, notify: Callable[[], None]) -> None:
+    """Call back at each notification of the database and each new connection, until cancelled."""
     while True:
         with suppress(psycopg.OperationalError):
             connection = await psycopg.AsyncConnection.connect(
@@ -42,20 +44,19 @@ async def listen(site: Site, channel: str, heard: Callable[[], None]) -> None:
             )
             async with connection:
                 await connection.execute(f'LISTEN "{channel}"'.encode())
-                heard()
+                notify()
                 async for _ in connection.notifies():
-                    heard()
+                    notify()
         await asyncio.sleep(0.5)
 
 
 class Watch:
-    """Everybody who watches a submission."""
+    """The watchers of all submissions."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._watchers: defaultdict[str, set[asyncio.Queue[Status]]] = defaultdict(set)
         self._last: dict[str, Status] = {}
-        self._written: dict[tuple[str, Writer], tuple[Status, str]] = {}
         self._changed = asyncio.Event()
 
     @property
@@ -63,7 +64,7 @@ class Watch:
         return sum(map(len, self._watchers.values()))
 
     async def run(self) -> None:
-        """Listen and look until cancelled."""
+        """Listen to the database, and read what is watched, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(listen(self._site, "arena", self._changed.set))
             group.create_task(self._look())
@@ -82,22 +83,12 @@ class Watch:
                 except TimeoutError:
                     yield ": nothing new\n\n"
                     continue
-                yield self._as_written(latest, write)
+                yield write(latest)
         finally:
             self._watchers[first.id].discard(queue)
             if not self._watchers[first.id]:
                 del self._watchers[first.id]
                 self._last.pop(first.id, None)
-                for written in [each for each in self._written if each[0] == first.id]:
-                    del self._written[written]
-
-    def _as_written(self, status: Status, write: Writer) -> str:
-        """Written once for all who watch."""
-        known, text = self._written.get((status.id, write), (None, ""))
-        if known is not status:
-            text = write(status)
-            self._written[status.id, write] = status, text
-        return text
 
     async def _look(self) -> None:
         while True:
@@ -112,14 +103,14 @@ class Watch:
             try:
                 found = await asyncio.to_thread(self._fetch, watched)
             except (DBAPIError, PoolTimeoutError):
-                continue  # it comes back
+                continue  # the database is restarting
             for id, each in found.items():
                 if _same(self._last.get(id), each):
                     continue
                 self._last[id] = each
                 for queue in self._watchers.get(id, ()):
                     queue.put_nowait(each)
-                await asyncio.sleep(0)  # these are told before the next, and others are served
+                await asyncio.sleep(0)  # serve other requests before the next submission
 
     def _fetch(self, ids: list[str]) -> dict[str, Status]:
         with self._site.engine.connect() as connection:
@@ -133,4 +124,4 @@ def _same(before: Status | None, after: Status) -> bool:
 
 def _shown(status: Status) -> tuple[object, ...]:
     estimated = status.seconds_left is None
-    return status.state, status.place, status.progress, status.attempts, estimated
+    return status.state, status.place, status.stages, status.step, status.attempts, estimated

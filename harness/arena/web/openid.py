@@ -1,6 +1,6 @@
-"""Signing in through an OpenID provider, where the rules name one: Authlib does the protocol.
+"""Signing in through an OpenID provider, with Authlib.
 
-Authlib is imported when somebody comes: it takes as long as the rest of the pages together.
+Authlib is imported at the first use, because that takes as long as all other modules together.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _let_in(site: Site, provider: OpenId, claims: Mapping[str, Any]) -> str:
         raise Problem(403, "The provider did not say who you are.")
     login, section = _place_in_course(provider, claims)
     with site.transaction() as connection:
-        person = people.known(connection, provider.issuer, subject)
+        person = people.by_openid(connection, provider.issuer, subject)
         if person is None:
             if login is not None:
                 person = people.by_roster(connection, login, provider.issuer, subject)

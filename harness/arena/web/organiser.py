@@ -20,7 +20,6 @@ from harness.arena import similar
 from harness.arena.store import contest, course, gradings, people, workers
 from harness.arena.store.course import Result
 from harness.arena.store.people import NotPossible, Role
-from harness.arena.web.api import SubmissionStatus
 from harness.arena.web.context import (
     PRIVATE,
     OrganisersChange,
@@ -99,8 +98,7 @@ def everybodys_submissions(
     with site.transaction() as connection:
         found = gradings.recent(connection, find=find, limit=PER_PAGE + 1, offset=offset)
     if visitor.session is None:
-        statuses = map(SubmissionStatus.of, found[:PER_PAGE])
-        return JSONResponse(jsonable_encoder(list(statuses)), headers=PRIVATE)
+        return JSONResponse(jsonable_encoder(found[:PER_PAGE]), headers=PRIVATE)
     return page(
         site,
         "organiser_submissions.html",
@@ -188,7 +186,7 @@ def set_disabled(
 
 @router.post("/people/key")
 def reset_key(change: OrganisersChange, id: Number = 0) -> Response:
-    """A new key for somebody who has lost theirs; all earlier ones end."""
+    """Make a new key for somebody who has lost theirs, and end all earlier ones."""
     key = people.reset_keys(change.connection, id, "made by an organiser")
     change.note("reset key", str(id))
     return _people(change.site, change.visitor, change.connection, key=key)
@@ -196,7 +194,7 @@ def reset_key(change: OrganisersChange, id: Number = 0) -> Response:
 
 @router.get("/people/{id}")
 def history(site: ThisSite, visitor: ThisOrganiser, id: int, offset: Offset = 0) -> Response:
-    """Everything that one person has submitted."""
+    """Show everything that one person has submitted."""
     with site.transaction() as connection:
         person = people.by_id(connection, id)
     if person is None:
@@ -213,7 +211,7 @@ def import_roster(
     change: OrganisersChange,
     roster: Annotated[str, Form(max_length=1_000_000)] = "",
 ) -> Response:
-    """A personal link for each line of the roster, as CSV: the arena keeps no copy."""
+    """Make a personal link for each line of the roster, as CSV. The arena keeps no copy."""
     links = course.import_roster(change.connection, change.person, course.read_roster(roster))
     change.note("import roster", str(len(links)))
     rows = ((*astuple(each), str(request.url_for("join_form", link=link))) for each, link in links)
@@ -239,7 +237,7 @@ def _file(name: str, content: str, kind: str) -> Response:
 
 @router.post("/people/extend")
 def extend(change: OrganisersChange, id: Number = 0, until: Text = "") -> Response:
-    """A deadline of one person's own, in UTC; none where it is left empty."""
+    """Set one person's own deadline, in UTC; an empty one ends it."""
     people.extend(change.connection, id, _moment(until))
     change.note("extend", str(id), until=until)
     return change.to("organiser/people")
@@ -296,7 +294,7 @@ def tell_worker(change: OrganisersChange, id: Text = "", what: Text = "") -> Res
 
 @router.post("/workers/keys")
 def new_worker_key(change: OrganisersChange, name: Text = "") -> Response:
-    """A worker key, as a file: the arena keeps no copy."""
+    """Make a worker key, as a file. The arena keeps no copy."""
     key = workers.new_machine(change.connection, name)
     change.note("new worker key", name)
     file = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "machine"
@@ -352,8 +350,8 @@ def rejudging(site: ThisSite, visitor: ThisOrganiser, id: int) -> Response:
 
 @router.post("/rejudgings/{id}/{what}")
 def decide(change: OrganisersChange, id: int, what: Literal["apply", "drop"]) -> Response:
-    deeds = {"apply": contest.apply_rejudging, "drop": contest.drop_rejudging}
-    deeds[what](change.connection, change.person, id)
+    actions = {"apply": contest.apply_rejudging, "drop": contest.drop_rejudging}
+    actions[what](change.connection, change.person, id)
     return change.to("organiser")
 
 

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
 from harness.arena import client
-from harness.arena.store import board, contest, gradings, people
+from harness.arena.store import board, contest, gradings
 from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
 from harness.arena.web import api
@@ -67,10 +67,10 @@ async def shown_board(
     name: str,
     whole: Annotated[bool, Query(alias="all")] = False,
 ) -> Response:
-    """A GPU's board, or all runs."""
+    """Show a GPU's board, or all runs."""
     boards: Boards = request.app.state.boards
-    made = await boards.made(visitor, Form.WHOLE_PAGES if whole else Form.PAGES)
-    file = made.files.get(f"{name}.html")
+    rendered = await boards.rendered(visitor, Form.WHOLE_PAGES if whole else Form.PAGES)
+    file = rendered.files.get(f"{name}.html")
     if file is None:
         raise nothing_here()
     shown = file.answer(request, "text/html")
@@ -80,7 +80,7 @@ async def shown_board(
 
 @router.get("/assets/{name}")
 def asset(request: Request, name: str) -> Response:
-    """A script or a style sheet, compressed, and kept by the browser."""
+    """Send a script or a style sheet, which the browser caches."""
     file = assets().get(name)
     if file is None:
         raise nothing_here()
@@ -93,7 +93,7 @@ def asset(request: Request, name: str) -> Response:
 
 @router.get("/entries/{short}.{kind}")
 def shown_entry(site: ThisSite, visitor: ThisVisitor, short: str, kind: str) -> Response:
-    """A result's page, report or source, where the visitor may read it."""
+    """Send a result's page, report or source, where the visitor may read it."""
     if kind not in ("html", "json", "cu"):
         raise nothing_here()
     document = _document(site, visitor, short)
@@ -128,7 +128,7 @@ async def compared(
     visitor: ThisVisitor,
     of: Annotated[list[Compared] | None, Query()] = None,
 ) -> Response:
-    """Two submissions side by side, compared in another process."""
+    """Show two submissions side by side, compared in another process."""
     chosen = [id.strip() for id in of or () if id.strip()]
     comparison = problem = None
     if len(chosen) == 2:
@@ -213,8 +213,7 @@ def _submit_page(
 ) -> HTMLResponse:
     if visitor.person is None:
         return sign_in_page(site, visitor)
-    with site.transaction() as connection:
-        own = people.listed(connection, visitor.person.id)
+    person = visitor.person
     return page(
         site,
         "submit.html",
@@ -224,8 +223,8 @@ def _submit_page(
         problem=problem,
         pasted=pasted.replace("\r\n", "\n"),
         once=secrets.token_hex(16),
-        closed=site.rules.closed(now(), own.section, own.extended),
-        deadline=site.rules.deadline(own.section, own.extended),
+        closed=site.rules.closed(now(), person),
+        deadline=site.rules.deadline(person),
         rules=site.rules,
         starter=starter.text(),
         address=str(request.base_url).rstrip("/"),
@@ -234,7 +233,7 @@ def _submit_page(
 
 @router.get("/problem")
 def statement(site: ThisSite, visitor: ThisVisitor) -> Response:
-    """Show the problem statement."""
+    """Show the problem statement and the rules of the contest."""
     return page(
         site,
         "statement.html",
@@ -242,13 +241,14 @@ def statement(site: ThisSite, visitor: ThisVisitor) -> Response:
         visitor=visitor,
         ranked=RANKED.shape,
         verdicts=VERDICTS,
+        rules=site.rules,
         starter=starter.text(),
     )
 
 
 @router.get("/submit.py")
 def submit_script(request: Request) -> Response:
-    """One file of the standard library that submits from a terminal."""
+    """Send the script that submits from a terminal."""
     text = Path(client.__file__).read_text(encoding="utf-8")
     address = str(request.base_url).rstrip("/")
     text = text.replace('ARENA = ""', f"ARENA = {address!r}")
@@ -267,23 +267,7 @@ def who(site: ThisSite, visitor: ThisVisitor) -> Response:
 
 def shown_as(site: Site, person: Person) -> str | None:
     """Return a person's pseudonym, where the boards name them by it."""
-    if not site.rules.pseudonyms or person.organises:
-        return None
-    with site.transaction() as connection:
-        return people.listed(connection, person.id).pseudonym
-
-
-@router.get("/rules")
-def rules(site: ThisSite, visitor: ThisVisitor) -> Response:
-    """Show the rules of the contest."""
-    return page(
-        site,
-        "rules.html",
-        here="rules",
-        visitor=visitor,
-        rules=site.rules,
-        ranked=RANKED.shape,
-    )
+    return person.pseudonym if site.rules.pseudonyms and not person.organises else None
 
 
 @router.get("/mine")
@@ -299,11 +283,11 @@ def mine(
 
 @router.get("/submissions/{id}")
 def watched(site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId) -> Response:
-    """One submission, live; with its result once there is one."""
+    """Show a submission: its progress, and then its result."""
     status = api.readable(site, visitor, id)
     owns = visitor.owns(status)
     with site.reading() as connection:
-        before = gradings.before(connection, status) if owns else None
+        before = gradings.previous(connection, status) if owns else None
     values: dict[str, Any] = {"report": None, "entry": None}
     if status.report is not None:
         report = api.document(site, status).report
@@ -317,7 +301,7 @@ def watched(site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId) -> Respo
         files=f"{site.root}/entries/",
         owns=owns,
         before=before,
-        organises=visitor.person is not None and visitor.person.organises,
+        organises=visitor.organises,
         ended=status.state.final,
     )
     if status.report is not None:
@@ -329,7 +313,7 @@ def watched(site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId) -> Respo
 def change(
     site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId, what: str, token: Token = ""
 ) -> Response:
-    """Cancel or withdraw one's own."""
+    """Cancel or withdraw a submission of one's own."""
     visitor.check(token)
     status: Status = api.readable(site, visitor, id)
     if what == "cancel":

@@ -22,7 +22,7 @@ Text = Annotated[str, Form(max_length=200)]
 
 
 def with_session(site: Site, answer: Response, token: str) -> Response:
-    """Send the cookie: not to be read by scripts, nor sent along from other sites' forms."""
+    """Set the session's cookie, which scripts cannot read and other sites' forms do not send."""
     answer.set_cookie(
         COOKIE,
         token,
@@ -36,7 +36,7 @@ def with_session(site: Site, answer: Response, token: str) -> Response:
 
 
 def same_site(request: Request) -> None:
-    """Check by what browsers say that a form without a session is ours. Raises Problem."""
+    """Refuse a form that the browser says is from another site. Raises Problem."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Problem(403, "This form came from another site.")
 

@@ -52,7 +52,7 @@ def unknown_submission() -> Problem:
     return Problem(404, "There is no such submission, or it is not yours to see.")
 
 
-def database_away(why: str = "") -> Problem:
+def database_unavailable(why: str = "") -> Problem:
     """Return the problem for a database that does not answer. why: its last message."""
     if "No space left" in why or "disk full" in why.lower():
         return Problem(503, DISK_FULL, retry_after=30)

@@ -16,10 +16,11 @@ from typing import Self
 from fastapi import Request, Response
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
+from sqlalchemy import RowMapping
 from starlette.responses import HTMLResponse
 
 from harness.arena.progress import StageProgress
-from harness.arena.store.contest import Announcement, announced
+from harness.arena.store.contest import announced
 from harness.arena.web.context import PRIVATE, Site, Visitor
 from harness.arena.web.problems import Problem
 from harness.board import site as static
@@ -33,8 +34,7 @@ PAGES = (
     Page("submit", "Submit"),
     Page("mine", "My submissions"),
     Page("runs.html", "All runs"),
-    Page("problem", "Problem"),
-    Page("rules", "Rules"),
+    Page("problem", "Problem and rules"),
 )
 """The entries of every page's navigation in addition to the boards."""
 
@@ -50,50 +50,38 @@ def page(
     *,
     here: str = "",
     boards: Sequence[Page] = (LEADERBOARD,),
-    announcements: Sequence[Announcement] | None = None,
+    announcements: Sequence[RowMapping] | None = None,
     status: int = 200,
     visitor: Visitor | None = None,
     **values: object,
 ) -> HTMLResponse:
-    """here: which entry of the navigation this is. visitor: whose forms these are."""
+    """Return a page in the arena's frame. here: its entry in the navigation. visitor: the person
+    whose forms it has; None for a page that is the same for everybody."""
     person = visitor.person if visitor else None
     frame: dict[str, object] = {
+        "served": True,
+        "root": f"{site.root}/",
+        "title": site.rules.title,
+        "version_of_judge": Version.current(),
         "announcements": _announced(site) if announcements is None else announcements,
-        "shared": visitor is None,
+        "shortened": "",
         "here": here,
         "pages": (*boards, *PAGES, *([ORGANISERS] if person and person.organises else [])),
-        "title": site.rules.title,
-        "token": visitor.token if visitor else "",
+        "shared": visitor is None,
         "person": person,
+        "token": visitor.token if visitor else "",
     }
-    html = framed(template, f"{site.root}/", **frame | values)
+    html = templates().get_template(template).render(frame | values)
     return HTMLResponse(html, status, PRIVATE if visitor else {})
 
 
-def _announced(site: Site) -> list[Announcement]:
+def _announced(site: Site) -> Sequence[RowMapping]:
     """Return the announcements; none while the database is away, which an error page says."""
     try:
         with site.reading() as connection:
             return announced(connection)
     except Problem:
         return []
-
-
-def framed(template: str, root: str, **values: object) -> str:
-    """Return a page in the frame that all pages have. root: the path to the site's root."""
-    frame: dict[str, object] = {
-        "served": True,
-        "announcements": (),
-        "shortened": "",
-        "root": root,
-        "here": "",
-        "pages": (LEADERBOARD, *PAGES),
-        "version_of_judge": Version.current(),
-        "token": "",
-        "shared": False,
-        "person": None,
-    }
-    return templates().get_template(template).render(frame | values)
 
 
 def fragment(template: str, **values: object) -> str:
@@ -106,12 +94,8 @@ def templates() -> Environment:
     environment = static.templates().overlay(
         loader=ChoiceLoader([PackageLoader("harness.arena"), PackageLoader("harness.board")])
     )
-    environment.filters["moment"] = _moment
-    environment.filters["when"] = _when
-    environment.filters["quantity"] = _quantity
-    environment.filters["seconds_until"] = _seconds_until
-    environment.filters["duration"] = _duration
-    environment.filters["zip"] = zip
+    for function in (_moment, _when, _quantity, _seconds_until, _duration):
+        environment.filters[function.__name__.lstrip("_")] = function
     return environment
 
 
@@ -120,7 +104,7 @@ def _moment(at: datetime | None) -> str:
 
 
 def _when(at: datetime | None) -> Markup:
-    """The moment as an element that live.js writes in the reader's own time zone."""
+    """Return a time as an element, which live.js shows in the reader's time zone."""
     if at is None:
         return Markup("–")
     return Markup('<time data-moment datetime="{}">{}</time>').format(at.isoformat(), _moment(at))
@@ -150,7 +134,7 @@ def _quantity(value: float | str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """Content that is sent compressed to many, and a tag that differs for other content."""
+    """Compressed content, with a tag that is different for other content."""
 
     compressed: bytes
     tag: str
@@ -161,7 +145,7 @@ class File:
         return cls(compressed, hashlib.sha256(compressed).hexdigest()[:16])
 
     def answer(self, request: Request, media_type: str, cache: str = "no-cache") -> Response:
-        """The file, or only that it is what the visitor has already."""
+        """Return the file, or 304 where the visitor has it already."""
         tag = f'W/"{self.tag}"'
         headers = {"ETag": tag, "Vary": "Accept-Encoding, Cookie", "Cache-Control": cache}
         if tag in request.headers.get("if-none-match", ""):
@@ -174,7 +158,7 @@ class File:
 
 @lru_cache
 def assets() -> dict[str, File]:
-    """Every file below /assets/, compressed once."""
+    """Return every file below /assets/, compressed."""
     found = {
         source.name: source.read_bytes()
         for package in ("harness.board", "harness.arena")

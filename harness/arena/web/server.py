@@ -9,25 +9,31 @@ import sys
 import uvicorn
 
 from harness.arena.logs import log_as
-from harness.arena.processes import Settings, end_with_parent
+from harness.arena.processes import (
+    COOKIE_VARIABLE,
+    DATABASE_VARIABLE,
+    Settings,
+    end_with_parent,
+)
 from harness.arena.web.app import application
 from harness.arena.web.connections import LimitedProtocol
 from harness.arena.web.context import Site
 from harness.arena.web.renderer import RendererProcess
 
 MAX_CONNECTIONS = 4000
-GOODBYE_SECONDS = 3
+SHUTDOWN_SECONDS = 3
 
 
 def main(settings: Settings) -> None:
     log_as("web")
     end_with_parent()
     _raise_file_limit()
-    environment = dict(os.environ)
+    # Taken out of the environment, which child processes inherit.
+    environment = {name: os.environ.pop(name) for name in (DATABASE_VARIABLE, COOKIE_VARIABLE)}
     LimitedProtocol.unlimited = frozenset([settings.proxy]) if settings.proxy else frozenset()
     uvicorn.run(
         application(
-            Site.opened(settings, connections=20),
+            Site.opened(settings, environment, connections=20),
             RendererProcess(settings, environment),
             RendererProcess(settings, environment),
             settings.lease,
@@ -41,7 +47,7 @@ def main(settings: Settings) -> None:
         server_header=False,
         limit_concurrency=MAX_CONNECTIONS,
         backlog=MAX_CONNECTIONS,
-        timeout_graceful_shutdown=GOODBYE_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         log_config=None,
     )
 

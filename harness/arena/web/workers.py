@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, TypeVar
@@ -12,18 +11,15 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, ValidationError
-from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
-from harness.arena.build import refusal
 from harness.arena.store import workers
 from harness.arena.store.workers import GpuHeld, OtherBuild, SessionEnded
 from harness.arena.web.context import Site, ThisSite
 from harness.arena.web.jobs import Jobs
-from harness.arena.web.problems import Problem
+from harness.arena.web.problems import Problem, sentence
 from harness.arena.workers.api import (
     MAX_MESSAGE,
-    MAX_RESULT,
     PATH,
     POLL_SECONDS,
     ArenaInfo,
@@ -42,17 +38,17 @@ from harness.protocol.report import Report
 router = APIRouter(prefix=PATH, include_in_schema=False)
 
 LOOK_SECONDS = 2.0
-"""A job is looked for so often, in case a notification was lost."""
+"""The longest time between two looks for a job, in case a notification was lost."""
 
 Message = TypeVar("Message", bound=BaseModel)
-Answer = TypeVar("Answer")
 
 
-async def machine(request: Request, site: ThisSite) -> int:
+def machine(request: Request, site: ThisSite) -> int:
     """Return the machine of the request's worker key. Raises Problem."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        found = await _do(site, lambda connection: workers.machine_of(connection, key.strip()))
+        with site.transaction() as connection:
+            found = workers.machine_of(connection, key.strip())
         if found is not None:
             return found
     raise Problem(
@@ -63,45 +59,52 @@ async def machine(request: Request, site: ThisSite) -> int:
 ThisMachine = Annotated[int, Depends(machine)]
 
 
+async def body(request: Request, _: ThisMachine) -> bytes:
+    """Return the request's body, which is read only once the key is known. Raises Problem."""
+    content = bytearray()
+    async for part in request.stream():
+        content += part
+        if len(content) > MAX_MESSAGE:
+            raise Problem(413, f"A message has at most {MAX_MESSAGE >> 20} MiB.")
+    return bytes(content)
+
+
+Body = Annotated[bytes, Depends(body)]
+
+
 @router.get("")
-async def info(site: ThisSite, _: ThisMachine) -> ArenaInfo:
+def info(site: ThisSite, _: ThisMachine) -> ArenaInfo:
     """Return how this arena judges, and its time."""
     return ArenaInfo(build=site.build, clock=datetime.now(UTC))
 
 
 @router.post("")
-async def join(request: Request, site: ThisSite, machine: ThisMachine) -> Joined:
-    asked = await _read(request, Join)
+def join(site: ThisSite, machine: ThisMachine, body: Body) -> Joined:
+    asked = _read(Join, body)
     try:
-        return await _do(
-            site, lambda connection: workers.join(connection, machine, asked, site.build)
-        )
-    except OtherBuild:
-        said = refusal(site.build, asked.build)
-        raise Problem(403, f"{said[0].upper()}{said[1:]}.") from None
+        with site.transaction() as connection:
+            return workers.join(connection, machine, asked, site.build)
+    except OtherBuild as error:
+        raise Problem(403, sentence(error)) from None
     except GpuHeld as error:
-        raise Problem(409, f"{error}.") from None
+        raise Problem(409, sentence(error)) from None
 
 
 @router.post("/drain")
-async def drain(site: ThisSite, machine: ThisMachine) -> Drained:
+def drain(site: ThisSite, machine: ThisMachine) -> Drained:
     """Let this machine's workers end after their current tasks."""
-    left = await _do(site, lambda connection: workers.drain_machine(connection, machine))
-    return Drained(left=left)
+    with site.transaction() as connection:
+        return Drained(left=workers.drain_machine(connection, machine))
 
 
 @router.post("/{session}/heartbeat")
-async def heartbeat(
-    request: Request, site: ThisSite, machine: ThisMachine, session: UUID
-) -> HeartbeatAnswer:
-    beat = await _read(request, Heartbeat)
+def heartbeat(site: ThisSite, machine: ThisMachine, session: UUID, body: Body) -> HeartbeatAnswer:
+    beat = _read(Heartbeat, body)
     try:
-        return await _do(
-            site,
-            lambda connection: workers.heartbeat(connection, machine, session, beat, site.build),
-        )
+        with site.transaction() as connection:
+            return workers.heartbeat(connection, machine, session, beat, site.build)
     except SessionEnded:
-        raise _gone() from None
+        raise Problem(410, "This session is over; join again.") from None
 
 
 @router.post("/{session}/fetch", response_model=None)
@@ -114,91 +117,55 @@ async def fetch(
     while True:
         new = jobs.next()
         try:
-            task = await _do(site, lambda connection: workers.take(connection, machine, session))
+            task = await run_in_threadpool(_take, site, machine, session)
         except SessionEnded:
-            return Response(status_code=204)  # the heartbeat says what the worker is to do
+            break  # the heartbeat says what the worker is to do
+        connected = not await request.is_disconnected()
+        if task is not None and connected:
+            return task
         if task is not None:
-            return await _handed(request, site, machine, task)
+            await run_in_threadpool(release, site, machine, task.attempt)
         left = deadline - time.monotonic()
-        if left <= 0 or await request.is_disconnected():
-            return Response(status_code=204)
+        if left <= 0 or not connected:
+            break
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(new), min(left, LOOK_SECONDS))
-
-
-async def _handed(request: Request, site: Site, machine: int, task: Task) -> Task | Response:
-    """The task, unless its worker has hung up meanwhile."""
-    if not await request.is_disconnected():
-        return task
-    await _do(site, lambda connection: workers.release(connection, machine, task.attempt))
     return Response(status_code=204)
 
 
+def _take(site: Site, machine: int, session: UUID) -> Task | None:
+    with site.transaction() as connection:
+        return workers.take(connection, machine, session)
+
+
 @router.post("/{session}/leave", status_code=204)
-async def leave(site: ThisSite, machine: ThisMachine, session: UUID) -> None:
-    await _do(site, lambda connection: workers.leave(connection, machine, session))
+def leave(site: ThisSite, machine: ThisMachine, session: UUID) -> None:
+    with site.transaction() as connection:
+        workers.leave(connection, machine, session)
 
 
 @router.put("/attempts/{attempt}/result")
-async def finish(
-    request: Request, site: ThisSite, machine: ThisMachine, attempt: UUID
-) -> ResultAnswer:
-    text = await _body(request, MAX_RESULT)
+def finish(site: ThisSite, machine: ThisMachine, attempt: UUID, body: Body) -> ResultAnswer:
+    """Keep a report, if its attempt still holds the grading."""
     try:
-        document = await run_in_threadpool(_document, text)
+        document = Document.of(_read(Report, body))
     except StoreError as error:
         raise Problem(422, str(error)) from None
-    outcome = await _do(
-        site, lambda connection: workers.finish(connection, machine, attempt, document)
-    )
-    return ResultAnswer(outcome=outcome)
+    with site.transaction() as connection:
+        return ResultAnswer(outcome=workers.finish(connection, machine, attempt, document))
 
 
 @router.post("/attempts/{attempt}/release", status_code=204)
-async def release(site: ThisSite, machine: ThisMachine, attempt: UUID) -> None:
-    """The worker ends, and gives back what it holds."""
-    await _do(site, lambda connection: workers.release(connection, machine, attempt))
+def release(site: ThisSite, machine: ThisMachine, attempt: UUID) -> None:
+    """Let another worker grade what this one holds."""
+    with site.transaction() as connection:
+        workers.release(connection, machine, attempt)
 
 
-def _document(text: bytes) -> Document:
+def _read(message: type[Message], body: bytes) -> Message:
     try:
-        return Document.of(Report.model_validate_json(text))
-    except ValidationError as error:
-        raise StoreError(
-            f"this is no report of this version: {error.errors()[0]['msg']}."
-        ) from None
-
-
-def _gone() -> Problem:
-    return Problem(410, "This session is over; join again.")
-
-
-async def _do(site: Site, what: Callable[[Connection], Answer]) -> Answer:
-    """Do this in one transaction."""
-
-    def run() -> Answer:
-        with site.transaction() as connection:
-            return what(connection)
-
-    return await run_in_threadpool(run)
-
-
-async def _read(request: Request, message: type[Message]) -> Message:
-    try:
-        return message.model_validate_json(await _body(request, MAX_MESSAGE))
+        return message.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise Problem(422, f"In the message, {place}: {first['msg']}.") from None
-
-
-async def _body(request: Request, most: int) -> bytes:
-    """The body, which is read only once the key is known."""
-    parts: list[bytes] = []
-    size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise Problem(413, f"A message has at most {most >> 20} MiB.")
-        parts.append(part)
-    return b"".join(parts)
+        place = ".".join(["message", *map(str, first["loc"])])
+        raise Problem(422, f"In the {place}: {first['msg']}.") from None

@@ -1,2 +1,1 @@
-"""Everything that runs on a machine which grades for an arena. It speaks HTTP with the arena and
-reaches no database; start reading in process.py."""
+"""The workers of an arena, which use HTTP and reach no database. Start reading in process.py."""

@@ -2,7 +2,7 @@
 
 A worker joins and gets a session. It fetches tasks, each with an attempt's number that no one can
 guess. Every message about a task carries this number, and counts only while that attempt holds the
-grading. So a worker that was taken for dead changes nothing when it comes back.
+grading. So a worker that counted as dead changes nothing when it comes back.
 """
 
 from __future__ import annotations
@@ -22,16 +22,13 @@ KEY_PREFIX = "worker_"
 KEY_VARIABLE = "MATMUL_WORKER_KEY"
 
 LEASE_SECONDS = 15.0
-"""After so long without a heartbeat a worker is taken for dead."""
+"""A worker without a heartbeat for this long counts as dead."""
 
 POLL_SECONDS = 20.0
-"""The arena keeps a request open for so long if there is no task."""
+"""The time for which the arena keeps a request open while there is no task."""
 
-MAX_RESULT = 16 << 20
-"""The most bytes of a report."""
-
-MAX_MESSAGE = 1 << 20
-"""The most bytes of anything else that a worker sends."""
+MAX_MESSAGE = 16 << 20
+"""The most bytes of a message; reports are the longest."""
 
 
 class Duty(StrEnum):
@@ -78,7 +75,7 @@ class HeartbeatAnswer(Value):
 
     duty: Duty
     lost: tuple[UUID, ...]
-    """Attempts that hold nothing any more: cancelled, or given to another worker."""
+    """Attempts that were cancelled, or given to another worker."""
 
 
 class Task(Value):
@@ -90,7 +87,7 @@ class Task(Value):
     author: str
     source: str
     began: datetime
-    """The beginning by the arena's clock, which is the only one that counts."""
+    """The beginning of the attempt by the arena's clock."""
 
 
 class Outcome(StrEnum):
@@ -100,7 +97,7 @@ class Outcome(StrEnum):
     RETRY = "retry"
     """The judge failed; the submission is graded again."""
     LOST = "lost"
-    """The attempt held nothing any more."""
+    """The attempt was cancelled, or given to another worker."""
 
 
 class ResultAnswer(Value):

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 0.3
 SLOWEST_AGAIN = 2.0
-"""It is far below a lease, so that workers show a sign of life in time when the arena is back."""
+"""The longest pause. It is far below a lease, so that a heartbeat comes in time after a restart."""
 TIMEOUT_SECONDS = 30.0
 
 REFUSED = (400, 401, 403, 404, 413, 422)
@@ -54,7 +54,7 @@ class Held(Exception):
 
 
 class SessionLost(Exception):
-    """The arena has taken this worker for dead, or another one has its GPU: it may join again."""
+    """The worker counted as dead, or another one has its GPU. It may join again."""
 
 
 class Unreachable(Exception):

@@ -1,6 +1,10 @@
-"""One worker: fetches tasks from an arena, one for each lane of its judge, and sends the reports.
+"""One worker: fetches tasks from an arena, one for each lane, and sends the reports.
 
-The arena's address and the worker's key come in its environment.
+A GPU has several lanes where the machine has cores for them, each with a session of its own. While
+one measures, the submissions of the others are compiled, sanitized on the CPU device and multiplied
+on the host, on cores that measure nothing. So the GPU is not idle, and no measurement is disturbed.
+
+The arena's address and the worker's key come in the environment.
 """
 
 from __future__ import annotations
@@ -19,7 +23,6 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from harness.arena.build import Build
-from harness.arena.judging import Judge, open_judge
 from harness.arena.logs import log_as
 from harness.arena.processes import (
     ADDRESS_VARIABLE,
@@ -41,7 +44,10 @@ from harness.arena.workers.api import (
 )
 from harness.arena.workers.connection import Connection, Held, Refused, SessionLost
 from harness.board.document import Document
+from harness.judge.grade import GradingOptions, grade
+from harness.judge.session import Session
 from harness.judge.workers.cores import as_nice, keep_to, shared_out
+from harness.judge.workers.session import open_sessions
 from harness.protocol.report import Stage
 
 log = logging.getLogger(__name__)
@@ -49,24 +55,24 @@ log = logging.getLogger(__name__)
 BEAT_SECONDS = 1.0
 FASTEST_BEAT_SECONDS = 0.1
 CLOCK_SECONDS = 5.0
-"""A machine's clock may be so far off before anybody is told."""
+"""The difference between clocks from which a warning is written."""
 
 
 class Superseded(BaseException):
-    """The attempt holds nothing any more: cancelled, or given to another worker.
+    """The attempt was cancelled, or given to another worker.
 
-    It is no Exception, because the judge makes a verdict of those.
+    It is no Exception, because the judge turns those into a verdict.
     """
 
 
-class Watched:
-    """The progress of one attempt, which the worker's heartbeats tell the arena.
+class AttemptProgress:
+    """The progress of one attempt, which the worker's heartbeats report.
 
-    It is a harness.judge.progress.Progress.
+    It implements harness.judge.progress.Progress.
     """
 
     def __init__(self, changed: threading.Event) -> None:
-        """changed: set when there is something that should be told at once."""
+        """changed: set when there is something to report at once."""
         self._changed = changed
         self.progress = GradingProgress()
         self.lost = False
@@ -91,20 +97,31 @@ class Watched:
 
 
 class Worker:
-    """Does what the arena says: serves, rests, or leaves."""
+    """A worker, which serves, rests or leaves as the arena says."""
 
-    def __init__(self, arena: Connection, judge: Judge, supervisor: UUID, name: str) -> None:
-        host = socket.gethostname()
+    def __init__(
+        self,
+        arena: Connection,
+        sessions: Sequence[Session],
+        quick: bool,
+        supervisor: UUID,
+        name: str,
+    ) -> None:
+        """sessions: of one device, one for each lane. quick: grade by a sample of the cases."""
+        host, device = socket.gethostname(), sessions[0].info
         self._arena = arena
-        self._judge = judge
+        self._sessions = sessions
+        self._options = GradingOptions(quick=quick)
         self._supervisor = supervisor
-        self._id = judge.gpu or f"{host}/{name}"
+        self._id = device.uuid or f"{host}/{name}"
         self._name = f"{name} on {host}"
+        ranked = sessions[0].timing is not None and not quick
+        self._model = device.name if ranked else None
         self._session = UUID(int=0)
         self._duty = Duty.REST
         self._duty_changed = threading.Condition()
-        self._news = threading.Event()
-        self._held: dict[UUID, Watched] = {}
+        self._changed = threading.Event()
+        self._held: dict[UUID, AttemptProgress] = {}
         self._lock = threading.Lock()
 
     def run(self) -> End:
@@ -114,8 +131,8 @@ class Worker:
             signal.signal(number, lambda *_: self._leave_at_once())
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
         lanes = [
-            threading.Thread(target=self._lane, name=f"lane-{n}", daemon=True)
-            for n in range(self._judge.lanes)
+            threading.Thread(target=self._lane, args=(session,), name=f"lane-{n}", daemon=True)
+            for n, session in enumerate(self._sessions)
         ]
         for lane in lanes:
             lane.start()
@@ -135,8 +152,8 @@ class Worker:
                 worker=self._id,
                 supervisor=self._supervisor,
                 name=self._name,
-                model=self._judge.model,
-                build=Build.here(self._judge.quick),
+                model=self._model,
+                build=Build.here(self._options.quick),
                 clock=datetime.now(UTC),
             )
             try:
@@ -156,17 +173,17 @@ class Worker:
     def _beat(self) -> None:
         while True:
             try:
-                self._tell()
+                self._send_heartbeat()
             except SessionLost:
-                log.warning("the arena has taken this worker for dead; it joins again")
+                log.warning("this worker counted as dead at the arena; it joins again")
                 self._join_or_end()
             except Refused as error:
                 _end_refused(error)
-            self._news.wait(BEAT_SECONDS)
+            self._changed.wait(BEAT_SECONDS)
             time.sleep(FASTEST_BEAT_SECONDS)
-            self._news.clear()
+            self._changed.clear()
 
-    def _tell(self) -> None:
+    def _send_heartbeat(self) -> None:
         with self._lock:
             held = dict(self._held)
         progress = {attempt: each.progress for attempt, each in held.items()}
@@ -202,7 +219,7 @@ class Worker:
 
     # ----------------------------------------------------------------------------------- grading
 
-    def _lane(self) -> None:
+    def _lane(self, session: Session) -> None:
         while True:
             with self._duty_changed:
                 self._duty_changed.wait_for(lambda: self._duty is not Duty.REST)
@@ -215,18 +232,18 @@ class Worker:
                 time.sleep(BEAT_SECONDS)  # the heartbeat joins again, or ends this process
                 continue
             if task is not None:
-                self._grade(task)
+                self._grade(task, session)
 
-    def _grade(self, task: Task) -> None:
+    def _grade(self, task: Task, session: Session) -> None:
         about = {"submission": task.submission, "attempt": str(task.attempt)}
         log.info("grading", extra=about)
         began = time.monotonic()
-        watched = Watched(self._news)
+        progress = AttemptProgress(self._changed)
         with self._lock:
-            self._held[task.attempt] = watched
+            self._held[task.attempt] = progress
         try:
             submission = stored(task.name, task.author, task.source)
-            report = self._judge.grade(submission, watched)
+            report = grade(submission, session, self._options, progress)
             document = Document.of(report.model_copy(update={"created": task.began}))
             outcome = self._arena.finish(task.attempt, document.text)
         except Superseded:
@@ -244,10 +261,10 @@ class Worker:
                 del self._held[task.attempt]
         seconds = round(time.monotonic() - began, 3)
         verdict: dict[str, object] = {"verdict": report.verdict.value, "seconds": seconds}
-        log.info(_SAID[outcome], extra=about | verdict)
+        log.info(_MESSAGES[outcome], extra=about | verdict)
 
 
-_SAID = {
+_MESSAGES = {
     Outcome.COUNTED: "graded",
     Outcome.RETRY: "the judge failed; it is graded again",
     Outcome.LOST: "graded, but it does not count any more",
@@ -288,8 +305,8 @@ def main(arguments: Sequence[str]) -> int:
     arena = Connection(os.environ.pop(ADDRESS_VARIABLE), os.environ.pop(KEY_VARIABLE))
     supervisor = UUID(os.environ.pop(SUPERVISOR_VARIABLE))
     try:
-        with open_judge(options.device, options.quick, cores) as judge:
-            return Worker(arena, judge, supervisor, options.name).run()
+        with open_sessions(options.device, None, cores) as sessions:
+            return Worker(arena, sessions, options.quick, supervisor, options.name).run()
     except (Refused, Held) as error:
         log.error("refused: %s", error)
         return End.REFUSED

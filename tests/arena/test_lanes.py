@@ -1,0 +1,89 @@
+"""A worker with two lanes: one compiles while another has the device."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+import pytest
+
+from harness.arena.processes import End
+from harness.arena.workers import process
+from harness.arena.workers.api import Duty, Heartbeat, HeartbeatAnswer, Join, Joined, Outcome, Task
+from harness.arena.workers.process import Worker
+from harness.protocol.report import CompileError, Report, Stage
+from harness.protocol.request import Fault
+from tests.board import factory
+from tests.judge.stages.fakes import FakeDevice, Process, session
+from tests.waiting import PATIENCE
+
+
+class Compiler(Process):
+    """Waits, in each lane, until the other lane compiles, too."""
+
+    def __init__(self, both: threading.Barrier) -> None:
+        self._both = both
+        self.asked = 0
+
+    def ask(self, request: object) -> CompileError | Fault:
+        self.asked += 1
+        self._both.wait(PATIENCE)
+        return CompileError(stage=Stage.COMPILE, message="does not compile")
+
+
+def task(name: str) -> Task:
+    return Task(
+        attempt=uuid4(),
+        submission="0" * 16,
+        name=name,
+        author="ada",
+        source=factory.SOURCE,
+        began=datetime.now(UTC),
+    )
+
+
+class Arena:
+    """An arena that has some tasks, and drains its worker when it has all reports."""
+
+    def __init__(self, tasks: int) -> None:
+        self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+        for number in range(tasks):
+            self._tasks.put(task(f"k{number}"))
+        self._missing = tasks
+        self.verdicts: list[str] = []
+        self.joined: Join | None = None
+
+    def join(self, join: Join) -> Joined:
+        self.joined = join
+        return Joined(session=uuid4(), clock_ahead=0.0)
+
+    def heartbeat(self, session: UUID, heartbeat: Heartbeat) -> HeartbeatAnswer:
+        over = len(self.verdicts) == self._missing
+        return HeartbeatAnswer(duty=Duty.LEAVE if over else Duty.SERVE, lost=())
+
+    def fetch(self, session: UUID) -> Task | None:
+        try:
+            return self._tasks.get(timeout=0.1)
+        except queue.Empty:
+            return None
+
+    def finish(self, attempt: UUID, report: str) -> Outcome:
+        self.verdicts.append(Report.model_validate_json(report).verdict.value)
+        return Outcome.COUNTED
+
+    def leave(self, session: UUID) -> None:
+        pass
+
+
+def test_each_lane_compiles_one_submission_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process.signal, "signal", lambda *_: None)
+    both = threading.Barrier(2)
+    compilers = [Compiler(both), Compiler(both)]
+    sessions = [session(each, FakeDevice()) for each in compilers]
+    arena = Arena(tasks=6)
+    assert Worker(arena, sessions, True, uuid4(), "gpu-0").run() is End.DRAINED
+    assert arena.verdicts == ["compile-error"] * 6
+    assert [each.asked for each in compilers] == [3, 3], "a lane has one submission at a time"
+    assert arena.joined is not None and arena.joined.model is None, "quick gradings are not ranked"
