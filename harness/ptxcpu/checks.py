@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from harness.ptxcpu.analysis.inline import InlinedKernel, Memory
-from harness.ptxcpu.arguments import Buffer, Bytes, window_of_buffer, zeros
+from harness.ptxcpu.arguments import Buffer, Bytes, sparse_zeros, window_of_buffer, zeros
 from harness.ptxcpu.execution.launch import Instruments, Loaded
 from harness.ptxcpu.messages import RawFinding
 from harness.ptxcpu.ptx.syntax import Instruction
@@ -44,6 +44,8 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Ins
         "global_cells": zeros(8 * layout.WINDOWS),
         "global_bytes": zeros(8 * layout.WINDOWS),
         "clock": zeros(threads * clock),
+        "common": zeros(blocks * clock),
+        "has_common": zeros(threads),
         "arrival": zeros(layout.NAMED_BARRIERS * blocks * clock),
         "joined": zeros(clock),
         "shared_row": zeros(clock),
@@ -72,13 +74,14 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Ins
     watched = [(Window.MODULE.value, kernel.module.size)]
     for index, buffer in enumerate(buffers):
         if not buffer.initialised:
-            keep.append(flags := zeros(buffer.data.nbytes + 64))
+            keep.append(flags := sparse_zeros(buffer.data.nbytes + 64))
             ready[window_of_buffer(index)] = flags.ctypes.data
         if buffer.writable:
             watched.append((window_of_buffer(index), buffer.data.nbytes))
     for window, whole in watched:
         size = min(whole, MAX_WATCHED_BYTES)
-        keep.append(cells_of := zeros(layout.GLOBAL_CELL_BYTES * (size // global_width + 8)))
+        memory_of = zeros if window == Window.MODULE else sparse_zeros
+        keep.append(cells_of := memory_of(layout.GLOBAL_CELL_BYTES * (size // global_width + 8)))
         memory["global_cells"].view(np.int64)[window] = cells_of.ctypes.data
         memory["global_bytes"].view(np.int64)[window] = size
     checks = Checks(
@@ -88,7 +91,7 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Ins
         global_cell_width=global_width,
         **{name: array.ctypes.data for name, array in memory.items()},
     )
-    watch, words = _watch(kernel, width)
+    watch, words = _watch(kernel, width, checks)
     return Instruments(
         checks=ctypes.addressof(checks),
         watch=ctypes.addressof(watch),
@@ -97,7 +100,7 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Ins
     )
 
 
-def _watch(kernel: InlinedKernel, width: int) -> tuple[Watch, dict[str, Bytes]]:
+def _watch(kernel: InlinedKernel, width: int, checks: Checks) -> tuple[Watch, dict[str, Bytes]]:
     """Return empty memory for the checks of the vector path."""
     outside = np.frombuffer(kernel.shared.flags(0, 1), np.uint8)
     cells = len(outside) // width
@@ -105,7 +108,8 @@ def _watch(kernel: InlinedKernel, width: int) -> tuple[Watch, dict[str, Bytes]]:
     memory["fresh"].view(np.int32)[:cells][outside[: cells * width : width] != 0] = NO_VARIABLE
     memory["stores"] = zeros(8 * layout.WATCHED_STORES)
     places = {name: array.ctypes.data for name, array in memory.items()}
-    return Watch(cells=cells, cell_width=width, **places), memory
+    place = ctypes.addressof(checks)
+    return Watch(cells=cells, cell_width=width, checks=place, **places), memory
 
 
 NO_VARIABLE = (1 << 31) - 1

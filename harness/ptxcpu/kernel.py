@@ -42,11 +42,14 @@ from harness.ptxcpu.vector.translator import lanes_for
 SECONDS = 60.0
 """The default time limit of a launch: seconds of the processor, if other processes use it too."""
 
-SWEEP_SECONDS_AN_INSTRUCTION = 0.0015
-"""The longest time to translate a kernel for the vector path."""
+SWEEP_SECONDS_AN_INSTRUCTION = 0.0004
+"""The longest time to translate a kernel for the vector path without its data."""
 
 WATCH_SECONDS_AN_INSTRUCTION = 0.002
 """The typical time of the same translation for a kernel that is watched."""
+
+MANY_SECONDS = 1.0
+"""How long `check_many` checks blocks on the vector path."""
 
 VECTOR_ABOVE = 2.0
 """If `run` would need more seconds than this on the thread path, it translates the kernel for the
@@ -152,7 +155,9 @@ class Kernel:
 
         blocks: run only these, numbered x fastest.
         """
-        return self._launch(self._load(self._mode), grid, arguments, seconds, blocks)[0]
+        make_units = (lambda: self.units) if self._mode is Mode.RUN else None
+        loaded = self._load(self._mode)
+        return self._launch(loaded, grid, arguments, seconds, blocks, make_units=make_units)[0]
 
     def check(
         self,
@@ -175,11 +180,14 @@ class Kernel:
             module = module.copy()
         clusters = Clusters(grid, self.cluster).count if blocks is None else len(blocks)
 
-        translation = len(self._inlined.body) * WATCH_SECONDS_AN_INSTRUCTION
-        above = max(self._vector_above, translation) if self._vector_above else 0.0
+        is_ready = "watched_units" in vars(self) or not self._vector_above
+        above = 0.0 if is_ready else max(self._vector_above, self._watch_seconds)
 
-        def checked(make_units: Callable[[], Loaded | None] | None) -> tuple[Result, bool]:
-            """Return the result, and whether the thread path must find the error."""
+        def checked(
+            blocks: Sequence[int] | None, make_units: Callable[[], Loaded | None] | None
+        ) -> tuple[Result, bool, int]:
+            """Return the result, whether the thread path must find the error, and the first block
+            that may have one."""
             used = checks.instruments(loaded, buffers_of(arguments), clusters)
             result, explainer = self._launch(
                 loaded, grid, arguments, seconds, blocks, used, module, make_units, above
@@ -187,13 +195,18 @@ class Kernel:
             found = tuple(explainer.finding(raw) for raw in checks.noted(used))
             has_failed = result.fault and result.fault.cause is not Cause.TIME_LIMIT
             unclear = bool(result.vector_blocks and (found or has_failed))
-            return replace(result, findings=found), unclear or used.is_doubtful()
+            doubtful = used.doubtful_block()
+            return replace(result, findings=found), unclear or doubtful >= 0, doubtful
 
         # The vector path does not watch whether buffers that are only read were ever written.
         are_written = all(x.initialised or x.writable for x in buffers_of(arguments))
-        result, unclear = checked((lambda: self.watched_units) if are_written else None)
+        make_units = (lambda: self.watched_units) if are_written else None
+        result, unclear, doubtful = checked(blocks, make_units)
+        if unclear and blocks is not None and doubtful >= 0:
+            result, _, _ = checked([doubtful], None)
+            unclear = not (result.findings or result.fault)
         if unclear:
-            result, _ = checked(None)
+            result, _, _ = checked(blocks, None)
         found = list(result.findings)
         if alone:  # what it reads may be what another block has not written
             found = [f for f in found if f.hazard is not Hazard.UNINITIALISED]
@@ -202,21 +215,66 @@ class Kernel:
             found.append(fault.finding)
         return replace(result, fault=None if found else fault, findings=tuple(found))
 
+    def check_many(
+        self,
+        grid: Size,
+        arguments: Sequence[Argument],
+        blocks: Sequence[int],
+        *,
+        seconds: float = SECONDS,
+    ) -> Result:
+        """Check the first two clusters of these blocks. If the vector path can watch the kernel,
+        check as many others as it can in about MANY_SECONDS.
+
+        blocks: whole clusters, in the order in which they are checked.
+        """
+        least, start = 2 * prod(self.cluster), time.monotonic()
+        is_fast = self._watch_seconds + MANY_SECONDS <= seconds and self.watched_units is not None
+        begun = time.monotonic()
+        end = min(begun + MANY_SECONDS, start + seconds)
+        done = self.check(grid, arguments, seconds=seconds, blocks=blocks[:least])
+        while is_fast and done.vector_blocks == done.blocks and not (done.findings or done.fault):
+            now = time.monotonic()
+            possible = int(done.blocks * (end - now) / (now - begun))
+            count = min(possible, len(blocks) - done.blocks)
+            if count < max(1, done.blocks // 4):
+                break
+            more = blocks[done.blocks : done.blocks + count]
+            part = self.check(grid, arguments, seconds=start + seconds - now, blocks=more)
+            if part.fault and part.fault.cause is Cause.TIME_LIMIT:
+                break
+            vector_blocks = done.vector_blocks + part.vector_blocks
+            done = replace(part, blocks=done.blocks + part.blocks, vector_blocks=vector_blocks)
+        return done
+
     def sweep(
         self, grid: Size, arguments: Sequence[Argument], *, seconds: float = SECONDS
     ) -> Result | None:
-        """Run every block of a launch on the vector path, with all accesses checked.
+        """Check all accesses of every block of a launch, on the vector path.
+
+        Only what addresses and branches depend on is computed, so the buffers that the kernel
+        writes have no results in them afterwards.
 
         Returns None if the vector path cannot run the kernel, gives up most blocks (or one, if
         blocks depend on one another), or needs more seconds than this, translation included.
         """
         start = time.monotonic()
-        if len(self._inlined.body) * SWEEP_SECONDS_AN_INSTRUCTION > seconds or self.units is None:
+        if len(self._inlined.body) * SWEEP_SECONDS_AN_INSTRUCTION > seconds:
+            return None
+        units = self._units(self._inline(Mode.RUN), only_bounds=True)
+        if units is None:
             return None
         left = max(seconds - (time.monotonic() - start), 0.1)
         limit = left if self.blocks_depend else 2 * left
         result = self._launch(
-            self._load(Mode.RUN), grid, arguments, limit, None, vector_above=0, vector_below=left
+            self._load(Mode.RUN),
+            grid,
+            arguments,
+            limit,
+            None,
+            make_units=lambda: units,
+            vector_above=0,
+            vector_below=left,
         )[0]
         if result.fault:
             return result if result.fault.finding else None
@@ -258,7 +316,12 @@ class Kernel:
     @functools.cached_property
     def units(self) -> Loaded | None:
         """Return the kernel for the vector path; None if that cannot run it."""
-        return self._units(self._inline(Mode.RUN), None)
+        return self._units(self._inline(Mode.RUN))
+
+    @property
+    def _watch_seconds(self) -> float:
+        """The typical time to translate the kernel for the vector path, watched."""
+        return len(self._inlined.body) * WATCH_SECONDS_AN_INSTRUCTION
 
     @functools.cached_property
     def watched_units(self) -> Loaded | None:
@@ -268,10 +331,14 @@ class Kernel:
         kernel = self._inline(Mode.WATCH)
         return self._units(kernel, checks.cell_width(kernel))
 
-    def _units(self, kernel: InlinedKernel, cell_width: int | None) -> Loaded | None:
+    def _units(
+        self, kernel: InlinedKernel, cell_width: int | None = None, *, only_bounds: bool = False
+    ) -> Loaded | None:
         try:
             lanes = lanes_for(kernel, self.block)
-            return load_units(self._cache, self._text, kernel, self.block, lanes, cell_width)
+            return load_units(
+                self._cache, self._text, kernel, self.block, lanes, cell_width, only_bounds
+            )
         except CannotTranslate:
             return None
 
@@ -299,7 +366,6 @@ class Kernel:
         ]
         explainer = Explainer(loaded.kernel, buffers_of(arguments), names, grid, self.block)
         printer = Printer()
-        is_watched = loaded is self._loaded.get(Mode.WATCH)
         outcome = launch(
             self._cache,
             loaded,
@@ -314,7 +380,7 @@ class Kernel:
             printer,
             instruments,
             exchanged=self._exchanged,
-            make_units=make_units if instruments or is_watched else lambda: self.units,
+            make_units=make_units,
             vector_above=self._vector_above if vector_above is None else vector_above,
             vector_below=vector_below,
         )

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.protocol.device import Count, Counted, Ready
-from harness.protocol.report import LineCounters
+from harness.protocol.device import Count, Ready
+from harness.protocol.report import Counters, LineCounters
 from problem.cases import Shape
 from tests.ptxcpu.runner import KERNELS, Runner
 from tests.requests import inputs_of
@@ -122,10 +122,10 @@ def test_async_copies_count_as_the_hardware_counts_them(cpu: Runner) -> None:
     shape = Shape(1, A.size, 4)
     inputs = inputs_of(shape, A, np.zeros((shape.N, shape.K), np.float32))
     answer = cpu.device.count(Count(inputs=inputs, like=inputs.arguments, max_blocks=1, seconds=60))
-    assert isinstance(answer, Counted), answer
+    assert isinstance(answer, Counters), answer
     differing = [
         (*(lines[x.line][name] for name in ("copy", "bytes", "name", *HARDWARE)), _of(x))
-        for x in answer.counters.lines
+        for x in answer.lines
         if x.line in lines and _of(x) != tuple(lines[x.line][name] for name in HARDWARE)
     ]
     assert differing == []

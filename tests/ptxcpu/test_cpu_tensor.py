@@ -120,8 +120,7 @@ def test_wmma(cpu: Runner, element: str, precision: str, tile: tuple[int, int, i
 
 WGMMA = """
 // A is 64 x DEPTH, B is DEPTH x WIDTH
-#include <cuda_fp16.h>
-#include <cuda_bf16.h>
+INCLUDES
 typedef ELEMENT T;
 __device__ unsigned long long descriptor(unsigned address, unsigned leading, unsigned stride) {
     return (unsigned long long)(address >> 4) | (unsigned long long)(leading >> 4) << 16 |
@@ -143,31 +142,31 @@ extern "C" __global__ void matrix_multiplication_kernel(
     int id = threadIdx.y * 16 + threadIdx.x, lane = id % 32, warp = id / 32;
     int g = lane / 4, q = lane % 4;
     for (int i = id; i < 64 * DEPTH; i += 256)
-        *(T*)(a_at + place(i / DEPTH, i % DEPTH, TRANS_A, 64)) = (T)A[i];
+        *(T*)(a_at + place(i / DEPTH, i % DEPTH, TRANS_A, 64)) = CONVERTED A[i];
     for (int i = id; i < DEPTH * WIDTH; i += 256)
-        *(T*)(b_at + place(i % WIDTH, i / WIDTH, TRANS_B, WIDTH)) = (T)B[i];
+        *(T*)(b_at + place(i % WIDTH, i / WIDTH, TRANS_B, WIDTH)) = CONVERTED B[i];
     asm volatile("fence.proxy.async;" ::: "memory");
     __syncthreads();
     if (warp >= 4) return;
-    float d[WIDTH / 2];
-    for (int i = 0; i < WIDTH / 2; ++i) d[i] = 100.0f;
+    SUM d[WIDTH / 2];
+    for (int i = 0; i < WIDTH / 2; ++i) d[i] = START;
     unsigned a0 = __cvta_generic_to_shared(a_at), b0 = __cvta_generic_to_shared(b_at);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
     for (int k = 0; k < DEPTH; k += STEP) {
-        int scale = k != 0;
+        int scale = k + KEEPS;
         unsigned long long b = descriptor(b0 + place(0, k, TRANS_B, WIDTH), B_LEADING, B_STRIDE);
         A_OPERANDS
         asm volatile("{ .reg .pred p; setp.ne.b32 p, %SCALE, 0;\\n"
-            "wgmma.mma_async.sync.aligned.m64nWIDTHkSTEP.f32.KIND.KIND "
-            "{D_REGS}, A_REGS, %B_REG, p, 1, 1FLAGS; }"
+            "wgmma.mma_async.sync.aligned.m64nWIDTHkSTEPFINITE.TYPES "
+            "{D_REGS}, A_REGS, %B_REG, pFLAGS; }"
             : D_LIST : A_LIST, "l"(b), "r"(scale));
     }
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
     for (int i = 0; i < WIDTH / 2; ++i)
-        C[(16 * warp + g + (i / 2 % 2) * 8) * K + i / 4 * 8 + 2 * q + i % 2] = d[i];
+        C[(16 * warp + g + (i / 2 % 2) * 8) * K + i / 4 * 8 + 2 * q + i % 2] = STORED;
 }
 """
 ELEMENTS = {"tf32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}
@@ -180,16 +179,36 @@ A_FROM_REGISTERS = """unsigned a[4];
             float x = A[row * N + column], y = A[row * N + column + EACH - 1];
             PACK
         }"""
+BYTES_FROM_REGISTERS = """unsigned a[4];
+        for (int w = 0; w < 4; ++w) {
+            a[w] = 0;
+            for (int i = 0; i < 4; ++i)
+                a[w] |= ((int)A[(16 * warp + g + 8 * (w & 1)) * N +
+                                k + 16 * (w >> 1) + 4 * q + i] & 255) << 8 * i;
+        }"""
 MODES = {0: 0, 128: 1, 64: 2, 32: 3}
 
 
 def wgmma_source(
-    kind: str, width: int, swizzle: int, a_registers: bool, trans_a: bool, trans_b: bool
+    kind: str,
+    width: int,
+    swizzle: int,
+    a_registers: bool,
+    trans_a: bool,
+    trans_b: bool,
+    *,
+    saturates: bool = False,
+    start: int | None = None,
 ) -> tuple[str, Shape]:
-    """A kernel of one warpgroup, and the shape it multiplies."""
-    size = 4 if kind == "tf32" else 2
+    """Return a kernel of one warpgroup, and the shape it multiplies.
+
+    kind: the type of A and B, or such as s8.u8 for integers. start: what the accumulators hold
+    before, if it counts.
+    """
+    is_integer = kind not in ELEMENTS
+    size = 1 if is_integer else 4 if kind == "tf32" else 2
     step, depth = 32 // size, (swizzle or 64) // size
-    depth = max(depth, step)
+    depth = max(depth, 2 * step if is_integer else step)
     atom = swizzle or 16
 
     def strides(transposed: bool, extent: int) -> tuple[int, int]:
@@ -203,23 +222,32 @@ def wgmma_source(
         return across, down
 
     registers = width // 2
-    d_regs = ",".join(f"%{i}" for i in range(registers))
+    after_a = registers + (4 if a_registers else 1)
+    transposes = ""
+    if size == 2:  # the other types cannot be transposed
+        transposes = f", {int(trans_b)}" if a_registers else f", {int(trans_a)}, {int(trans_b)}"
+    from_registers = BYTES_FROM_REGISTERS if is_integer else A_FROM_REGISTERS
+    letter = "r" if is_integer else "f"
     fields = {
-        "A_OPERANDS": A_FROM_REGISTERS if a_registers else A_FROM_SHARED,
-        "PACK": PACK[kind].replace('"=r"(w)', '"=r"(a[w])'),
-        "D_LIST": ", ".join(f'"+f"(d[{i}])' for i in range(registers)),
+        "INCLUDES": "" if is_integer else "#include <cuda_fp16.h>\n#include <cuda_bf16.h>",
+        "CONVERTED": "(char)(int)" if is_integer else "(T)",
+        "SUM": "int" if is_integer else "float",
+        "START": 100 if start is None else start,
+        "KEEPS": int(start is not None),
+        "STORED": "__int_as_float(d[i])" if is_integer else "d[i]",
+        "A_OPERANDS": from_registers if a_registers else A_FROM_SHARED,
+        "PACK": "" if is_integer else PACK[kind].replace('"=r"(w)', '"=r"(a[w])'),
+        "D_LIST": ", ".join(f'"+{letter}"(d[{i}])' for i in range(registers)),
         "A_LIST": ", ".join(f'"r"(a[{i}])' for i in range(4)) if a_registers else '"l"(a)',
         "A_REGS": "{" + ",".join(f"%{registers + i}" for i in range(4)) + "}"
         if a_registers
         else f"%{registers}",
-        "%B_REG": f"%{registers + (4 if a_registers else 1)}",
-        "%SCALE": f"%{registers + (5 if a_registers else 2)}",
-        "FLAGS": ""
-        if kind == "tf32"
-        else f", {int(trans_b)}"
-        if a_registers
-        else f", {int(trans_a)}, {int(trans_b)}",
-        "D_REGS": d_regs,
+        "%B_REG": f"%{after_a}",
+        "%SCALE": f"%{after_a + 1}",
+        "FINITE": ".satfinite" if saturates else "",
+        "TYPES": f"s32.{kind}" if is_integer else f"f32.{kind}.{kind}",
+        "FLAGS": "" if is_integer else f", 1, 1{transposes}",
+        "D_REGS": ",".join(f"%{i}" for i in range(registers)),
         "A_LEADING": strides(trans_a, 64)[0],
         "A_STRIDE": strides(trans_a, 64)[1],
         "B_LEADING": strides(trans_b, width)[0],
@@ -229,8 +257,7 @@ def wgmma_source(
         "TRANS_B": str(trans_b).lower(),
         "SWIZZLE": swizzle,
         "MODE": MODES[swizzle],
-        "ELEMENT": ELEMENTS[kind],
-        "KIND": kind,
+        "ELEMENT": ELEMENTS.get(kind, "char"),
         "WIDTH": width,
         "DEPTH": depth,
         "STEP": step,
@@ -315,59 +342,6 @@ def test_wgmma_is_as_precise_as_its_inputs(cpu: Runner) -> None:
 
 # ---- wgmma on 8-bit integers: sums are compared as bits, and may start anywhere
 
-WGMMA_INTEGER = """
-// A is 64 x DEPTH, B is DEPTH x WIDTH; both with k side by side, in SWIZZLE bytes
-__device__ unsigned long long descriptor(unsigned address) {
-    return (unsigned long long)(address >> 4) | 1ull << 16 |
-           (unsigned long long)(8 * SWIZZLE >> 4) << 32 | (unsigned long long)MODE << 62;
-}
-__device__ unsigned place(int outer, int k, int extent) {
-    unsigned at = k / SWIZZLE * SWIZZLE * extent + outer * SWIZZLE + k % SWIZZLE;
-    return at ^ ((at >> 7 & (SWIZZLE / 16 - 1)) << 4);
-}
-extern "C" __global__ void matrix_multiplication_kernel(
-    const float* A, const float* B, float* C, int M, int N, int K) {
-    extern __shared__ __align__(1024) char memory[];
-    char* b_at = memory + 64 * DEPTH;
-    int id = threadIdx.y * 16 + threadIdx.x, lane = id % 32, warp = id / 32;
-    int g = lane / 4, q = lane % 4;
-    for (int i = id; i < 64 * DEPTH; i += 256)
-        memory[place(i / DEPTH, i % DEPTH, 64)] = (char)(int)A[i];
-    for (int i = id; i < DEPTH * WIDTH; i += 256)
-        b_at[place(i % WIDTH, i / WIDTH, WIDTH)] = (char)(int)B[i];
-    asm volatile("fence.proxy.async;" ::: "memory");
-    __syncthreads();
-    if (warp >= 4) return;
-    int d[WIDTH / 2];
-    for (int i = 0; i < WIDTH / 2; ++i) d[i] = START;
-    unsigned a0 = __cvta_generic_to_shared(memory), b0 = __cvta_generic_to_shared(b_at);
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-#pragma unroll
-    for (int k = 0; k < DEPTH; k += 32) {
-        int scale = k + SCALE;
-        unsigned long long b = descriptor(b0 + place(0, k, WIDTH));
-        A_OPERANDS
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %SCALE, 0;\\n"
-            "wgmma.mma_async.sync.aligned.m64nWIDTHk32FINITE.s32.KIND "
-            "{D_REGS}, A_REGS, %B_REG, p; }"
-            : D_LIST : A_LIST, "l"(b), "r"(scale));
-    }
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-#pragma unroll
-    for (int i = 0; i < WIDTH / 2; ++i)
-        C[(16 * warp + g + (i / 2 % 2) * 8) * K + i / 4 * 8 + 2 * q + i % 2] = __int_as_float(d[i]);
-}
-"""
-BYTES_FROM_SHARED = "unsigned long long a = descriptor(a0 + place(0, k, 64));"
-BYTES_FROM_REGISTERS = """unsigned a[4];
-        for (int w = 0; w < 4; ++w) {
-            a[w] = 0;
-            for (int i = 0; i < 4; ++i)
-                a[w] |= ((int)A[(16 * warp + g + 8 * (w & 1)) * N +
-                                k + 16 * (w >> 1) + 4 * q + i] & 255) << 8 * i;
-        }"""
-
 
 def check_integer_wgmma(
     cpu: Runner,
@@ -380,34 +354,20 @@ def check_integer_wgmma(
     saturates: bool = False,
     start: int | None = None,
 ) -> None:
-    """Every sum, bit for bit; `start` is what the accumulators hold before, if it counts."""
-    depth, registers = max(64, swizzle), width // 2
-    after_a = registers + (4 if a_registers else 1)
-    fields = {
-        "A_OPERANDS": BYTES_FROM_REGISTERS if a_registers else BYTES_FROM_SHARED,
-        "D_LIST": ", ".join(f'"+r"(d[{i}])' for i in range(registers)),
-        "A_LIST": ", ".join(f'"r"(a[{i}])' for i in range(4)) if a_registers else '"l"(a)',
-        "A_REGS": "{" + ",".join(f"%{registers + i}" for i in range(4)) + "}"
-        if a_registers
-        else f"%{registers}",
-        "%B_REG": f"%{after_a}",
-        "%SCALE": f"%{after_a + 1}",
-        "D_REGS": ",".join(f"%{i}" for i in range(registers)),
-        "SCALE": int(start is not None),
-        "START": 100 if start is None else start,
-        "FINITE": ".satfinite" if saturates else "",
-        "KIND": f"{a_type}.{b_type}",
-        "SWIZZLE": swizzle,
-        "MODE": MODES[swizzle],
-        "DEPTH": depth,
-        "WIDTH": width,
-    }
-    source = WGMMA_INTEGER
-    for name, text in fields.items():
-        source = source.replace(name, str(text))
-    ready = cpu.load(f"// solve: tile=64x{width} shared_memory={depth * (64 + width)}\n{source}")
+    """Compare every sum bit for bit. start: what the accumulators hold before, if it counts."""
+    source, shape = wgmma_source(
+        f"{a_type}.{b_type}",
+        width,
+        swizzle,
+        a_registers,
+        trans_a=False,
+        trans_b=False,
+        saturates=saturates,
+        start=start,
+    )
+    ready = cpu.load(source)
     assert isinstance(ready, Ready), ready
-
+    depth = shape.N
     random = np.random.default_rng(width)
     limits = {"s8": (-128, 128), "u8": (0, 256)}
     A = random.integers(*limits[a_type], (64, depth))
@@ -419,7 +379,6 @@ def check_integer_wgmma(
         expected += A[:, k : k + 32] @ B[k : k + 32]
         if saturates:
             expected = expected.clip(-(2**31), 2**31 - 1)
-    shape = Shape(64, depth, width)
     result = cpu.device.run(
         Run(inputs=inputs_of(shape, A.astype(np.float32), B.astype(np.float32)), seconds=30)
     )

@@ -396,3 +396,48 @@ ret;
 """
     found = raced(check(translated(text, cache_directory), 1, 0, 0), "data")
     assert found == ({0} if races else set())
+
+
+# ---- barriers of some warps of a block
+
+WARPS = 4
+PARTS = [part for n in (2, 3, 4) for part in itertools.combinations(range(WARPS), n)]
+PART_KERNEL = f"""{HEAD}
+.shared .align 4 .b8 words[{4 * WARPS}];
+.visible .entry litmus(.param .u32 one, .param .u32 one_threads, .param .u32 two,
+    .param .u32 two_threads)
+{{
+.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; and.b32 %r1, %r1, 31; setp.ne.u32 %p1, %r1, 0;
+mul.wide.u32 %rd2, %r2, 4; mov.u64 %rd1, words; add.u64 %rd1, %rd1, %rd2;
+bar.sync 0;
+setp.ne.u32 %p2, %r2, 0; or.pred %p2, %p2, %p1; @%p2 bra WRITTEN;
+{" ".join(f"st.shared.u32 [words+{4 * warp}], 1;" for warp in range(WARPS))}
+WRITTEN:
+ld.param.u32 %r3, [one]; ld.param.u32 %r4, [one_threads];
+shr.u32 %r5, %r3, %r2; and.b32 %r5, %r5, 1; setp.eq.u32 %p3, %r5, 0;
+@%p3 bra ONE; bar.sync 1, %r4;
+ONE: ld.param.u32 %r3, [two]; ld.param.u32 %r4, [two_threads];
+shr.u32 %r5, %r3, %r2; and.b32 %r5, %r5, 1; setp.eq.u32 %p3, %r5, 0;
+@%p3 bra TWO; bar.sync 2, %r4;
+TWO: @%p1 ret;
+{" ".join(f"setp.eq.u32 %p4, %r2, {i}; @%p4 ld.shared.u32 %r6, [%rd1];" for i in range(WARPS))}
+ret;
+}}
+"""
+
+
+def test_a_barrier_orders_only_the_warps_that_meet(cache_directory: Path) -> None:
+    """The first warp writes a word for each warp; two barriers later each warp reads its own."""
+    kinds = (ParameterKind.NUMBER,) * 4
+    kernel = Kernel(
+        PART_KERNEL, "litmus", (32 * WARPS, 1, 1), kinds, watched=True, cache=Cache(cache_directory)
+    )
+    for parts in itertools.product(PARTS, repeat=2):
+        known = {0}
+        for part in parts:
+            known |= {*part} if known & {*part} else set()
+        numbers = [n for part in parts for n in (sum(1 << warp for warp in part), 32 * len(part))]
+        result = kernel.check((1, 1, 1), numbers)
+        assert result.fault is None
+        assert raced(result, "words") == {*range(WARPS)} - known, parts

@@ -313,6 +313,68 @@ LEFT = {
 """Kernels that the vector path leaves to threads in every block."""
 
 
+DATA_DECIDE = {
+    "an index from an input": "*c = A[(int)(A[col] * 0) + (blockIdx.x == 3 ? 1 << 20 : 0)];",
+    "an index in shared memory": (
+        "((int*)tile)[thread] = blockIdx.y == 2 ? 1 << 20 : 0; __syncthreads();"
+        "*c = A[((int*)tile)[thread ^ 1]];"
+    ),
+    "two names of dynamic shared memory": (
+        "extern __shared__ int a[]; extern __shared__ float b[];"
+        "b[thread % 8] = blockIdx.x == 2 ? 1e6f : 0; __syncthreads();"
+        "*c = A[a[thread % 8] & 1 << 20];"
+    ),
+    "an index from an atomic": (
+        "int* next = (int*)tile; if (!thread) *next = blockIdx.y == 2 ? 1 << 20 : 0;"
+        "__syncthreads(); *c = A[atomicAdd(next, 1)];"
+    ),
+    "a branch on a sum": (
+        "float sum = 0; for (int i = 0; i < N; ++i) sum += A[row * N + i] * B[i * K + col];"
+        "*c = sum; if (sum != 0 && blockIdx.y == 3) *c = A[1 << 20];"
+    ),
+    "a predicate in arithmetic": (
+        "float x = A[col]; int at = x > -2 ? blockIdx.x : 0; *c = A[at == 3 ? 1 << 20 : at];"
+    ),
+    "a loop of as many steps as data say": (
+        "tile[thread] = blockIdx.x * 8; __syncthreads(); float x = 0;"
+        "for (int i = 0; i < tile[255 - thread]; ++i) x += A[i << 10]; *c = x;"
+    ),
+    "copies past the end": (
+        "unsigned to = __cvta_generic_to_shared(tile + thread);"
+        'asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"'
+        ':: "r"(to), "l"(A + thread + (blockIdx.x == 2 ? 1 << 20 : 0)));'
+        'asm volatile("cp.async.wait_all;"); __syncthreads(); *c = tile[255 - thread];'
+    ),
+    "an index that was copied": (
+        "unsigned to = __cvta_generic_to_shared(tile + thread);"
+        'asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to), "l"(A + thread));'
+        'asm volatile("cp.async.wait_all;"); __syncthreads();'
+        "*c = A[tile[thread ^ 1] > -2 && blockIdx.x == 1 ? 1 << 20 : 0];"
+    ),
+}
+"""Kernels with a bad access; in most of them, data decide which addresses are accessed."""
+
+SWEPT = {
+    **{name: KERNEL.format(body=body) for name, body in (BODIES | DATA_DECIDE).items()},
+    **{name: TOGETHER.format(body=body) for name, body in DEPENDENT.items()},
+}
+
+
+@pytest.mark.parametrize("name", SWEPT)
+def test_a_sweep_finds_the_bad_accesses_of_a_run(name: str, cache_directory: Path) -> None:
+    vector, threads = kernels("// solve: shared_memory=1024\n" + SWEPT[name], cache_directory)
+    a = np.ones((64, 64), np.float32)
+    arguments = [Buffer(a), Buffer(a), Buffer(np.ones((64, 64), np.float32), True), 64, 50, 64]
+    swept = vector.sweep((4, 4, 1), arguments)
+    fault = threads.run((4, 4, 1), arguments).fault
+    if swept is None:
+        assert name in LEFT or vector.blocks_depend or (fault and fault.finding is None)
+    else:
+        assert (swept.fault and swept.fault.finding) == (fault and fault.finding)
+        assert fault or name in LEFT or swept.vector_blocks == 16
+    assert (fault is not None) or name not in DATA_DECIDE
+
+
 @pytest.mark.parametrize("name", BODIES)
 def test_small_kernels_have_the_same_result_on_both_paths(name: str, cache_directory: Path) -> None:
     vector, threads = kernels(KERNEL.format(body=BODIES[name]), cache_directory)

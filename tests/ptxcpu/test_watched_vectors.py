@@ -8,7 +8,7 @@ whether there is a barrier in between.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -52,8 +52,20 @@ WIDTHS = {"u32": 4, "u8": 1, "v4.u32": 16}
 
 
 def steps_of(type_: str) -> list[tuple[Place, bool]]:
-    """All steps, or fewer for the other types."""
-    return STEPS if type_ == "u32" else [*STEPS[:4], *STEPS[10:]]
+    """Return all steps; for the other types those of the places that depend on the width."""
+    return STEPS if type_ == "u32" else [*STEPS[:4], *STEPS[10:16]]
+
+
+def pairs(
+    steps: Sequence[tuple[Place, bool]],
+) -> Iterator[tuple[bool, tuple[int, ...], tuple[tuple[Place, bool], ...]]]:
+    """Return whether there is a barrier, and the numbers of two steps with the steps. A barrier
+    separates any two steps alike, so there each is followed by itself and by two others."""
+    count = len(steps)
+    for i, j in itertools.product(range(count), repeat=2):
+        yield False, (i, j), (steps[i], steps[j])
+        if (j - i) % count in (0, 1, 4):
+            yield True, (i, j), (steps[i], steps[j])
 
 
 def program(type_: str, space: str, steps: Sequence[tuple[Place, bool]]) -> str:
@@ -181,9 +193,7 @@ def assert_found(
 def test_accesses_to_shared_memory(cache_directory: Path, type_: str) -> None:
     steps = steps_of(type_)
     made = kernels(program(type_, "shared", steps), cache_directory)
-    for (i, one), (j, two), barrier in itertools.product(
-        enumerate(steps), enumerate(steps), (False, True)
-    ):
+    for barrier, (i, j), (one, two) in pairs(steps):
         wanted = expected(one, two, barrier=barrier)
         assert_found(made, WIDTHS[type_], wanted, i, barrier, j, 0, 0)
         if barrier and not wanted:
@@ -195,8 +205,8 @@ def test_accesses_to_shared_memory(cache_directory: Path, type_: str) -> None:
 def test_stores_to_buffers(cache_directory: Path, type_: str) -> None:
     stores = [step for step in steps_of(type_) if step[1]]
     made = kernels(program(type_, "global", stores), cache_directory)
-    for (i, one), (j, two), barrier, apart in itertools.product(
-        enumerate(stores), enumerate(stores), (False, True), (THREADS + 1, THREADS, 1)
+    for (barrier, (i, j), (one, two)), apart in itertools.product(
+        pairs(stores), (THREADS + 1, THREADS, 1)
     ):
         wanted = expected(one, two, barrier=barrier, apart=apart)
         assert_found(made, WIDTHS[type_], wanted, i, barrier, j, 0, apart)
@@ -338,3 +348,70 @@ ret;
     buffers = [Buffer(given, initialised=is_written), Buffer(results, writable=True)]
     found = {each.hazard for each in fast.check((1, 1, 1), buffers).findings}
     assert found == (set() if is_written else {Hazard.UNINITIALISED})
+
+
+BULK_KERNEL = f"""{HEAD}
+.shared .align 16 .b8 words[{THREADS * 4}]; .shared .align 8 .b8 barrier[8];
+.visible .entry litmus(.param .u64 data, .param .u32 steps, .param .u32 phases, .param .u32 bytes,
+    .param .u32 place, .param .u32 unused)
+{{
+.reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<9>;
+ld.param.u64 %rd2, [data]; ld.param.u32 %r5, [steps]; ld.param.u32 %r7, [phases];
+ld.param.u32 %r8, [bytes]; ld.param.u32 %r9, [place];
+mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; mov.u64 %rd1, words; mov.u64 %rd5, barrier;
+mul.wide.u32 %rd3, %r1, 4; add.u64 %rd4, %rd1, %rd3; xor.b32 %r10, %r1, %r9;
+mul.wide.u32 %rd6, %r10, 4; add.u64 %rd7, %rd1, %rd6; mov.u32 %r2, 0;
+and.b32 %r11, %r5, 16; setp.ne.u32 %p2, %r11, 0; @%p2 bra READ; bra CLEARED;
+READ: ld.shared.u32 %r12, [%rd5]; CLEARED:
+@%p1 bra MADE; mbarrier.init.shared::cta.b64 [%rd5], 1; MADE:
+and.b32 %r11, %r5, 1; setp.eq.u32 %p2, %r11, 0; @%p2 bra BEGIN; bar.sync 0;
+BEGIN:
+@%p1 bra BEGUN;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%rd5], %r8;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%rd1], [%rd2], %r8, [%rd5];
+BEGUN:
+and.b32 %r11, %r5, 2; setp.eq.u32 %p2, %r11, 0; @%p2 bra WAITED;
+AGAIN: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%rd5], %r2; @!%p3 bra AGAIN;
+WAITED:
+and.b32 %r11, %r5, 4; setp.eq.u32 %p2, %r11, 0; @%p2 bra ARRIVED; bar.sync 0;
+ARRIVED:
+and.b32 %r11, %r5, 64; setp.ne.u32 %p2, %r11, 0; setp.ge.u32 %p4, %r1, 8;
+and.pred %p4, %p4, %p2; @!%p4 ld.shared.u32 %r13, [%rd7];
+and.b32 %r11, %r5, 8; setp.eq.u32 %p2, %r11, 0; @%p2 bra FREE; bar.sync 0;
+FREE:
+and.b32 %r11, %r5, 32; setp.eq.u32 %p2, %r11, 0; @%p2 bra LEFT; st.shared.u32 [%rd5], %r13;
+LEFT:
+xor.b32 %r2, %r2, 1; sub.u32 %r7, %r7, 1; setp.ne.u32 %p2, %r7, 0; @%p2 bra BEGIN;
+ret;
+}}
+"""
+AFTER_INIT, WAIT, BEFORE_READ, BEFORE_COPY = 1, 2, 4, 8
+READ_MBARRIER, WRITE_MBARRIER, FEW_READ = 16, 32, 64
+"""The steps of this kernel: three barriers of the block, the wait, and two wrong accesses. Either
+every thread reads a word, or only the first eight do."""
+
+
+def test_bulk_copies_that_an_mbarrier_counts(cache_directory: Path) -> None:
+    """One thread copies words, once or twice, and each thread reads one of them."""
+    kinds = (ParameterKind.READ_ONLY, *KINDS[1:])
+    fast, slow = kernels(BULK_KERNEL, cache_directory, kinds)
+
+    def found(steps: int, phases: int, size: int, place: int) -> tuple[set[Hazard], int]:
+        numbers = steps, phases, size, place, 0
+        results = [check(kernel, 4, numbers, writable=False) for kernel in (fast, slow)]
+        assert results[0].findings == results[1].findings, numbers
+        return {each.hazard for each in results[0].findings}, results[0].vector_blocks
+
+    whole = 4 * THREADS
+    ordered = AFTER_INIT | WAIT | BEFORE_READ | BEFORE_COPY
+    for steps, phases, place in itertools.product(range(16), (1, 2), (0, 1)):
+        is_ordered = steps & AFTER_INIT and steps & WAIT and (phases == 1 or steps & BEFORE_COPY)
+        hazards, vector_blocks = found(steps, phases, whole, place)
+        assert (Hazard.RACE in hazards) == (not is_ordered), (steps, phases, place)
+        # The vector path does not know that the wait alone orders the reads.
+        assert vector_blocks == (BLOCKS if is_ordered and steps & BEFORE_READ else 0)
+    assert found(ordered, 2, whole // 2, 0) == ({Hazard.UNINITIALISED}, 0)
+    assert found(ordered | FEW_READ, 2, whole, 1) == (set(), BLOCKS)
+    assert found((ordered | FEW_READ) & ~BEFORE_COPY, 2, whole, 1) == ({Hazard.RACE}, 0)
+    assert found(ordered | READ_MBARRIER, 1, whole, 0)[0] == {Hazard.RACE, Hazard.UNINITIALISED}
+    assert found(ordered | WRITE_MBARRIER, 1, whole, 0)[0] == {Hazard.RACE}

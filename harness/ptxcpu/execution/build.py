@@ -96,6 +96,7 @@ def build_units(
     block: tuple[int, int, int],
     lanes: int,
     cell_width: int | None,
+    only_bounds: bool,
 ) -> native.Code:
     """Machine code of one kernel for units of `lanes` threads, watched where the width of cells is
     given. Raises CannotTranslate."""
@@ -103,10 +104,11 @@ def build_units(
 
     def make() -> bytes:
         given = kernel, INSTRUCTIONS, block, lanes
-        made = WatchedTranslator(*given, cell_width) if cell_width else VectorTranslator(*given)
-        return native.compile_vectors(made.module())
+        if cell_width:
+            return native.compile_vectors(WatchedTranslator(*given, cell_width).module())
+        return native.compile_vectors(VectorTranslator(*given, only_bounds).module())
 
-    shape = str(kernel.shared.size), str(block), str(lanes), str(cell_width)
+    shape = str(kernel.shared.size), str(block), str(lanes), str(cell_width), str(only_bounds)
     key = ("units", kernel.name, *shape, native.version(), text)
     return native.Code(cache.get(key, make))
 

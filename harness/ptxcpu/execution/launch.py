@@ -124,6 +124,10 @@ class Instruments:
         """Return whether a block that was watched on the vector path may have an error."""
         return bool(self.watch) and layout.Watch.from_address(self.watch).doubt < 0
 
+    def doubtful_block(self) -> int:
+        """Return the number of the doubtful block, or -1 if no block is doubtful."""
+        return layout.Watch.from_address(self.watch).block if self.is_doubtful() else -1
+
 
 def load(
     cache: Cache, text: str, kernel: InlinedKernel, block: tuple[int, int, int], mode: Mode
@@ -139,10 +143,11 @@ def load_units(
     block: tuple[int, int, int],
     lanes: int,
     cell_width: int | None = None,
+    only_bounds: bool = False,
 ) -> Loaded:
     """Return the kernel for the vector path, watched if the width of cells is given. Raises
     CannotTranslate."""
-    code = build.build_units(cache, text, kernel, block, lanes, cell_width)
+    code = build.build_units(cache, text, kernel, block, lanes, cell_width, only_bounds)
     return Loaded(kernel, code, block, _frame_bytes(code), lanes)
 
 
@@ -417,9 +422,10 @@ class _Worker:
             context.cluster = ctypes.addressof(self.contexts)
             context.stop = ctypes.addressof(stop)
             context.print = printer.address
-            context.checks = instruments.checks
-            context.counts = instruments.counts
-            context.watch = instruments.watch
+            if loaded.lanes > 1:
+                context.watch = instruments.watch
+            else:
+                context.checks, context.counts = instruments.checks, instruments.counts
 
     def _fields(
         self, loaded: Loaded, grid: tuple[int, int, int], arguments: Arguments

@@ -60,7 +60,7 @@ __device__ void note_bad_access(Context* c, long long t, long long pc, Address a
 }
 
 
-__device__ long long cells_of_block(Context* c) { return (c->shared_bytes + c->checks->cell_width - 1) / c->checks->cell_width; }
+__device__ long long cells_of_block(Context* c) { return cell_of(c->shared_bytes + c->checks->cell_width - 1, c->checks->cell_width); }
 
 // By cell of the block's shared memory.
 __device__ ShadowCell* cells_of(Context* block) { return block->checks->cells + block->rank * cells_of_block(block); }
@@ -111,7 +111,7 @@ __device__ void conflict(Context* c, long long t, long long pc, Address address,
 }
 
 __device__ void record(Context* c, Event* e, long long t, long long pc, int access) {
-    e->clock = clock_of(c, t)[number_of(c, t)];
+    e->clock = *own_clock(c, t);
     e->pc = (int)pc;
     e->thread = (short)number_of(c, t);
     e->access = (short)access;
@@ -120,7 +120,7 @@ __device__ void record(Context* c, Event* e, long long t, long long pc, int acce
 // ---- products in flight: until a wait for their group, reads of wgmma have the number of the
 // group as their clock, and no other synchronisation orders them
 
-__device__ long long warp_of_cluster(Context* c, long long w) { return c->rank * (c->checks->warps / c->cluster_blocks) + w; }
+__device__ long long warp_of_cluster(Context* c, long long w) { return c->rank ? c->rank * (c->checks->warps / c->cluster_blocks) + w : w; }
 
 // By cell of the block's shared memory, warp and lane.
 __device__ Event* reads_of(Context* block) {
@@ -167,10 +167,12 @@ __device__ void check_warpgroups(Context* c) {
 
 __device__ bool is_weak(int access) { return !(access & (ACCESS_ATOMIC | ACCESS_STRONG)); }
 
-// The same for shared memory, where what earlier clusters did is over.
-__device__ void conflict_in_block(Context* c, long long t, long long pc, Address address, long long n,
-                                  int access, Event* other) {
-    if (may_still_read(other) || is_of_this_cluster(c, other)) conflict(c, t, pc, address, n, access, other);
+// The same for shared memory, where what earlier clusters did is over. known: by thread t, which has
+// this number
+__device__ __forceinline__ void conflict_in_block(Context* c, long long t, long long pc, Address address, long long n,
+                                                  int access, Event* other, const unsigned* known, long long number) {
+    bool is_ordered = other->clock <= c->checks->base || other->thread == number || known[other->thread] >= other->clock;
+    if (may_still_read(other) || !is_ordered) conflict(c, t, pc, address, n, access, other);
 }
 
 __device__ void check_shared(Context* c, long long t, long long pc, Context* block, Address address,
@@ -180,16 +182,19 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
     long long warp = warp_of_cluster(c, t / LANES);
     ShadowCell* cells = cells_of(block);
     Event* every_read = reads_of(block);
-    for (long long g = first / k->cell_width; g <= (first + n - 1) / k->cell_width; ++g) {
+    const unsigned* known = known_to(c, t);
+    long long last = cell_of(first + n - 1, k->cell_width);
+    for (long long g = cell_of(first, k->cell_width); g <= last; ++g) {
         ShadowCell* cell = cells + g;
         Event* reads = every_read + g * k->warps * 2;
         if (cell->in_flight.clock)
             note(c, FINDING_KIND_IN_FLIGHT, pc, cell->in_flight.pc, t, cell->in_flight.thread, address, n, access,
                  cell->in_flight.access);
-        conflict_in_block(c, t, pc, address, n, access, &cell->write);
-        conflict_in_block(c, t, pc, address, n, access, &cell->strong);
+        conflict_in_block(c, t, pc, address, n, access, &cell->write, known, number);
+        conflict_in_block(c, t, pc, address, n, access, &cell->strong, known, number);
         if (access & ACCESS_WRITE) {
-            for (long long i = 0; i < 2 * k->warps; ++i) conflict_in_block(c, t, pc, address, n, access, reads + i);
+            for (long long i = 0; i < 2 * k->warps; ++i)
+                conflict_in_block(c, t, pc, address, n, access, reads + i, known, number);
             // A weak write is kept: later strong writes of the same thread do not replace it.
             record(c, is_weak(access) ? &cell->write : &cell->strong, t, pc, access);
             if (access & ACCESS_ASYNC) record(c, &cell->in_flight, t, pc, access);
@@ -217,7 +222,8 @@ __device__ void check_global(Context* c, long long t, long long pc, Address addr
     long long window = window_of(address), first = offset_in_window(address);
     GlobalCell* cells = k->global_cells[window];
     if (!cells || first + n > k->global_bytes[window]) return;
-    for (long long g = first / k->global_cell_width; g <= (first + n - 1) / k->global_cell_width; ++g) {
+    long long last = cell_of(first + n - 1, k->global_cell_width);
+    for (long long g = cell_of(first, k->global_cell_width); g <= last; ++g) {
         GlobalCell* cell = cells + g;
         Event* written = cell->write.clock ? &cell->write : &cell->strong;
         if (access & ACCESS_READ_ONLY && written->clock) {
@@ -250,11 +256,21 @@ __device__ unsigned char* ready_flags(Context* c, long long t, Address address) 
     return k->buffer_ready[window] + offset;
 }
 
+// Whether that is so of n bytes, for which four are compared at once.
+__device__ __forceinline__ bool are_written(const unsigned char* ready, long long n) {
+    const unsigned FOUR = BYTE_WRITTEN * 0x01010101u;
+    if (n & 3) return false;
+    bool all = true;
+    for (long long i = 0; i < n; i += 4) all &= *(const unsigned*)(ready + i) == FOUR;
+    return all;
+}
+
 __device__ void check_access(Context* c, long long t, long long pc, Address address, long long n,
                              int access) {
     unsigned char* ready = ready_flags(c, t, address);
     bool reads = !(access & ACCESS_WRITE) || (access & ACCESS_ATOMIC), outside = false, unwritten = false;
-    for (long long i = 0; ready && i < n; ++i) {
+    bool all_written = !ready || are_written(ready, n);
+    for (long long i = 0; !all_written && i < n; ++i) {
         outside |= ready[i] == BYTE_OUTSIDE;
         unwritten |= ready[i] == BYTE_UNWRITTEN;
         if (!reads && !(access & ACCESS_ASYNC) && ready[i] == BYTE_UNWRITTEN) ready[i] = BYTE_WRITTEN;
@@ -275,7 +291,8 @@ __device__ void check_arrival(Context* c, long long t, long long pc, Address add
     Context* block = block_at(c, address);
     if (!block) return;
     long long first = offset_in_block(address);
-    for (long long g = first / k->cell_width; g <= (first + n - 1) / k->cell_width; ++g) {
+    long long last = cell_of(first + n - 1, k->cell_width);
+    for (long long g = cell_of(first, k->cell_width); g <= last; ++g) {
         cells_of(block)[g].in_flight.clock = 0;
         record(c, &cells_of(block)[g].write, t, pc, ACCESS_WRITE);
     }
@@ -327,16 +344,26 @@ __device__ unsigned* arrival_at(Context* c, long long barrier) {
 __device__ void check_barrier(Context* c, int barrier, long long left) {
     Checks* k = c->checks;
     unsigned* arrival = arrival_at(c, barrier);
+    bool any_common = false;
     assign(c, k->joined, arrival);
     for (long long t = 0; t < c->threads; ++t) {
+        long long n = number_of(c, t);
         k->here[t] = c->thread[t].state == STATE_BARRIER && c->thread[t].barrier == barrier;
-        if (k->here[t]) join(c, k->joined, clock_of(c, t));
+        if (!k->here[t] || !k->has_common[n]) {
+            unsigned* clock = clock_of(c, t);  // those who stay away keep what they have
+            if (k->here[t]) join(c, k->joined, clock);
+            continue;
+        }
+        any_common = true;
+        k->joined[n] = *own_clock(c, t);
     }
+    if (any_common) join(c, k->joined, common_of(c));
+    assign(c, common_of(c), k->joined);
     share_fences(c, k->here);
     for (long long t = 0; t < c->threads; ++t) {
         Thread* thread = c->thread + t;
         if (thread->state != STATE_BARRIER || thread->barrier != barrier) continue;
-        assign(c, clock_of(c, t), k->joined);
+        k->has_common[number_of(c, t)] = 1;
         tick(c, t);
         if (left && !thread->expected)
             note(c, FINDING_KIND_LEFT_BEFORE_BARRIER, thread->pc >> 2, -1, t, -1, left, 0, 0, 0);

@@ -20,9 +20,32 @@ __device__ long long threads_of_cluster(Context* c) { return c->cluster_blocks *
 // Words of a clock.
 __device__ long long clock_words(Context* c) { return threads_of_cluster(c) + 1; }
 
-__device__ unsigned* clock_of(Context* c, long long t) {
+__device__ unsigned* row_of(Context* c, long long t) {
     return c->checks->clock + number_of(c, t) * clock_words(c);
 }
+
+// Threads that met at a barrier of the block have the same clock afterwards, except for their own
+// numbers. It is kept once, until one of them needs a clock of its own.
+__device__ unsigned* common_of(Context* c) { return c->checks->common + c->rank * clock_words(c); }
+
+// The clock of thread t, which the caller may change.
+__device__ unsigned* clock_of(Context* c, long long t) {
+    long long n = number_of(c, t);
+    unsigned *row = row_of(c, t), own = row[n];
+    if (c->checks->has_common[n]) {
+        c->checks->has_common[n] = 0;
+        assign(c, row, common_of(c));
+        row[n] = own;
+    }
+    return row;
+}
+
+// What thread t knows of the others; its own number may be missing.
+__device__ const unsigned* known_to(Context* c, long long t) {
+    return c->checks->has_common[number_of(c, t)] ? common_of(c) : row_of(c, t);
+}
+
+__device__ unsigned* own_clock(Context* c, long long t) { return row_of(c, t) + number_of(c, t); }
 
 // The clock of thread t at its last fence whose scope includes this distance.
 __device__ unsigned* fenced_of(Context* c, int distance, long long t) {
@@ -105,7 +128,7 @@ __device__ void forget(Context* c, unsigned* clock) {
 }
 
 // All later events of a thread come after those that it has published.
-__device__ void tick(Context* c, long long t) { clock_of(c, t)[number_of(c, t)] += 1; }
+__device__ void tick(Context* c, long long t) { *own_clock(c, t) += 1; }
 
 // The run of a cluster in which a clock had this value: its number among the launch's.
 __device__ long long run_of(Context* c, unsigned clock) {
@@ -125,7 +148,7 @@ __device__ bool is_of_this_cluster(Context* c, const Event* e) { return e->clock
 __device__ bool is_known(Context* c, long long t, const Event* e) {
     Checks* k = c->checks;
     long long n = threads_of_cluster(c), run = run_of(c, e->clock);
-    unsigned set = clock_of(c, t)[n];
+    unsigned set = known_to(c, t)[n];
     if (set < 2) return set == EVERYTHING;
     for (long long i = k->runs[run].first_snapshot; i < k->runs[run + 1].first_snapshot; ++i)
         if (set_at(c, set)[i / 64] >> (i % 64) & 1 && k->snapshots[i * n + e->thread] >= e->clock) return true;
@@ -134,7 +157,7 @@ __device__ bool is_known(Context* c, long long t, const Event* e) {
 
 __device__ bool ordered(Context* c, long long t, const Event* earlier) {
     if (!is_of_this_cluster(c, earlier)) return is_known(c, t, earlier);
-    return earlier->thread == number_of(c, t) || clock_of(c, t)[earlier->thread] >= earlier->clock;
+    return earlier->thread == number_of(c, t) || known_to(c, t)[earlier->thread] >= earlier->clock;
 }
 
 // A run of a cluster, behind all earlier ones. c: of rank 0
@@ -154,11 +177,14 @@ __device__ void begin_clocks(Context* c) {
     Checks* k = c->checks;
     long long n = threads_of_cluster(c);
     begin_run(c);
+    for (long long b = 0; b < c->cluster_blocks; ++b) {
+        unsigned* common = common_of(c + b);
+        for (long long u = 0; u < n; ++u) common[u] = (unsigned)k->base;
+        common[n] = EMPTY_SET;
+    }
     for (long long t = 0; t < n; ++t) {
-        unsigned* clock = k->clock + t * (n + 1);
-        for (long long u = 0; u < n; ++u) clock[u] = (unsigned)k->base;
-        clock[t] += 1;
-        clock[n] = EMPTY_SET;
+        k->clock[t * (n + 1) + t] = (unsigned)k->base + 1;
+        k->has_common[t] = 1;
         k->fenced_far[t] = k->pending_from[t] = 0;
         k->fenced_set[t] = 0;
     }

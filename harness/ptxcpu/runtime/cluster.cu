@@ -15,7 +15,7 @@ extern "C" __device__ long long rt_cluster_arrive(Context* c, long long t, long 
     Checks* k = c->checks;
     if (!k || c->cluster_blocks == 1) return 1;
     long long n = number_of(c, t);
-    k->arrived[n] = clock_of(c, t)[n];
+    k->arrived[n] = *own_clock(c, t);
     k->init_arrived[n] = k->init_fenced[n];
     bool fenced = k->fenced_far[n] >> SAME_CLUSTER & 1;
     if (!(how & 2)) join(c, k->cluster_arrival, clock_of(c, t));
@@ -87,7 +87,7 @@ __device__ bool leaves_cluster_barrier(Context* c, long long t) {
 extern "C" __device__ void rt_fence_init(Context* c, long long t) {
     if (!c->checks || c->cluster_blocks == 1) return;
     long long n = number_of(c, t);
-    c->checks->init_fenced[n] = clock_of(c, t)[n];
+    c->checks->init_fenced[n] = *own_clock(c, t);
     tick(c, t);
 }
 
@@ -105,7 +105,7 @@ __device__ Event* visit(Context* block, long long number) {
 
 __device__ bool knows_to_have_begun(Context* c, long long t, Context* block) {
     for (long long u = 0; u < c->threads; ++u)
-        if (clock_of(c, t)[number_of(block, u)] > c->checks->base) return true;
+        if (known_to(c, t)[number_of(block, u)] > c->checks->base) return true;
     return false;
 }
 
@@ -123,7 +123,7 @@ __device__ void check_visit(Context* c, long long t, long long pc, Address addre
 __device__ bool visit_is_known(Context* block, long long number, unsigned clock) {
     if (block->checks->seen[block->rank * clock_words(block) + number] >= clock) return true;
     for (long long t = 0; t < block->threads; ++t)
-        if (clock_of(block, t)[number] >= clock) return true;
+        if (known_to(block, t)[number] >= clock) return true;
     return false;
 }
 

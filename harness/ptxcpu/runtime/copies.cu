@@ -87,7 +87,9 @@ __device__ void mbarrier_advance(unsigned long long* word, long long arrivals, l
 
 __device__ unsigned long long* mbarrier_at(Context* c, long long t, long long pc, Address mbarrier,
                                            int access) {
-    return (unsigned long long*)checked_access(c, t, pc, mbarrier, 8, 8, access);
+    char* word = checked_access(c, t, pc, mbarrier, 8, 8, access);
+    if (c->watch && word) watch_mbarrier(c, access & ACCESS_INIT ? t : -1, mbarrier);
+    return (unsigned long long*)word;
 }
 
 extern "C" __device__ long long rt_mbarrier_init(Context* c, long long t, long long pc,
@@ -123,6 +125,7 @@ __device__ void deliver_bulk(Context* c, Address mbarrier, unsigned long long* w
             check_arrival(bulk->issuer, bulk->thread, bulk->pc, bulk->address, bulk->bytes);
             release(bulk->issuer, bulk->thread, mbarrier);
         }
+        if (c->watch) watch_arrival(c, bulk->thread, bulk->address, bulk->bytes);
         mbarrier_advance(word, 0, bulk->bytes, 0);
         *bulk = c->bulk[--c->bulk_count];
     }
@@ -167,6 +170,7 @@ __device__ void begin_bulk(Context* c, long long t, long long pc, Address to, Ad
     bulk->to = target; bulk->from = source; bulk->address = to; bulk->mbarrier = mbarrier;
     bulk->bytes = bytes; bulk->thread = t; bulk->group = c->thread[t].bulk_group; bulk->pc = pc;
     bulk->issuer = c;
+    if (c->watch) watch_bulk(c, t, to, bytes);
 }
 
 extern "C" __device__ long long rt_bulk(Context* c, long long t, long long pc, Address to, Address from,

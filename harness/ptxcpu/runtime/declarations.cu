@@ -4,6 +4,9 @@
 
 struct Round;
 
+// The cell of a byte, where cells have 1, 2 or 4 bytes. (A division takes longer than the rest of a check.)
+__device__ __forceinline__ long long cell_of(long long byte, long long width) { return byte >> (width >> 1); }
+
 // memory.cu
 extern "C" __device__ void rt_fault(Context* c, long long t, long long fault, long long pc,
                                     Address address, long long bytes, long long access);
@@ -22,6 +25,8 @@ __device__ __noinline__ long long number_of(Context* c, long long t);
 __device__ __noinline__ long long threads_of_cluster(Context* c);
 __device__ __noinline__ long long clock_words(Context* c);
 __device__ __noinline__ unsigned* clock_of(Context* c, long long t);
+__device__ __noinline__ const unsigned* known_to(Context* c, long long t);
+__device__ __noinline__ unsigned* own_clock(Context* c, long long t);
 __device__ __noinline__ unsigned* fenced_of(Context* c, int distance, long long t);
 __device__ __noinline__ void join(Context* c, unsigned* into, const unsigned* from);
 __device__ __noinline__ void assign(Context* c, unsigned* into, const unsigned* from);
@@ -62,6 +67,11 @@ __device__ __noinline__ bool leaves_cluster_barrier(Context* c, long long t);
 // copies.cu
 __device__ __noinline__ void check_copies(Context* c);
 __device__ __noinline__ bool phase_is_over(Context* c, long long t);
+
+// watch.cu
+__device__ __noinline__ void watch_mbarrier(Context* c, long long t, Address mbarrier);
+__device__ __noinline__ void watch_bulk(Context* c, long long t, Address to, long long bytes);
+__device__ __noinline__ void watch_arrival(Context* c, long long t, Address to, long long bytes);
 
 // warp.cu
 __device__ __noinline__ void execute_collective(Context* c, long long w, unsigned here);

@@ -309,6 +309,8 @@ CHECKS = {
     "global_cell_width": "long long",
     # A clock is a number for each thread, and that of a set of snapshots.
     "clock": "unsigned*",  # [thread][clock]: what each thread knows of the others
+    "common": "unsigned*",  # [block][clock]: the same for threads that last met at a barrier
+    "has_common": "unsigned char*",  # [thread]: it is one of these
     "arrival": "unsigned*",  # [barrier][thread]: what those who arrived knew
     "joined": "unsigned*",  # [thread]
     "shared_row": "unsigned*",  # [thread]
@@ -351,12 +353,15 @@ WATCH = {
     "fresh": "int*",  # [cell]: how the first of them begins
     "cells": "long long",
     "cell_width": "long long",
+    "checks": "struct Checks*",  # those of the thread path, which go on after this block
+    "mbarriers": "long long",  # whether the block has initialised one
     "stores": "struct GlobalCell**",  # the cells of buffers that the block was first to write
     "stored": "long long",
     "now": "int",  # the interval, as a word of thread 0
     "first": "int",  # the block's first interval
     "clock": "unsigned",  # what the checks' clocks say in this interval
     "doubt": "int",  # negative once an access may have been a mistake
+    "block": "long long",  # in which it may have been
 }
 WATCH_INTERVAL = 1 << 11
 MANY_THREADS = WATCH_INTERVAL - 1

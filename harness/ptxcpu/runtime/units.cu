@@ -66,7 +66,8 @@ extern "C" __device__ void rt_run_units(Context* c, unsigned long long* next, co
         if (!hopeless && !*c->stop) {
             place_cluster(c, blocks[i]);
             if (c->watch) begin_watch(c);
-            bool is_done = run_units(c, units, blocks[i] & 1);
+            bool is_done = run_units(c, units, blocks[i] & 1) && !is_doubtful(c);
+            if (is_doubtful(c)) c->watch->block = c->block;
             if (c->watch) end_watch(c, is_done);
             if (is_done) {
                 done += 1;

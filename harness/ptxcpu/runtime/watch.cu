@@ -5,9 +5,13 @@
 // Marks a cell that belongs to no variable, or into which a copy is in flight.
 const int NOBODYS = 0x7fffffff;
 
+// Marks a cell of an mbarrier. Only instructions for mbarriers may access it, from the next interval on.
+const int MBARRIERS = NOBODYS - 1;
+
 __device__ void forget_accesses(Watch* w) {
     for (long long i = 0; i < w->cells; ++i) w->writes[i] = w->fresh[i], w->reads[i] = 0;
     w->now = 0;
+    w->mbarriers = 0;
 }
 
 __device__ void next_interval(Watch* w) {
@@ -18,18 +22,24 @@ __device__ void next_interval(Watch* w) {
 // A block begins: a run of the checks' clocks, in which a barrier advances all of them.
 __device__ void begin_watch(Context* c) {
     Watch* w = c->watch;
+    c->checks = w->checks;
     begin_run(c);
-    w->clock = (unsigned)c->checks->base;
-    if (!w->now || w->now > NOBODYS / 2) forget_accesses(w);
+    c->checks = 0;  // the checks of the thread path do not see this block's accesses
+    w->clock = (unsigned)w->checks->base;
+    if (w->mbarriers || !w->now || w->now > NOBODYS / 2) forget_accesses(w);
     next_interval(w);
     w->first = w->now;
     w->stored = 0;
 }
 
 // Sets the words of the cells that a copy writes.
+__device__ void mark_written(Watch* w, long long address, long long bytes, int word) {
+    long long last = cell_of(address + bytes - 1, w->cell_width);
+    for (long long i = cell_of(address, w->cell_width); i <= last; ++i) w->writes[i] = word;
+}
+
 __device__ void mark_copy(Watch* w, const Copy* copy, int word) {
-    long long first = (long long)copy->address / w->cell_width, last = ((long long)copy->address + copy->bytes - 1) / w->cell_width;
-    for (long long i = first; i <= last; ++i) w->writes[i] = word;
+    mark_written(w, (long long)copy->address, copy->bytes, word);
 }
 
 // Copies that were never waited for do not arrive.
@@ -46,14 +56,14 @@ __device__ void forget_copies(Context* c) {
 __device__ void undo_watch(Context* c) {
     Watch* w = c->watch;
     for (long long i = 0; i < w->stored; ++i) w->stores[i]->write.clock = 0;
-    c->checks->run -= 1;
+    w->checks->run -= 1;
 }
 
 // The clock of the next run starts after this one's.
 __device__ void end_watch(Context* c, bool is_done) {
     if (!is_done) undo_watch(c);
     forget_copies(c);
-    c->checks->clock[0] = c->watch->clock;
+    c->watch->checks->clock[0] = c->watch->clock;
 }
 
 // All units that live are at a barrier. Whether it is one barrier, and all threads are there.
@@ -72,7 +82,7 @@ extern "C" __device__ void rt_watch_shared(Context* c, long long t, unsigned lon
     Watch* w = c->watch;
     for (; lanes; lanes &= lanes - 1) {
         int lane = __ffsll(lanes) - 1, own = w->now + (int)t + lane;
-        long long first = addresses[lane] / w->cell_width, last = (addresses[lane] + bytes - 1) / w->cell_width;
+        long long first = cell_of(addresses[lane], w->cell_width), last = cell_of(addresses[lane] + bytes - 1, w->cell_width);
         for (long long i = first; i <= last; ++i) {
             int written = w->writes[i], read = w->reads[i];
             if (written >= w->now && written != own) w->doubt = -1;
@@ -98,13 +108,14 @@ __device__ bool may_store(Watch* w, Checks* k, long long t, const GlobalCell* ce
 extern "C" __device__ void rt_watch_global(Context* c, long long t, unsigned long long lanes,
                                            const Address* addresses, long long bytes, long long stores) {
     Watch* w = c->watch;
-    Checks* k = c->checks;
+    Checks* k = w->checks;
     for (; lanes; lanes &= lanes - 1) {
         int lane = __ffsll(lanes) - 1;
         long long window = window_of(addresses[lane]), first = offset_in_window(addresses[lane]);
         GlobalCell* cells = k->global_cells[window];
         if (!cells || first + bytes > k->global_bytes[window]) continue;
-        for (long long i = first / k->global_cell_width; i <= (first + bytes - 1) / k->global_cell_width; ++i) {
+        long long last = cell_of(first + bytes - 1, k->global_cell_width);
+        for (long long i = cell_of(first, k->global_cell_width); i <= last; ++i) {
             GlobalCell* cell = cells + i;
             if (!may_store(w, k, t + lane, cell) || w->stored == WATCHED_STORES) {
                 w->doubt = -1;
@@ -154,4 +165,42 @@ extern "C" __device__ void rt_watch_wait(Context* c, long long t, unsigned long 
             mark_copy(c->watch, copy, c->watch->now + (int)one);
         }
     }
+}
+
+// ---- mbarriers and bulk copies. What an mbarrier orders is not known here, except that the copies
+// that it counts have arrived once a thread has waited.
+
+// A store to shared memory, after which the cells have this word.
+__device__ void watch_store(Context* c, long long t, Address address, long long bytes, int word) {
+    long long first = offset_in_block(address);
+    if (window_of(address) != WINDOW_SHARED) {
+        c->watch->doubt = -1;
+        return;
+    }
+    rt_watch_shared(c, t, 1, &first, bytes, 1);
+    mark_written(c->watch, first, bytes, word);
+}
+
+// t: the thread that initialises an mbarrier; -1 for other instructions
+__device__ void watch_mbarrier(Context* c, long long t, Address mbarrier) {
+    const long long BYTES = 8;
+    Watch* w = c->watch;
+    long long first = offset_in_block(mbarrier), width = w->cell_width;
+    if (t >= 0) {
+        watch_store(c, t, mbarrier, BYTES, MBARRIERS);
+        w->mbarriers = 1;
+    }
+    for (long long i = cell_of(first, width); w->doubt >= 0 && i <= cell_of(first + BYTES - 1, width); ++i) {
+        if (t >= 0) w->reads[i] = w->now;
+        else if (w->writes[i] != MBARRIERS || w->reads[i] >= w->now) w->doubt = -1;
+    }
+}
+
+// A bulk copy by thread t begins: nobody may access its cells until somebody has waited for it.
+__device__ void watch_bulk(Context* c, long long t, Address to, long long bytes) {
+    watch_store(c, t, to, bytes, NOBODYS);
+}
+
+__device__ void watch_arrival(Context* c, long long t, Address to, long long bytes) {
+    mark_written(c->watch, offset_in_block(to), bytes, c->watch->now + (int)t);
 }

@@ -15,7 +15,7 @@ from harness.ptxcpu.codegen.instructions.memory import is_volatile, space
 from harness.ptxcpu.codegen.llvm_ir import IrValue, llvm_type
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.errors import CannotTranslate
-from harness.ptxcpu.ptx.syntax import Address, Instruction, Operand, Vector
+from harness.ptxcpu.ptx.syntax import Address, Instruction, Operand, Sink, Vector
 from harness.ptxcpu.ptx.types import Type
 from harness.ptxcpu.vector.builder import VectorBuilder
 
@@ -35,6 +35,11 @@ class Access:
     def bytes(self) -> int:
         """The number of bytes that one lane accesses."""
         return self.type.bytes * len(self.items)
+
+    @property
+    def has_data(self) -> bool:
+        """Return whether any of the data is used; otherwise only the address is checked."""
+        return any(not isinstance(item, Sink) for item in self.items)
 
 
 ORDERED = {"volatile", "relaxed", "acquire", "release"}

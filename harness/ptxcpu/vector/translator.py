@@ -47,6 +47,7 @@ from harness.ptxcpu.ptx.types import TYPES
 from harness.ptxcpu.runtime import layout
 from harness.ptxcpu.runtime.layout import Cause, State, Window
 from harness.ptxcpu.vector.access import Access, LaneMemory, decode, is_ordered_in_global_memory
+from harness.ptxcpu.vector.bounds import without_data
 from harness.ptxcpu.vector.builder import LaneVector, is_vector
 from harness.ptxcpu.vector.masks import MaskedBuilder, MaskedRegion
 from harness.ptxcpu.vector.shapes import (
@@ -70,6 +71,12 @@ _PREFETCHED_LINES = 8
 
 _SPACES = ("global", "shared", "const", "")
 
+_KNOWN = {
+    *(*COMPUTED, *ONE_BY_ONE, "ld", "st", "cp", "bra", "bar", "barrier"),
+    *("ret", "exit", "trap", "brkpt", "nanosleep"),
+}
+"""The instructions that have vector code; a form of them may still have none."""
+
 
 def refusal(kernel: InlinedKernel, block: tuple[int, int, int], lanes: int) -> str:
     """Return why a kernel cannot run on the vector path; empty if it can."""
@@ -81,10 +88,13 @@ def refusal(kernel: InlinedKernel, block: tuple[int, int, int], lanes: int) -> s
     if kernel.local.size:
         return "local memory"
     for item in kernel.body:
-        if isinstance(item, Instruction) and item.opcode.startswith(("atom", "red.")):
-            modifiers = item.opcode.split(".")
-            if "cas" in modifiers or TYPES[modifiers[-1]].is_float:
-                return "atomics whose result depends on the order of threads"
+        if isinstance(item, Label):
+            continue
+        root, *modifiers = item.opcode.split(".")
+        if root not in _KNOWN:
+            return f"the instruction {item.opcode!r}"
+        if root in ("atom", "red") and ("cas" in modifiers or TYPES[modifiers[-1]].is_float):
+            return "atomics whose result depends on the order of threads"
     return ""
 
 
@@ -117,11 +127,17 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         table: InstructionTable,
         block: tuple[int, int, int],
         lanes: int,
+        only_bounds: bool = False,
     ) -> None:
+        """only_bounds: compute only what addresses and branches depend on."""
         reason = refusal(kernel, block, lanes)
         if reason:
             raise CannotTranslate(f"{reason} in vector code")
         kernel = unrolled(kernel, COMPUTED)
+        self._only_bounds = only_bounds
+        self._unread_copies: frozenset[int] = frozenset()
+        if only_bounds:
+            kernel, self._unread_copies = without_data(kernel)
         super().__init__(kernel, table, block, Mode.RUN)
         self.lanes = lanes
         self.shapes = ShapeAnalysis(kernel, block, lanes)
@@ -670,6 +686,9 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         if any(offset % access.bytes for offset in shape.offsets):
             self._leave()
             return
+        if not access.has_data:
+            self._leaders_on_host(access, shape)
+            return
         hosts = [
             self.offset(host, access.address.offset)
             for host in self._leaders_on_host(access, shape)
@@ -756,7 +775,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         """Prefetch the data that this load should read when it is next executed, assuming that its
         address advances by the same distance again. Arrays larger than the caches are read by
         columns whose stride the processor's own prefetcher does not recognise."""
-        if not self.is_in_loop(access.index):
+        if self._only_bounds or not self.is_in_loop(access.index):
             return
         before = self.variable("i64")  # where this load read last
         now = self.raw("i64", f"ptrtoint {host} to i64")
@@ -941,13 +960,15 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
 
     def _access_anywhere(self, access: Access) -> None:
         """Emit an access whose lanes have unrelated addresses."""
-        pointers = self._pointers(access)
-        if access.is_store:
+        if not access.has_data:
+            self._pointers(access)
+        elif access.is_store:
+            pointers = self._pointers(access)
             self.scatter(pointers, access.type, [self._raw(x, access) for x in access.items])
-            return
-        loaded = self.gather(pointers, access.type, len(access.items))
-        for item, raw in zip(access.items, loaded, strict=True):
-            self._write_vector(access, item, raw)
+        else:
+            loaded = self._loaded_anywhere(access)
+            for item, raw in zip(access.items, loaded, strict=True):
+                self._write_vector(access, item, raw)
 
     def _pointers(self, access: Access) -> IrValue:
         """Return the host address of each lane's bytes, after checking all of them."""
@@ -976,10 +997,15 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
             whole = f"<{self.lanes} x ptr>"
             aside = self._splat(self.field("scratch", "ptr"), self.lanes)
             pointers = self.raw(whole, f"select {mask}, {pointers}, {aside}")
-        elif access.space != "shared" and not access.is_store:
+        return pointers
+
+    def _loaded_anywhere(self, access: Access) -> list[IrValue]:
+        """Return a raw vector for each register of a load whose lanes have unrelated addresses."""
+        pointers = self._pointers(access)
+        if self.mask_bits is None and access.space != "shared":
             for lane in range(0, self.lanes, max(1, self.lanes // _PREFETCHED_LINES)):
                 self._prefetch(access, self._pointer(pointers, lane), access.bytes)
-        return pointers
+        return self.gather(pointers, access.type, len(access.items))
 
     # -- asynchronous copies
 
@@ -1066,10 +1092,20 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
             parts.append((self.offset(host, access.address.offset), offsets))
         return parts
 
+    def _check_lanes(self, access: Access, shape: Shape | None) -> None:
+        """Leave the vector path unless all lanes may access these addresses."""
+        if shape is None:
+            self._pointers(access)
+        else:
+            self._parts(access, shape)
+
     def _load_raw(self, access: Access) -> list[IrValue]:
         shape, count = self._is_structured(access), len(access.items)
+        if access.index in self._unread_copies:
+            self._check_lanes(access, shape)
+            return []
         if shape is None:
-            return self.gather(self._pointers(access), access.type, count)
+            return self._loaded_anywhere(access)
         loaded = []
         for host, offsets in self._parts(access, shape):
             self._prefetch(access, host, max(offsets) + access.bytes)
@@ -1079,6 +1115,9 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
 
     def _store_raw(self, access: Access, values: Sequence[IrValue]) -> None:
         shape = self._is_structured(access)
+        if access.index in self._unread_copies:
+            self._check_lanes(access, shape)
+            return
         if shape is None:
             self.scatter(self._pointers(access), access.type, values)
             return

@@ -7,11 +7,13 @@ unless the other word has the same interval and another thread. A cell that is r
 written since the block began. Stores to buffers are reported to the runtime (`runtime/watch.cu`).
 
 A copy (`cp.async`) writes its bytes at once. Until a thread waits for it, its cells have a word
-with which no access is ordered.
+with which no access is ordered. So have the cells of a bulk copy until a thread waits for its
+mbarrier, and those of an mbarrier itself. The order of threads that mbarriers make is not known
+here: a kernel that needs it without a barrier of the block is watched on the thread path.
 
 The result only says whether a block may have an error. If so, threads run the launch again, and
-their checks (`runtime/checks.cu`) find the error. Kernels that order accesses by atomics, mbarriers
-or strong accesses are refused.
+their checks (`runtime/checks.cu`) find the error. Kernels that order accesses by atomics or strong
+accesses are refused.
 
 Source: C. Flanagan and S. Freund, "FastTrack: Efficient and Precise Dynamic Race Detection", PLDI
 2009 (one epoch for each cell is enough where accesses are totally ordered).
@@ -19,6 +21,7 @@ Source: C. Flanagan and S. Freund, "FastTrack: Efficient and Precise Dynamic Rac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -31,7 +34,7 @@ from harness.ptxcpu.ptx.syntax import Address, Instruction, Integer
 from harness.ptxcpu.runtime.layout import MANY_THREADS, WATCH_OFFSET
 from harness.ptxcpu.vector.access import ORDERED, Access
 from harness.ptxcpu.vector.builder import LaneVector
-from harness.ptxcpu.vector.shapes import ONE_BY_ONE, Shape, uniform
+from harness.ptxcpu.vector.shapes import Shape, uniform
 from harness.ptxcpu.vector.translator import VectorTranslator
 
 _MOST_CELLS = 8
@@ -45,13 +48,20 @@ _WORD = 4
 _COPIES = ("ca", "cg", "commit_group", "wait_group", "wait_all")
 """The words after `cp.async` in the instructions that are watched."""
 
+_BULK_COPY = re.compile(
+    r"cp\.async\.bulk\.shared::\w+\.global\.mbarrier::complete_tx::bytes(\.L2::cache_hint)?"
+)
+
 
 def refusal(kernel: InlinedKernel) -> str:
     """Return why a kernel's blocks cannot be watched on the vector path; empty if they can."""
     for item in kernel.body:
         if isinstance(item, Instruction):
             root, *modifiers = item.opcode.split(".")
-            if root in ONE_BY_ONE or (root == "cp" and modifiers[1] not in _COPIES):
+            is_watched = root not in ("atom", "red") and "test_wait" not in modifiers
+            if root == "cp":
+                is_watched = modifiers[1] in _COPIES or bool(_BULK_COPY.fullmatch(item.opcode))
+            if not is_watched:
                 return f"the instruction {item.opcode!r}"
             if root in ("ld", "st") and not ORDERED.isdisjoint(modifiers):
                 return "strong accesses"
@@ -258,8 +268,10 @@ class WatchedTranslator(VectorTranslator):
             to, from_, size = item.operands[:3]
             assert isinstance(to, Address)
             assert isinstance(from_, Address)
-            assert isinstance(size, Integer)
             self._must_point_into(self._inputs, "global", from_)
+            if what == "bulk":  # the runtime knows where it writes
+                return
+            assert isinstance(size, Integer)
             self._tell("rt_watch_copy", self._all_addresses(to), size.value)
 
     def before_meeting(self) -> None:
