@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from harness.compiling.occupancy import WARP
 from harness.judge import figures
-from harness.judge.explain.examined import Examined
+from harness.judge.explain.evidence import Evidence
+from harness.judge.explain.examination import Examination
 from harness.judge.explain.explanation import (
     Advice,
     ByHardware,
@@ -18,7 +19,7 @@ from harness.judge.explain.explanation import (
 )
 from harness.judge.explain.gpu import H100, L2_BYTES, Gpu, gpu_of
 from harness.judge.explain.opcodes import Kind, mix
-from harness.judge.explain.rules import Evidence, advice
+from harness.judge.explain.rules import advice
 from harness.judge.explain.workload import (
     Workload,
     blocks_and_waves,
@@ -34,7 +35,7 @@ from harness.protocol.report import CodeLine, Counters, LineCounters
 from problem.cases import RANKED
 
 
-def explain(examined: Examined, named: Gpu | None = None) -> Explanation:
+def explain(examined: Examination, named: Gpu | None = None) -> Explanation:
     """Explain a kernel for the GPU that it ran on, or for a named one; else for an H100."""
     facts, counters = examined.kernel, examined.counters
     known = None if named else gpu_of(examined.device)
@@ -70,7 +71,7 @@ def explain(examined: Examined, named: Gpu | None = None) -> Explanation:
         gpu=gpu.name,
         assumed=known is None,
         verdict=examined.outcome.verdict if examined.outcome else None,
-        verdict_message=getattr(examined.outcome, "message", ""),
+        verdict_message=examined.outcome.message if examined.outcome else "",
         resources=facts.resources,
         occupancy=facts.occupancy,
         blocks=blocks,
@@ -83,7 +84,9 @@ def explain(examined: Examined, named: Gpu | None = None) -> Explanation:
         estimated_ms=work.total / gpu.clocks_per_ms if work else None,
         measured_ms=examined.measured_ms,
         active=_active(examined.profile),
-        hardware=_by_hardware(examined.profile),
+        hardware=ByHardware.model_validate(examined.profile, from_attributes=True)
+        if examined.profile
+        else None,
         mix={
             kind.value: count
             for kind, count in mix(loop.opcodes if loop else facts.instructions).items()
@@ -182,19 +185,6 @@ def _active(profile: Profile | None) -> dict[str, float]:
         Unit.ISSUE.value: profile.issue_active,
         Unit.TENSOR.value: profile.tensor_active,
     }
-
-
-def _by_hardware(profile: Profile | None) -> ByHardware | None:
-    if profile is None:
-        return None
-    return ByHardware(
-        shape=profile.shape,
-        ms=profile.ms,
-        warps_eligible=profile.warps_eligible,
-        l2_hit_rate=profile.l2_hit_rate,
-        dram_bytes=profile.dram_bytes,
-        tma_bytes=profile.tma_bytes,
-    )
 
 
 def _lines(

@@ -1,10 +1,10 @@
-"""The peak rates of GPUs per clock, with which a kernel is compared."""
+"""The GPUs for which a kernel can be explained, and their peak rates per clock."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.compiling.occupancy import multiprocessor
+from harness.compiling.occupancy import multiprocessor, number_of
 from harness.protocol.report import DeviceInfo
 
 WARP_INSTRUCTIONS = 4
@@ -45,13 +45,6 @@ FETCHED = 4.6
 """Bytes of instructions that come from beyond that cache in a clock, for the warps of a block
 together. Fitted to one kernel on an H200: large_unroll of the tests, whose loop has 164 KiB."""
 
-_L1_KIB = {
-    **{75: 96, 80: 192, 86: 128, 87: 192, 89: 128, 90: 256},
-    **{100: 256, 103: 256, 110: 256, 120: 128, 121: 128},
-}
-"""The unified data cache of a multiprocessor (CUDA C++ Programming Guide, "Compute Capabilities").
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
@@ -69,12 +62,12 @@ class Gpu:
 
     @property
     def number(self) -> int:
-        return int(self.arch.removeprefix("sm_").rstrip("af"))
+        return number_of(self.arch)
 
     @property
     def l1_bytes(self) -> int:
         """Bytes of a multiprocessor's L1 cache and shared memory together."""
-        return _L1_KIB[self.number] * 1024
+        return multiprocessor(self.arch).cache
 
     @property
     def memory_bytes_per_clock(self) -> float:
@@ -131,3 +124,40 @@ def gpu_of(device: DeviceInfo | None) -> Gpu | None:
         device.memory_gb_per_s,
         device.l2_bytes or H100.l2_bytes,
     )
+
+
+GPUS = (
+    H100,
+    Gpu("NVIDIA H100 PCIe", "sm_90a", 114, 1755, 2039, 50 * MIB),
+    Gpu("NVIDIA H200", "sm_90a", 132, 1980, 4917, 50 * MIB),
+    Gpu("NVIDIA A100-SXM4-80GB", "sm_80", 108, 1410, 2039, 40 * MIB),
+    Gpu("NVIDIA A100-SXM4-40GB", "sm_80", 108, 1410, 1555, 40 * MIB),
+    Gpu("NVIDIA A10", "sm_86", 72, 1695, 600, 6 * MIB, full_tensor_rate=True),
+    Gpu("NVIDIA RTX A6000", "sm_86", 84, 1800, 768, 6 * MIB, full_tensor_rate=True),
+    Gpu("NVIDIA L4", "sm_89", 58, 2040, 300, 48 * MIB, full_tensor_rate=True),
+    Gpu("NVIDIA L40S", "sm_89", 142, 2520, 864, 96 * MIB, full_tensor_rate=True),
+    Gpu("NVIDIA GeForce RTX 3060", "sm_86", 28, 1777, 360, 3 * MIB),
+    Gpu("NVIDIA GeForce RTX 3080", "sm_86", 68, 1710, 760, 5 * MIB),
+    Gpu("NVIDIA GeForce RTX 3090", "sm_86", 82, 1695, 936, 6 * MIB),
+    Gpu("NVIDIA GeForce RTX 4060", "sm_89", 24, 2460, 272, 24 * MIB),
+    Gpu("NVIDIA GeForce RTX 4070", "sm_89", 46, 2475, 504, 36 * MIB),
+    Gpu("NVIDIA GeForce RTX 4080", "sm_89", 76, 2505, 717, 64 * MIB),
+    Gpu("NVIDIA GeForce RTX 4090", "sm_89", 128, 2520, 1008, 72 * MIB),
+    Gpu("NVIDIA T4", "sm_75", 40, 1590, 320, 4 * MIB),
+)
+"""Multiprocessors, boost clock in MHz, bandwidth of the device memory in GB/s and size of the L2
+cache, by NVIDIA's white papers on Turing, A100, GA102, Ada and H100 and the data sheets of the
+cards; the figures were not compared with these documents again, and nothing was measured on
+these GPUs but on the first."""
+
+
+def gpu_named(text: str) -> Gpu:
+    """Return the GPU whose name holds the words. Raises ValueError."""
+    words = text.lower().split()
+    for whole in (True, False):
+        for gpu in GPUS:
+            name = gpu.name.lower()
+            if words and all(word in (name.split() if whole else name) for word in words):
+                return gpu
+    known = ", ".join(gpu.name.removeprefix("NVIDIA ") for gpu in GPUS)
+    raise ValueError(f"no GPU called {text!r} is known; known: {known}")

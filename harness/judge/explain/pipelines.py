@@ -3,43 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from harness.compiling.occupancy import WARP
+from harness.compiling.occupancy import WARP, multiprocessor
 from harness.judge.explain.explanation import Unit
 from harness.judge.explain.gpu import Gpu
 from harness.judge.explain.opcodes import Kind, kind_of
 
+SPECIAL = 16
+"""Reciprocals, roots and the like, and conversions between float32 and integers, of a
+multiprocessor in a clock. I2F and F2I go through the same pipeline."""
 
-@dataclass(frozen=True, slots=True)
-class Throughput:
-    """Results of one multiprocessor in a clock."""
-
-    fp64: int
-    conversion_64: int
-    """Conversions from and to 64-bit types."""
-    special: int = 16
-    """Reciprocals, roots and the like, and conversions between float32 and integers."""
-    integer: int = 64
-    """Additions, comparisons, shifts and logic; as many multiplications, in another pipeline."""
-
-
-_THROUGHPUT = {
-    75: Throughput(fp64=2, conversion_64=2),
-    80: Throughput(fp64=32, conversion_64=16),
-    86: Throughput(fp64=2, conversion_64=2),
-    87: Throughput(fp64=2, conversion_64=2),
-    89: Throughput(fp64=2, conversion_64=2),
-    90: Throughput(fp64=64, conversion_64=16),
-    100: Throughput(fp64=64, conversion_64=16),
-    103: Throughput(fp64=2, conversion_64=2),
-    110: Throughput(fp64=2, conversion_64=2),
-    120: Throughput(fp64=2, conversion_64=2),
-    121: Throughput(fp64=2, conversion_64=2),
-}
-"""The table "Throughput of Native Arithmetic Instructions" of the CUDA C++ Programming Guide. The
-conversions that go through the pipeline for special functions (I2F, F2I) are held to its 16. The
-figures were not compared with the table again; those of 9.0 fit microbenchmarks on an H200."""
+INTEGER = 64
+"""Additions, comparisons, shifts and logic; as many multiplications, in another pipeline."""
 
 _INTEGER = (
     *("IADD3", "VIADD", "LOP3", "SHF", "ISETP", "FSETP", "LEA", "IABS", "SEL", "FSEL", "PRMT"),
@@ -59,21 +34,21 @@ def is_special(opcode: str) -> bool:
 
 def pipeline_clocks(opcodes: Mapping[str, int], gpu: Gpu) -> dict[Unit, float]:
     """Return the clocks for which one warp that executes the opcodes keeps each pipeline busy."""
-    rate = _THROUGHPUT[gpu.number]
+    rate = multiprocessor(gpu.arch)
     fp64 = special = integer = multiplied = 0.0
     for opcode, count in opcodes.items():
         name, *modifiers = opcode.split(".")
         if name == "DMMA":
             continue
         if kind_of(opcode) is Kind.FP64:
-            fp64 += count * WARP / rate.fp64
+            fp64 += count * WARP / rate.fp64_lanes
         elif kind_of(opcode) is Kind.SPECIAL:
             wide = "F64" in modifiers or "S64" in modifiers or "U64" in modifiers
-            special += count * WARP / (rate.conversion_64 if wide else rate.special)
+            special += count * WARP / (rate.conversions_64 if wide else SPECIAL)
         elif name == "IMAD":
-            multiplied += count * WARP / rate.integer * (2 if "HI" in modifiers else 1)
+            multiplied += count * WARP / INTEGER * (2 if "HI" in modifiers else 1)
         elif name in _INTEGER:
-            integer += count * WARP / rate.integer
+            integer += count * WARP / INTEGER
     clocks = {
         Unit.FP64: fp64,
         Unit.SPECIAL: special,

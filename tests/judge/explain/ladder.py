@@ -9,13 +9,14 @@ from typing import Any
 
 from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.devices.cpu.device import CpuDevice
+from harness.judge.explain.evidence import Evidence
 from harness.judge.explain.gpu import H100
-from harness.judge.explain.rules import Evidence
 from harness.judge.stages.count import count_on
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
-from harness.protocol.device import Counted, Load, Ready
+from harness.protocol.device import Load, Ready
 from harness.protocol.report import Counters, DisassembledKernel
 from problem.problem import MATRIX_MULTIPLICATION
+from tests.sharing import shared
 
 SOLUTIONS = Path(__file__).parents[3] / "solutions"
 
@@ -27,7 +28,7 @@ def device_with(kernel: Kernel) -> CpuDevice:
     return device
 
 
-@functools.cache
+@shared
 def evidence_of_source(source: str) -> Evidence:
     """Return the evidence that the rules see of a kernel, compiled and counted now."""
     compiled = compile_source(Compile(source=source))
@@ -40,8 +41,8 @@ def evidence_of_source(source: str) -> Evidence:
     counted = count_on(
         asked, known.launch, ready, known, problem=MATRIX_MULTIPLICATION, seed=1, seconds=30
     )
-    assert isinstance(counted, Counted), counted
-    return Evidence(known, counted.counters, H100, counted.counters.blocks_depend)
+    assert isinstance(counted, Counters), counted
+    return Evidence(known, counted, H100, counted.blocks_depend)
 
 
 def evidence_of(solution: str) -> Evidence:

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from harness.compiling.compiler import compile_source, disassemble_kernel
-from harness.judge.explain.examined import Examined, from_report
+from harness.judge.explain.examination import Examination, from_report
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation, Unit
 from harness.judge.explain.gpu import H100, SUSTAINED
 from harness.judge.explain.opcodes import Kind, matrix_type, mix
 from harness.judge.stages.count import count_on
 from harness.protocol.compiler import Compile, Compiled, Disassemble
-from harness.protocol.device import Counted, Ready
-from harness.protocol.report import Report
+from harness.protocol.device import Ready
+from harness.protocol.report import Counters, Report
 from harness.protocol.request import Fault
 from problem.cases import RANKED, Shape
 from problem.problem import MATRIX_MULTIPLICATION as PROBLEM
@@ -28,7 +28,7 @@ from tests.judge.explain.ladder import SOLUTIONS, device_with, evidence_of, reco
 def explained(solution: str) -> Explanation:
     evidence = evidence_of(solution)
     source = (SOLUTIONS / f"{solution}.cu").read_text(encoding="utf-8")
-    return explain(Examined(solution, source, None, evidence.facts, evidence.counters))
+    return explain(Examination(solution, source, None, evidence.facts, evidence.counters))
 
 
 def line_of(solution: str, words: str) -> int:
@@ -72,7 +72,7 @@ def test_blocks_that_share_work_have_no_figures_per_tile() -> None:
     evidence = recorded("36_wgmma_one_accumulator")
     assert evidence.facts.launch.tile_rows > evidence.counters.shape.M
     found = explain(
-        Examined("x", "", None, evidence.facts, evidence.counters, blocks_share_work=True)
+        Examination("x", "", None, evidence.facts, evidence.counters, blocks_share_work=True)
     )
     assert found.block_bytes is None and found.block_flop is None and found.tail == 0
     assert found.notes[0].startswith("Counted on a whole launch of 512×6144×512")
@@ -121,7 +121,7 @@ def test_the_type_of_a_matrix_instruction(opcode: str, expected: str | None) -> 
 
 def test_without_counters_the_machine_code_is_explained() -> None:
     evidence = evidence_of("02_shared_tile")
-    found = explain(Examined("x", "", None, evidence.facts, None, note="no counters"))
+    found = explain(Examination("x", "", None, evidence.facts, None, note="no counters"))
     assert found.notes == ("no counters",) and not found.findings and not found.units
     assert found.mix and found.lines and found.occupancy.blocks == 8
 
@@ -129,7 +129,7 @@ def test_without_counters_the_machine_code_is_explained() -> None:
 def test_shared_work_without_counters_is_estimated_from_the_loop() -> None:
     """Solutions 19 and 20, which took 7.6 ms each on an H200, are such kernels."""
     evidence = recorded("17_split_tail")
-    found = explain(Examined("x", "", None, evidence.facts, None, blocks_share_work=True))
+    found = explain(Examination("x", "", None, evidence.facts, None, blocks_share_work=True))
     assert found.estimated_ms == pytest.approx(7.3, rel=0.1)
     assert found.units[0].unit is Unit.ISSUE and not found.findings
     assert found.notes == (
@@ -173,5 +173,5 @@ def test_a_smaller_size_is_counted_for_slow_kernels() -> None:
         )
 
     found = counted(None)
-    assert isinstance(found, Counted) and found.counters.shape == PROBLEM.counted_shapes[0]
+    assert isinstance(found, Counters) and found.shape == PROBLEM.counted_shapes[0]
     assert isinstance(counted(RANKED.shape), Fault)

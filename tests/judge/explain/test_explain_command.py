@@ -18,7 +18,7 @@ SUBMISSIONS = Path(__file__).parent.parent.parent / "submissions"
 Captured = pytest.CaptureFixture[str]
 
 ON_CPU = ["--device", "cpu", "--shape", "256x128x256"]
-"""A small size, for tests of the order of messages only."""
+"""A small size, for tests of what holds at every size."""
 
 
 def test_a_compile_error_is_refused_in_the_words_of_grade(capsys: Captured) -> None:
@@ -78,7 +78,7 @@ def test_two_kernels_are_compared(capsys: Captured, tmp_path: Path) -> None:
     kernels = Path(__file__).parent / "kernels"
     old, new = (str(kernels / f"{name}.cu") for name in ("double_accumulator", "naive"))
     out = tmp_path / "why.json"
-    where = ["--device", "cpu", "--gpu", "RTX 4090", "--json", str(out)]
+    where = [*ON_CPU, "--gpu", "RTX 4090", "--json", str(out)]
     assert main(["explain", *where, "--against", old, new]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "for an NVIDIA GeForce RTX 4090" in shown

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from harness.compiling.occupancy import occupancy
-from harness.judge.explain.examined import Examined
+from harness.judge.explain.examination import Examination
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Unit
-from harness.judge.explain.gpus import GPUS, named
+from harness.judge.explain.gpu import GPUS, gpu_named
 from harness.judge.explain.pipelines import pipeline_clocks
 from tests.judge.explain.ladder import recorded
 from tests.judge.explain.test_kernels import evidence_of_kernel
@@ -27,13 +27,13 @@ from tests.judge.explain.test_kernels import evidence_of_kernel
     ],
 )
 def test_a_gpu_is_found_by_a_part_of_its_name(text: str, name: str) -> None:
-    assert named(text).name == name
+    assert gpu_named(text).name == name
 
 
 @pytest.mark.parametrize("text", ["", "Voodoo 2"])
 def test_an_unknown_gpu_is_refused_with_those_known(text: str) -> None:
     with pytest.raises(ValueError, match=r"known: H100 80GB HBM3, .*RTX 4090"):
-        named(text)
+        gpu_named(text)
 
 
 @pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
@@ -42,14 +42,14 @@ def test_every_gpu_of_the_table_can_be_explained_for(gpu: object) -> None:
     chosen = next(each for each in GPUS if each is gpu)
     room = occupancy(evidence.facts.resources, chosen.arch)
     kernel = evidence.facts.model_copy(update={"occupancy": room})
-    found = explain(Examined("x", "", None, kernel, evidence.counters), chosen)
+    found = explain(Examination("x", "", None, kernel, evidence.counters), chosen)
     assert found.gpu == chosen.name and found.assumed
     assert found.estimated_ms is not None and 8 < found.estimated_ms < 500
 
 
 def test_peaks_are_those_of_the_data_sheets() -> None:
     for text, tflops in (("RTX 4090", 82.6), ("RTX 3090", 35.6), ("A100", 19.5), ("T4", 8.1)):
-        assert named(text).fp32_tflops == pytest.approx(tflops, rel=0.01)
+        assert gpu_named(text).fp32_tflops == pytest.approx(tflops, rel=0.01)
     for text, kind, tflops in (
         ("RTX 4090", "FP16", 165.2),
         ("L4", "FP16", 121),
@@ -57,18 +57,20 @@ def test_peaks_are_those_of_the_data_sheets() -> None:
         ("A100", "TF32", 156),
         ("T4", "FP16", 65),
     ):
-        gpu = named(text)
+        gpu = gpu_named(text)
         assert gpu.tflops(gpu.tensor_macs(kind) or 0) == pytest.approx(tflops, rel=0.02)
 
 
 def test_double_precision_is_slower_on_a_geforce() -> None:
     for text, clocks in (("H100", 0.5), ("A100", 1.0), ("RTX 4090", 16.0), ("T4", 16.0)):
-        assert pipeline_clocks({"DFMA": 1}, named(text)) == {Unit.FP64: clocks}
+        assert pipeline_clocks({"DFMA": 1}, gpu_named(text)) == {Unit.FP64: clocks}
 
 
 def test_every_unit_of_double_arithmetic_has_a_bar() -> None:
     evidence = evidence_of_kernel("double_accumulator")
-    found = explain(Examined("x", "", None, evidence.facts, evidence.counters), named("H100"))
+    found = explain(
+        Examination("x", "", None, evidence.facts, evidence.counters), gpu_named("H100")
+    )
     times = {each.unit: each.ms for each in found.units}
     # 2.06e11 products: 64 in a clock of each of 132 multiprocessors at 1.98 GHz, and two
     # conversions for each, 16 in a clock.

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.judge.explain.evidence import Evidence
 from harness.judge.explain.explanation import Unit
-from harness.judge.explain.gpus import named
-from harness.judge.explain.rules import RULES, Evidence, advice
+from harness.judge.explain.gpu import gpu_named
+from harness.judge.explain.rules import RULES, advice
 from harness.judge.explain.workload import l2_sectors
 from lab.measured import Measurements, agrees
 from tests.judge.explain.ladder import evidence_of_source
@@ -86,7 +87,7 @@ def evidence_of_kernel(name: str) -> Evidence:
 def test_a_slow_kernel_is_estimated_and_its_cause_named(expected: Expected) -> None:
     evidence = evidence_of_kernel(expected.name)
     assert evidence.work.busiest is expected.busiest
-    there = replace(evidence, gpu=named("H200"))
+    there = replace(evidence, gpu=gpu_named("H200"))
     estimated = there.work.total / there.gpu.clocks_per_ms
     assert estimated == pytest.approx(MEASURED[expected.name].ms, rel=0.3)
     first, *others = advice(evidence)
@@ -103,7 +104,7 @@ def test_a_slow_kernel_is_estimated_and_its_cause_named(expected: Expected) -> N
 def test_the_typical_estimate_is_close() -> None:
     errors = []
     for each in EXPECTED:
-        there = replace(evidence_of_kernel(each.name), gpu=named("H200"))
+        there = replace(evidence_of_kernel(each.name), gpu=gpu_named("H200"))
         estimated = there.work.total / there.gpu.clocks_per_ms
         errors.append(abs(estimated / MEASURED[each.name].ms - 1))
     assert statistics.median(errors) <= 0.1

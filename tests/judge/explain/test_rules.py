@@ -128,11 +128,6 @@ def test_at_most_three_findings_the_dearest_first() -> None:
     assert [each.gain for each in found] == sorted((each.gain for each in found), reverse=True)
 
 
-def test_every_rule_says_why_and_what_helps() -> None:
-    for rule in RULES:
-        assert rule.why.endswith(".") and rule.remedy and rule.name
-
-
 @pytest.mark.parametrize(
     ("before", "after", "rule"),
     [

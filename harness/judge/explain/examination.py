@@ -1,4 +1,4 @@
-"""The facts about a kernel that an explanation needs, from a report or from a quick look."""
+"""The facts about a kernel that an explanation needs, from a report or from `judge.examine`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.protocol.report import Counters, DeviceInfo, DisassembledKernel, Ou
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class Examination:
     """The facts about one kernel.
 
     outcome: the error that a grading, or a quick look at a few cases, found; None for a right
@@ -30,11 +30,11 @@ class Examined:
     note: str = ""
 
 
-def from_report(report: Report) -> Examined | None:
+def from_report(report: Report) -> Examination | None:
     """Return the facts in a report; None if the kernel did not compile, or was wrong."""
     if not isinstance(report.kernel, DisassembledKernel):
         return None
-    return Examined(
+    return Examination(
         name=report.submission.name,
         source=report.submission.source,
         device=report.device,
