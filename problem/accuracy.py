@@ -26,12 +26,11 @@ at most 1e-5, or twice the baseline's.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
 from problem.cases import Shape
+from problem.grades import Errors, Grade
 from problem.inputs import Matrix
 from problem.reference import MAX_ERROR, Float64, compare, reference
 
@@ -64,27 +63,6 @@ INPUTS = (
     "uniform, repeated parts",
     "uniform, rank one",
 )
-
-
-class Grade(StrEnum):
-    """How accurate a kernel is; see this module."""
-
-    A = "A"
-    B = "B"
-    C = "C"
-
-
-@dataclass(frozen=True, slots=True)
-class Errors:
-    """The worst errors of one C.
-
-    block: by the block rule. by_rows: |C - R|_ij / (‖a_i‖₂ ‖b_j‖₂). by_components:
-        |C - R| / (|A| |B|).
-    """
-
-    block: float
-    by_rows: float
-    by_components: float
 
 
 def errors(A: Matrix, B: Matrix, C: Matrix) -> Errors:

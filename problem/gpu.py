@@ -15,6 +15,7 @@ import numpy as np
 from cupy.cuda import cublas
 
 from problem.cases import Case
+from problem.grades import Errors
 from problem.inputs import Distribution, Draw, Kind, Tolerance
 from problem.reference import LIMITS, MAX_ERROR, norms_scale
 
@@ -57,9 +58,8 @@ class Drawn:
         """Return the error of C, divided by the limit."""
         return worst_error(self._A, self._B, self._C, self._kind, seed)
 
-    def errors(self, seed: int) -> tuple[float, float, float]:
-        """Return the errors of C that problem/accuracy.py defines, in blocks that the seed
-        chooses."""
+    def errors(self, seed: int) -> Errors:
+        """Return the errors of C in blocks that the seed chooses."""
         return block_errors(self._A, self._B, self._C, seed)
 
 
@@ -111,22 +111,21 @@ time."""
 def worst_block(A: Any, B: Any, C: Any, tolerance: Tolerance, seed: int) -> float:
     """Return the largest error of some blocks of C, which the seed chooses, divided by the
     limit."""
-    by_block, by_norms, _ = block_errors(A, B, C, seed)
+    found = block_errors(A, B, C, seed)
     if tolerance is Tolerance.STRUCTURED:
-        return by_norms / norms_scale(tolerance, A.shape[1]) / LIMITS[tolerance]
-    return by_block / MAX_ERROR
+        return found.by_rows / norms_scale(tolerance, A.shape[1]) / LIMITS[tolerance]
+    return found.block / MAX_ERROR
 
 
-def block_errors(A: Any, B: Any, C: Any, seed: int) -> tuple[float, float, float]:
-    """Return the largest errors of some blocks of C, which the seed chooses: by the block rule,
-    |C - R| / (‖a‖₂ ‖b‖₂), and |C - R| / (|A| |B|)."""
+def block_errors(A: Any, B: Any, C: Any, seed: int) -> Errors:
+    """Return the largest errors of some blocks of C, which the seed chooses."""
     (M, N), K = A.shape, B.shape[1]
     errors = cupy.ndarray((_BLOCKS_COMPARED, 3), np.float64)
     sizes = (np.int32(M), np.int32(N), np.int32(K))
     arguments = (A, B, C, *sizes, np.uint64(seed), errors)
     _module().get_function("block_errors")((_BLOCKS_COMPARED,), (_BLOCK,), arguments)
     worst = np.nan_to_num(errors.get(), nan=np.inf, posinf=np.inf).max(axis=0)
-    return float(worst[0]), float(worst[1]), float(worst[2])
+    return Errors(*map(float, worst))
 
 
 def freivalds(A: Any, B: Any, C: Any, tolerance: Tolerance, seed: int) -> float:

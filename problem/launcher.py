@@ -1,4 +1,4 @@
-"""The launch of every submission: `solve`."""
+"""How every submission is launched."""
 
 from __future__ import annotations
 
@@ -105,22 +105,10 @@ def _number(place: Sequence[int], sizes: tuple[int, int, int]) -> int:
     return place[0] + sizes[0] * (place[1] + sizes[1] * place[2])
 
 
-def solve(
-    kernel: Launchable,
-    buffers: Sequence[Any],
-    arguments: Arguments,
-    line: LaunchLine,
-    synchronize: Callable[[], None],
-) -> None:
-    """Launch once with these buffers, in blocks of 16×16 threads, then wait for the end."""
-    launch(kernel, buffers, arguments, line)
-    synchronize()
-
-
 def launch(
     kernel: Launchable, buffers: Sequence[Any], arguments: Arguments, line: LaunchLine
 ) -> None:
-    """Launch without waiting, so that a clock can measure the launch alone."""
+    """Launch in blocks of 16×16 threads. It does not wait for the end of the launch."""
     numbers = map(np.int32, arguments.numbers)
     grid = line.grid(arguments.output.rows, arguments.output.columns)
     kernel(grid, BLOCK, (*buffers, *numbers), shared_mem=line.shared_memory)

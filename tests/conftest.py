@@ -21,6 +21,7 @@ from harness.protocol.device import Describe
 from harness.protocol.report import CompileError, DisassembledKernel, RuntimeFault
 from harness.protocol.request import Fault
 from problem.cases import CASES_VERSION
+from tests import sharing
 from tests.compile_worker import Compiling, Disassembling
 from tests.grading import lasting, with_parts
 
@@ -63,6 +64,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(skip)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def share_results(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Give the processes of this test run a folder in common."""
+    own = tmp_path_factory.getbasetemp()
+    in_common = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    sharing.folders[:] = [in_common / "shared"]
+    sharing.folders[0].mkdir(exist_ok=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

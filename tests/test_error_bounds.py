@@ -22,7 +22,7 @@ from tests.requests import inputs_of
 SOLUTIONS = Path(__file__).resolve().parent.parent / "solutions"
 ACCURATE, FASTEST = "34_wgmma_fp16_scaled", "36_wgmma_one_accumulator"
 
-SHAPE = Shape(48, 4096, 48)
+SHAPE = Shape(48, 2048, 48)
 """A shape small enough for the CPU device and large enough for both solutions' tensor cores."""
 SEGMENT = 1024
 """The number of neighbours along N that share a scale in 34."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from problem.cases import Case
+from problem.grades import Errors
 from tests.transposition import TRANSPOSITION
 
 
@@ -29,8 +30,8 @@ class Drawn:
     def worst_error(self, seed: int) -> float:
         return 0.0 if np.array_equal(self._output.get(), self._drawn[0].T) else inf
 
-    def errors(self, seed: int) -> tuple[float, float, float]:
-        return (self.worst_error(seed),) * 3
+    def errors(self, seed: int) -> Errors:
+        return Errors(*(self.worst_error(seed),) * 3)
 
 
 def baseline(arithmetic: str = "") -> Callable[[Any, Any], None]:

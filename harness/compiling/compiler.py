@@ -12,19 +12,16 @@ sources of strangers may attack it.
 from __future__ import annotations
 
 import re
-import sys
 import time
-import warnings
-from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.compiling import diagnostics, disassembly, headers, lexical
-from harness.compiling.diagnostics import number
 from harness.compiling.errors import Refused, SourceError, refuse, refuse_as_unsupported, refuse_for
 from harness.compiling.host_code import without_failed_host_code
+from harness.compiling.occupancy import number_of
+from harness.compiling.program import Translated, to_machine_code, translated
 from harness.compiling.source import Source, parse
-from harness.protocol import background
 from harness.protocol.compiler import (
     ARCHITECTURES,
     DEFAULT_ARCH,
@@ -47,9 +44,6 @@ from harness.protocol.report import (
 from harness.protocol.request import Request
 from harness.ptxcpu import nvrtc
 from problem.signature import Signature
-
-if TYPE_CHECKING:
-    from harness.compiling.program import Translated
 
 FILE_NAME = "kernel.cu"
 """The name of the file in the compiler's messages, regardless of its real name."""
@@ -95,8 +89,6 @@ def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault |
     found = kept or _translated(request)
     if isinstance(found, CompileError | RuntimeFault | Unsupported):
         return found
-    from harness.compiling.program import to_machine_code
-
     try:
         return to_machine_code(found, request.arch)
     except Refused as refusal:
@@ -110,37 +102,14 @@ _kept: dict[tuple[str, str, Signature], Translated] = {}
 def _translated(
     request: Translate | Compile,
 ) -> Translated | CompileError | RuntimeFault | Unsupported:
-    importing: list[Future[None]] = []
-    if "harness.compiling.program" not in sys.modules:
-        importing = [background.begin(_import_what_follows)]
     try:
         source = parse(request.source, request.signature)
         ptx, found = _to_ptx_or_unsupported(source, request.arch)
-        wait(importing)
-        from harness.compiling.program import translated
-
         return translated(source, ptx, found)
     except SourceError as error:
         return CompileError(stage=Stage.READ, message=str(error), diagnostics=(error.diagnostic,))
     except Refused as refusal:
         return refusal.outcome
-
-
-def _import_what_follows() -> None:
-    """Import the modules that are needed once there is PTX, while NVRTC compiles.
-
-    Warnings are off, because NVRTC writes its trace of opened files to the same stream. It happens
-    once in a process: without memory, CPython would wait without end for a new thread.
-    """
-    with warnings.catch_warnings(action="ignore"):
-        from harness.compiling import ptxas
-
-        ptxas.program()
-        from harness.compiling import program  # noqa: F401
-
-
-def version() -> str:
-    return nvrtc.version()
 
 
 # ---------------------------------------------------------------------------------- source → PTX
@@ -162,7 +131,11 @@ def _to_ptx_or_unsupported(source: Source, arch: str) -> tuple[str, list[Diagnos
 
 def _oldest_that_accepts(source: Source, arch: str) -> str | None:
     """Return the oldest newer architecture that accepts a source, if the default one does."""
-    newer = [each for each in ARCHITECTURES if number(arch) < number(each) <= number(DEFAULT_ARCH)]
+    newer = [
+        each
+        for each in ARCHITECTURES
+        if number_of(arch) < number_of(each) <= number_of(DEFAULT_ARCH)
+    ]
     if not newer or not _accepts(source, DEFAULT_ARCH):
         return None
     return next(each for each in newer if each == DEFAULT_ARCH or _accepts(source, each))
@@ -192,17 +165,17 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
         output = nvrtc.compile_to_ptx(text, attempt.options)
         if any(not headers.is_allowed(name, attempt.headers) for name in output.included):
             raise refuse("an #include reaches a file that is neither CUDA's own nor a stand-in")
-        said = diagnostics.of_nvrtc(output.log, FILE_NAME, attempt.code)
+        messages = diagnostics.of_nvrtc(output.log, FILE_NAME, attempt.code)
         if output.succeeded:
             if lexical.may_hold_the_time(attempt.code):
                 started = time.time()
                 lexical.check_for_present_time(nvrtc.preprocess(text, attempt.options), started)
-            more = diagnostics.warnings_of(diagnostics.bounded(said))
+            more = diagnostics.warnings_of(diagnostics.bounded(messages))
             # A `static` kernel is launched by the judge, which the compiler does not know.
             unused = re.compile(rf"{source.signature.kernel}.* was declared but never referenced")
             more = tuple(each for each in more if not unused.search(each.message))
             return output.ptx, [*source.warnings, *supplied.warnings, *more]
-        errors = diagnostics.errors_of(said)
+        errors = diagnostics.errors_of(messages)
         of_the_host = [each for each in errors if diagnostics.is_about_host_code(each)]
         if any(map(diagnostics.is_about_an_instance, errors)):
             attempt.instances = attempt.instances[1:]
@@ -225,9 +198,9 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
             else:
                 break
     lasting = tuple(error for error in first if error in errors)
-    told = lasting or first or errors or diagnostics.unexplained(output.log)
-    told = tuple(diagnostics.bounded(list(diagnostics.with_host_lines(told, host_lines))))
-    raise refuse_for(*told, warnings=supplied.warnings)
+    found = lasting or first or errors or diagnostics.unexplained(output.log)
+    shown = diagnostics.bounded(diagnostics.with_host_lines(found, host_lines))
+    raise refuse_for(*shown, warnings=supplied.warnings)
 
 
 @dataclass

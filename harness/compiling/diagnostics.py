@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from harness.compiling.occupancy import number_of
 from harness.protocol.report import Diagnostic
 
 MAX_DIAGNOSTICS = 50
@@ -132,19 +133,19 @@ def declared_at(found: Iterable[Diagnostic], code: str) -> dict[str, int]:
 
 def with_host_lines(
     errors: Iterable[Diagnostic], host_lines: Mapping[str, int]
-) -> tuple[Diagnostic, ...]:
+) -> list[Diagnostic]:
     """Return the errors. If a name is unknown because it belongs to host code, the error says what
     to do."""
-    return tuple(_with_host_line(error, host_lines) for error in errors)
-
-
-def _with_host_line(error: Diagnostic, host_lines: Mapping[str, int]) -> Diagnostic:
-    unknown = _UNKNOWN.search(error.message)
-    line = host_lines.get(unknown[1]) if unknown else None
-    if line is None:
-        return error
-    why = f"line {line} defines it for the host; write `__device__` or `constexpr` before it"
-    return error.model_copy(update={"message": f"{error.message}: {why}"})
+    found = []
+    for error in errors:
+        unknown = _UNKNOWN.search(error.message)
+        line = host_lines.get(unknown[1]) if unknown else None
+        message = error.message
+        if line is not None:
+            message += f": line {line} defines it for the host; "
+            message += "write `__device__` or `constexpr` before it"
+        found.append(error.model_copy(update={"message": message}))
+    return found
 
 
 def is_about_an_instance(diagnostic: Diagnostic) -> bool:
@@ -189,11 +190,6 @@ _ONLY_ON = {"wgmma": "sm_90a", "setmaxnreg": "sm_90a", "tcgen05": "sm_100a"}
 """Families of instructions that only some architectures have, by the beginning of their names."""
 
 
-def number(arch: str) -> int:
-    """Return the 90 of sm_90a."""
-    return int(arch.removeprefix("sm_").rstrip("af"))
-
-
 def lacking(errors: Sequence[Diagnostic], arch: str) -> tuple[str, str] | None:
     """Return what the architecture lacks, as a sentence and as the name of the feature, if all of
     ptxas's errors are about that; the feature that the fewest architectures have comes first."""
@@ -206,7 +202,7 @@ def lacking(errors: Sequence[Diagnostic], arch: str) -> tuple[str, str] | None:
             return None
         feature = match["feature"]
         if "arch" in match.re.groupindex:
-            needed, having = number(match["arch"]), f"{match['arch']} or newer"
+            needed, having = number_of(match["arch"]), f"{match['arch']} or newer"
         else:
             only = _ONLY_ON.get(feature.partition(".")[0])
             needed, having = (1000, f"{only} only") if only else (999, "other architectures")

@@ -14,50 +14,18 @@ from pathlib import Path
 
 from cuda import pathfinder
 
-from harness.compiling.waits import issue_clocks, loads_together, waits
+from harness.compiling.waits import Instruction, issue_clocks, loads_together, waits
 from harness.protocol.report import Badge, CodeLine, CodeLoop
 from problem.launcher import LaunchLine
 
 _Span = tuple[int, int]
 """The indices of a loop's first and last instruction."""
 
-INSTRUCTION_BYTES = 16
-"""The size of an instruction on every architecture since sm_70."""
-
 _TENSOR_OPCODES = ("HMMA", "HGMMA", "IMMA", "IGMMA", "DMMA", "QGMMA", "QMMA", "BMMA", "OMMA", "UTC")
 _MULTIPLY_AND_ADD = frozenset({"FFMA", "FFMA2", "DFMA", *_TENSOR_OPCODES})
 _SECONDS = 60
 _SHOWN = 16
 """Instructions of a source line whose text is kept: an unrolled loop has hundreds of one kind."""
-
-
-@dataclass(frozen=True, slots=True)
-class Instruction:
-    """One machine instruction. line: of the submission's file, where the compiler names one."""
-
-    opcode: str
-    """The opcode with its modifiers: LDG.E.128."""
-    operands: str
-    predicate: str | None
-    line: int | None
-
-    @property
-    def name(self) -> str:
-        """The opcode without modifiers: LDG."""
-        return self.opcode.partition(".")[0]
-
-    @property
-    def text(self) -> str:
-        guard = f"{self.predicate} " if self.predicate else ""
-        return f"{guard}{self.opcode} {self.operands.replace(',', ', ')}".rstrip()
-
-    @property
-    def target(self) -> int | None:
-        """Return the index of the instruction that a branch goes to."""
-        if self.name not in ("BRA", "BRX") or not self.operands:
-            return None
-        last = self.operands.rpartition(",")[2].strip()
-        return int(last, 16) // INSTRUCTION_BYTES if last.startswith("0x") else None
 
 
 @dataclass(frozen=True, slots=True)

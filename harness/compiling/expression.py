@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 MAX_CHARACTERS = 200
+MAX_DEPTH = 32
+"""The longest chain of constants that are defined by other constants."""
 MOST = (1 << 63) - 1
 """Larger than anything a launch can ask for, and small enough that no product takes long."""
 
@@ -32,6 +34,27 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 class ExpressionError(Exception):
     """An expression has no value; the message says why."""
+
+
+def evaluate_by_definitions(
+    expression: str, definitions: Mapping[str, str], known: Mapping[str, int] | None = None
+) -> int:
+    """Return the value of an expression whose names are defined by other expressions.
+
+    known: the values of some names. Raises ExpressionError.
+    """
+    values = dict(known or {})
+
+    def value_of(name: str, depth: int) -> int:
+        if name not in values:
+            if name not in definitions:
+                raise ExpressionError(f"`{name}` is no constant that the file defines once")
+            if depth == MAX_DEPTH:
+                raise ExpressionError(f"`{name}` is defined by too many other constants")
+            values[name] = evaluate(definitions[name], lambda inner: value_of(inner, depth + 1))
+        return values[name]
+
+    return evaluate(expression, lambda name: value_of(name, 0))
 
 
 def evaluate(expression: str, value_of: Callable[[str], int]) -> int:

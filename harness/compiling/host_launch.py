@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from harness.compiling.expression import ExpressionError, evaluate
+from harness.compiling.expression import ExpressionError, evaluate_by_definitions
 from harness.compiling.lexical import at_a_fixed_time, without_comments
 from harness.compiling.syntax import Walked, declared_name, descendants, parts, position, text_of
 from harness.protocol.report import Diagnostic
@@ -207,21 +207,14 @@ def _grouped(text: str) -> str:
 
 def _number(expression: Node, constants: dict[str, str]) -> int | None:
     """Return the value of an expression of whole numbers, or None."""
-    known: dict[str, int] = {}
 
-    def value(text: str, depth: int) -> int:
+    def in_python(text: str) -> str:
         text = without_comments(text).replace("sizeof(float)", "4")
-        return evaluate(_INTEGER.sub(r"\1", text), lambda name: value_of(name, depth))
+        return _INTEGER.sub(r"\1", text)
 
-    def value_of(name: str, depth: int) -> int:
-        if name not in constants or depth == MAX_EXPANSIONS:
-            raise ExpressionError(f"`{name}` has no value")
-        if name not in known:
-            known[name] = value(constants[name], depth + 1)
-        return known[name]
-
+    definitions = {name: in_python(text) for name, text in constants.items()}
     try:
-        return value(text_of(expression), 0)
+        return evaluate_by_definitions(in_python(text_of(expression)), definitions)
     except ExpressionError:
         return None
 

@@ -1,7 +1,4 @@
-"""Converts NVRTC's PTX to one program and to machine code, and collects the facts about them.
-
-The compiler imports this module while NVRTC is compiling, which takes longer.
-"""
+"""Converts NVRTC's PTX to one program and to machine code, and collects the facts about them."""
 
 from __future__ import annotations
 
@@ -41,13 +38,10 @@ class Translated:
 
 
 def translated(source: Source, ptx: str, warnings: list[Diagnostic]) -> Translated:
-    """Return NVRTC's PTX as one program. Raises Refused."""
-    return _launched(source, _parsed(ptx), warnings)
-
-
-def _parsed(ptx: str) -> Program:
+    """Return NVRTC's PTX as one program, with the kernel that the judge launches. Raises
+    Refused."""
     try:
-        return parse_ptx(ptx)
+        program = parse_ptx(ptx)
     except PtxError as error:
         found = Diagnostic(
             severity="error",
@@ -55,10 +49,6 @@ def _parsed(ptx: str) -> Program:
             line=error.line or None,
         )
         raise refuse_for(found) from None
-
-
-def _launched(source: Source, program: Program, warnings: list[Diagnostic]) -> Translated:
-    """Return the canonical text of the program with the kernel that the judge launches."""
     entry = entries.find(program, source.kernel_templates, source.signature)
     if isinstance(entry, str):
         if source.template_line is None:
@@ -106,14 +96,14 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
         lambda: (_machine_dependent(program, entry), _identity(program, entry, source)),
     )
     warnings += notes
-    said = diagnostics.bounded(diagnostics.of_ptxas(assembled.log, program.line_of))
+    messages = diagnostics.bounded(diagnostics.of_ptxas(assembled.log, program.line_of))
     if not assembled.cubin:
-        errors = diagnostics.errors_of(said)
+        errors = diagnostics.errors_of(messages)
         lacks = lacking(errors, arch)
         if lacks is not None:
             raise refuse_as_unsupported(*lacks)
         raise refuse_for(*errors or diagnostics.unexplained(assembled.log))
-    warnings += diagnostics.warnings_of(said)
+    warnings += diagnostics.warnings_of(messages)
     taken = resources(assembled.log, entry.name, source.launch)
     too_large = entries.shared_memory_problem(taken, arch)
     if too_large:

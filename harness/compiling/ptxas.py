@@ -69,8 +69,8 @@ def program() -> str:
     wanted = nvrtc.version()
     if path is None:
         raise RuntimeError(f"there is no ptxas; install nvidia-cuda-nvcc {wanted}")
-    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
-    release = re.search(r"release (\d+\.\d+)", said)
+    printed = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+    release = re.search(r"release (\d+\.\d+)", printed)
     if release is None or release[1] != wanted:
         found = release[1] if release else "of no known release"
         raise RuntimeError(f"{path} is ptxas {found}; NVRTC needs that of {wanted}")

@@ -1,10 +1,11 @@
-"""The delays in a loop of machine code: waits for results, and conflicts of register banks."""
+"""Machine instructions, and the delays in a loop of them: waits for results, and conflicts of
+register banks."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from harness.protocol.report import Producer, Wait
 
@@ -23,20 +24,37 @@ _COPIES = 3
 """The number of iterations to examine: the last one may wait for loads issued two before it."""
 
 
-class Instruction(Protocol):
-    """The parts of an instruction that this module needs."""
+INSTRUCTION_BYTES = 16
+"""The size of an instruction on every architecture since sm_70."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One machine instruction. line: of the submission's file, where the compiler names one."""
+
+    opcode: str
+    """The opcode with its modifiers: LDG.E.128."""
+    operands: str
+    predicate: str | None
+    line: int | None
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The opcode without modifiers: LDG."""
+        return self.opcode.partition(".")[0]
 
     @property
-    def opcode(self) -> str: ...
+    def text(self) -> str:
+        guard = f"{self.predicate} " if self.predicate else ""
+        return f"{guard}{self.opcode} {self.operands.replace(',', ', ')}".rstrip()
 
     @property
-    def operands(self) -> str: ...
-
-    @property
-    def line(self) -> int | None: ...
+    def target(self) -> int | None:
+        """Return the index of the instruction that a branch goes to."""
+        if self.name not in ("BRA", "BRX") or not self.operands:
+            return None
+        last = self.operands.rpartition(",")[2].strip()
+        return int(last, 16) // INSTRUCTION_BYTES if last.startswith("0x") else None
 
 
 def waits(body: Sequence[Instruction]) -> tuple[Wait, ...]:

@@ -1,7 +1,7 @@
 """Poison in the output before a launch, and canaries around every buffer.
 
 Both are NaN, so results that depend on them are not finite. Each has a payload of its own, so an
-element that was never written can be told from a wrong result.
+element that was never written can be distinguished from a wrong result.
 """
 
 from __future__ import annotations

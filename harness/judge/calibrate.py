@@ -65,7 +65,7 @@ def calibrate(session: Session, seed: int | None, progress: Progress) -> Calibra
             audit=False,  # each arithmetic has its own below
         )
         if not isinstance(timed, Timed):
-            raise JudgeFailure(getattr(timed, "message", "cuBLAS could not be timed"))
+            raise JudgeFailure(timed.message)
         problem, drawn = MATRIX_MULTIPLICATION, RANKED.draw(seed)
         inputs = launch_inputs(problem, RANKED, drawn)
         precision = []

@@ -23,24 +23,24 @@ SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One part of the judge."""
+class Check:
+    """The check of one part of the judge."""
 
     name: str
     works: bool
-    says: str
+    message: str
     """The result, or advice."""
     needed: bool = True
     """Whether the judge does not work without it."""
 
 
-def examine(session: Session) -> Iterator[Part]:
+def examine(session: Session) -> Iterator[Check]:
     """Check each part in turn, except those that need a part that does not work."""
     compiled = session.compiler.ask(Compile(source=starter.text(), arch=session.arch))
     if not isinstance(compiled, Compiled):
-        yield Part("compiler", False, compiled.message)
+        yield Check("compiler", False, compiled.message)
         return
-    yield Part("compiler", True, f"NVRTC {compiled.nvrtc}")
+    yield Check("compiler", True, f"NVRTC {compiled.nvrtc}")
     yield _disassembler(session, compiled.kernel)
     works = _run(session, compiled.kernel)
     yield works
@@ -49,67 +49,67 @@ def examine(session: Session) -> Iterator[Part]:
     missing = why_no_cuda()
     if session.info.kind is DeviceKind.CUDA:
         yield _timing(session)
-        yield from (Part("note", True, says) for says in session.info.notes)
+        yield from (Check("note", True, message) for message in session.info.notes)
     else:
-        says = missing or "graded on the CPU device, as asked"
-        yield Part("scores", False, f"{says}; verdicts need none", needed=False)
+        message = missing or "graded on the CPU device, as asked"
+        yield Check("scores", False, f"{message}; verdicts need none", needed=False)
     rules = session.isolation()
-    yield Part(
+    yield Check(
         "isolation",
         bool(rules),
         "; ".join(rules) or "this system holds workers to nothing: see SECURITY.md",
     )
 
 
-def _disassembler(session: Session, kernel: Kernel) -> Part:
+def _disassembler(session: Session, kernel: Kernel) -> Check:
     found = session.compiler.ask(Disassemble(kernel=kernel))
     if not isinstance(found, Disassembled):
-        return Part("disassembler", False, found.message)
+        return Check("disassembler", False, found.message)
     reads = bool(found.kernel.instructions)
-    says = "nvdisasm reads the machine code" if reads else "install nvidia-cuda-nvdisasm"
-    return Part("disassembler", reads, says)
+    message = "nvdisasm reads the machine code" if reads else "install nvidia-cuda-nvdisasm"
+    return Check("disassembler", reads, message)
 
 
-def _run(session: Session, kernel: Kernel) -> Part:
+def _run(session: Session, kernel: Kernel) -> Check:
     """Check whether the device multiplies correctly."""
     ready = session.device.ask(Load(kernel=kernel))
     if not isinstance(ready, Ready):
-        return Part("device", False, ready.message)
+        return Check("device", False, ready.message)
     inputs = CASE.draw(1)
     finished = session.device.ask(Run(inputs=_inputs(), seconds=SECONDS))
     if isinstance(finished, Fault):
-        return Part("device", False, finished.message)
+        return Check("device", False, finished.message)
     right = compare(*inputs, finished.output).passed
-    return Part("device", right, session.info.name if right else "it multiplies wrongly")
+    return Check("device", right, session.info.name if right else "it multiplies wrongly")
 
 
 def _inputs() -> LaunchInputs:
     return launch_inputs(MATRIX_MULTIPLICATION, CASE, CASE.draw(1))
 
 
-def _sanitizers(session: Session, kernel: Kernel) -> Iterator[Part]:
+def _sanitizers(session: Session, kernel: Kernel) -> Iterator[Check]:
     request = Sanitize(launches=(_inputs(),), tools=tuple(Tool), seconds=SECONDS)
     session.sanitizer.ask(Load(kernel=kernel))
     answer = session.sanitizer.ask(request)
     if not isinstance(answer, Sanitized):
-        yield Part("sanitizers", False, answer.message)
+        yield Check("sanitizers", False, answer.message)
         return
     for run in answer.runs:
         clean = run.status == "clean"
-        yield Part(run.tool, clean, answer.program if clean else run.message or run.status)
+        yield Check(run.tool, clean, answer.program if clean else run.message or run.status)
 
 
-def _timing(session: Session) -> Part:
+def _timing(session: Session) -> Check:
     """Check whether processes can share GPU memory, and cuBLAS can be launched on it."""
     assert session.timing is not None
     on_gpu = MATRIX_MULTIPLICATION.on_gpu
     arguments = MATRIX_MULTIPLICATION.arguments(CASE.shape)
     shared = session.timing.checker.ask(LayOut(on_gpu=on_gpu, arguments=arguments))
     if isinstance(shared, Fault):
-        return Part("scores", False, shared.message)
+        return Check("scores", False, shared.message)
     attached = session.timing.baseline.ask(
         Attach(matrices=shared, baseline=on_gpu, seconds=SECONDS)
     )
     if isinstance(attached, Fault):
-        return Part("scores", False, attached.message)
-    return Part("scores", True, f"cuBLAS {session.info.cublas}, in a process of its own")
+        return Check("scores", False, attached.message)
+    return Check("scores", True, f"cuBLAS {session.info.cublas}, in a process of its own")

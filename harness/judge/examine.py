@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.judge.explain.examined import Examined
+from harness.judge.explain.examination import Examination
 from harness.judge.grade import Lock, Part, run
 from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress, Silent
@@ -27,12 +27,12 @@ def examine(
     options: GradingOptions = GradingOptions(quick=True),
     progress: Progress | None = None,
     problem: Problem = MATRIX_MULTIPLICATION,
-) -> Examined | Outcome:
+) -> Examination | Outcome:
     """Return what an explanation needs, or an outcome if the kernel does not compile."""
     if isinstance(submission, Unreadable):
         return submission.error
     grading = Grading(submission, session, options, progress or Silent(), problem, few_cases=True)
-    examination = _Examination()
+    examination = _ExclusivePart()
     parts = (
         Part(compile_submission, Stage.COMPILE, Lock.NONE),
         Part(examination.run, Stage.VERIFY, Lock.EXCLUSIVE),
@@ -41,7 +41,7 @@ def examine(
     if grading.disassembled is None:
         assert outcome is not None
         return outcome
-    return Examined(
+    return Examination(
         name=submission.name,
         source=submission.source,
         device=session.info,
@@ -57,7 +57,7 @@ def examine(
     )
 
 
-class _Examination:
+class _ExclusivePart:
     """The part of an examination that needs an exclusive lock: a GPU's hardware counters count all
     kernels that run."""
 

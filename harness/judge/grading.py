@@ -49,7 +49,7 @@ class GradingOptions:
     sizes: also score other sizes, for information.
     seconds: time limit of one launch; the ranked size takes the naive kernel 0.4 s on an H100.
     compile_seconds: time limit of the compiler.
-    examined: the size at which accesses are counted; None is the ranked one, where possible.
+    counted_shape: the size at which accesses are counted; None is the ranked one, where possible.
     counting_seconds: time limit of counting accesses.
     """
 
@@ -59,7 +59,7 @@ class GradingOptions:
     host_memory: tuple[HostMemoryKind, ...] = tuple(HostMemoryKind)
     seconds: float = 20.0
     compile_seconds: float = COMPILE_SECONDS
-    examined: Shape | None = None
+    counted_shape: Shape | None = None
     counting_seconds: float = COUNTING_SECONDS
 
 
@@ -73,7 +73,7 @@ def launch_inputs(
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The case at which verification stopped, and why."""
+    """A case that the kernel got wrong, and the verdict."""
 
     case: Case
     outcome: Outcome

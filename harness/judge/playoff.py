@@ -66,7 +66,7 @@ class Player(Value):
     """The hash of its program, which identifies it on a board."""
 
 
-class Ordered(StrEnum):
+class Order(StrEnum):
     """The order of two kernels."""
 
     FASTER = "faster"
@@ -87,7 +87,7 @@ class Difference(Value):
     low: float
     high: float
     """The 95 % interval of that."""
-    ordered: Ordered
+    ordered: Order
 
 
 class PlayOff(Value):
@@ -106,12 +106,12 @@ class PlayOff(Value):
     @property
     def is_settled(self) -> bool:
         """Return whether the order of all players is known."""
-        return all(each.ordered is not Ordered.UNKNOWN for each in self.differences)
+        return all(each.ordered is not Order.UNKNOWN for each in self.differences)
 
     def places(self) -> list[int]:
         """Return each player's place: one more than the number of players known to be faster."""
-        slower = [each.second for each in self.differences if each.ordered is Ordered.FASTER]
-        slower += [each.first for each in self.differences if each.ordered is Ordered.SLOWER]
+        slower = [each.second for each in self.differences if each.ordered is Order.FASTER]
+        slower += [each.first for each in self.differences if each.ordered is Order.SLOWER]
         return [1 + slower.count(player) for player in range(len(self.players))]
 
 
@@ -136,12 +136,11 @@ def play_off(
         for submission, kernel, each in zip(submissions, kernels, workers, strict=True):
             ready = load_kernel(each.kernel, kernel)
             if not isinstance(ready, Ready):
-                raise _failure(submission, getattr(ready, "message", ready.verdict.value))
+                raise _failure(submission, ready.message)
         seconds = min(options.seconds, MAX_LAUNCH_SECONDS)
         rounds = play(workers, seconds=seconds, progress=progress)
     if isinstance(rounds, Ended):
-        message = getattr(rounds.outcome, "message", rounds.outcome.verdict.value)
-        raise _failure(submissions[rounds.player], message)
+        raise _failure(submissions[rounds.player], rounds.outcome.message)
     return PlayOff(
         judge=__version__,
         cases=CASES_VERSION,
@@ -157,8 +156,8 @@ def _qualified(report: Report, others: Sequence[Player]) -> Player:
     """Return the player of a report; only accepted kernels may play, and each of them once."""
     submission, kernel = report.submission, report.kernel
     if report.verdict is not Verdict.ACCEPTED or report.score is None or kernel is None:
-        why = getattr(report.outcome, "message", "it has no score")
-        raise UsageError(f"{submission.name} cannot play: {report.verdict.value}: {why}")
+        why = f"{report.verdict.value}: {report.outcome.message}"
+        raise UsageError(f"{submission.name} cannot play: {why}")
     code = kernel.program_sha256
     assert code is not None, "this judge's reports have it"
     same = [player.name for player in others if player.code == code]
@@ -172,7 +171,7 @@ def _qualified(report: Report, others: Sequence[Player]) -> Player:
 def _compiled(submission: Submission, session: Session) -> Kernel:
     found = compile_kernel(session.compiler, submission.source, session.arch)
     if not isinstance(found, Compiled):
-        raise _failure(submission, getattr(found, "message", found.verdict.value))
+        raise _failure(submission, found.message)
     return found.kernel
 
 
@@ -328,9 +327,9 @@ def differences(rounds: Sequence[Sequence[Round]]) -> tuple[Difference, ...]:
     return tuple(found)
 
 
-def _ordered(difference: Interval) -> Ordered:
+def _ordered(difference: Interval) -> Order:
     if difference.low > -EQUAL and difference.high < EQUAL:
-        return Ordered.EQUAL
+        return Order.EQUAL
     if difference.low > 0:
-        return Ordered.FASTER
-    return Ordered.SLOWER if difference.high < 0 else Ordered.UNKNOWN
+        return Order.FASTER
+    return Order.SLOWER if difference.high < 0 else Order.UNKNOWN

@@ -46,18 +46,12 @@ class Step(Generic[Result]):
     run: Callable[[Steps], Result] = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    place: Place
-    result: Future[Any]
-
-
 class Steps:
     """The steps of one grading, and their results."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._entries: dict[Step[Any], _Entry] = {}
+        self._results: dict[Step[Any], Future[Any]] = {}
         self._threads: dict[Place, ThreadPoolExecutor] = {}
         self._lock = Lock()
         self._is_closed = False
@@ -66,16 +60,16 @@ class Steps:
         """Begin these steps in the background, in this order, unless they have been started."""
         for step in steps:
             with self._lock:
-                if step not in self._entries:
+                if step not in self._results:
                     thread = self._threads.get(step.place)
                     if thread is None:
                         thread = ThreadPoolExecutor(1, thread_name_prefix=step.place)
                         self._threads[step.place] = thread
-                    self._entries[step] = _Entry(step.place, thread.submit(step.run, self))
+                    self._results[step] = thread.submit(step.run, self)
 
     def start_instead(self, step: Step[Any]) -> None:
         """Begin this step, and stop everything else in its place, unless it has been started."""
-        if step not in self._entries:
+        if step not in self._results:
             self.stop(step.place)
             self.start(step)
 
@@ -84,13 +78,12 @@ class Steps:
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("this grading is over")
-            entry = self._entries.get(step)
-            if entry is None:
+            started: Future[Result] | None = self._results.get(step)
+            if started is None:
                 mine: Future[Result] = Future()
-                self._entries[step] = _Entry(step.place, mine)
-        if entry is not None:
-            result: Result = entry.result.result()
-            return result
+                self._results[step] = mine
+        if started is not None:
+            return started.result()
         try:
             mine.set_result(step.run(self))
         except BaseException as error:
@@ -101,20 +94,20 @@ class Steps:
         """Return the step's result and forget it: for large results that are needed once."""
         result = self.get(step)
         with self._lock:
-            del self._entries[step]
+            del self._results[step]
         return result
 
     def stop(self, place: Place) -> None:
         """End and forget what a place has not finished. Its process ends, if it has one."""
         with self._lock:
             unfinished = {
-                step: entry
-                for step, entry in self._entries.items()
-                if entry.place is place and not entry.result.done()
+                step: result
+                for step, result in self._results.items()
+                if step.place is place and not result.done()
             }
             for step in unfinished:
-                del self._entries[step]
-        running = [entry.result for entry in unfinished.values() if not entry.result.cancel()]
+                del self._results[step]
+        running = [result for result in unfinished.values() if not result.cancel()]
         while running and place is not Place.JUDGE:
             # Repeated, since a step may be about to send a request, which starts another process.
             self._process(place).close()

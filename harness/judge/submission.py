@@ -55,6 +55,14 @@ def read(path: Path, author: str | None = None) -> Submission | Unreadable:
     )
 
 
+def read_kernel(path: Path) -> Submission:
+    """Read the submission in a file. Raises UsageError if the file is no submission, too."""
+    found = read(path)
+    if isinstance(found, Unreadable):
+        raise UsageError(f"{path}: {found.error.message}")
+    return found
+
+
 def _printable(name: str) -> str:
     """Return the name of a file without unprintable characters: strangers choose names, too."""
     return "".join(

@@ -129,27 +129,20 @@ class Sanitize(Launching, Request[Sanitized]):
     those, and then, by an estimate, to check the bounds of all."""
 
 
-class Uncounted(Value):
-    """The device cannot count accesses, or not for this kernel."""
-
-
-class Counted(Value):
-    counters: Counters
-
-
-class OtherWay(Value):
-    """The launch was not counted, for the kernel decides otherwise there than at another shape."""
+class BranchesDiffer(Value):
+    """The launch was not counted: a branch depends on the sizes, and at the size of interest it
+    goes the other way."""
 
     line: int
     """The line of the comparison."""
 
 
-class Count(Launching, Request[Counted | Uncounted | OtherWay]):
+class Count(Launching, Request[Counters | BranchesDiffer]):
     """Count the memory accesses of at most so many blocks; of all where blocks depend on others."""
 
     inputs: LaunchInputs
     like: Arguments
-    """The launch with which the kernel's decisions by its sizes alone must agree."""
+    """The launch of interest: branches that depend on the sizes alone must go the same way."""
     max_blocks: PositiveInt
     code: tuple[CodeLine, ...] = ()
     """The machine code that a GPU would run, if it is known."""

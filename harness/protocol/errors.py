@@ -29,11 +29,11 @@ class JudgeFailure(Exception):
 def crash(error: BaseException) -> tuple[str, str]:
     """Describe an unexpected exception in one sentence, and say where it was raised. Reports are
     published, so neither contains a path of this machine."""
-    said = without_paths(str(error))
+    text = without_paths(str(error))
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{_file(frame.filename)}:{frame.lineno} in {frame.name}" for frame in frames]
     name = type(error).__name__
-    return f"the judge failed: {name}: {said}", "\n".join([*where, f"{name}: {said}"])
+    return f"the judge failed: {name}: {text}", "\n".join([*where, f"{name}: {text}"])
 
 
 def without_paths(text: str) -> str:

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from problem.cases import Case, Shape
+from problem.grades import Errors, Grade
 from problem.launcher import LaunchLine
 
 
@@ -369,6 +370,11 @@ class Accepted(Value):
     verdict: Literal[Verdict.ACCEPTED] = Verdict.ACCEPTED
     score: Score | Unscored
 
+    @property
+    def message(self) -> str:
+        """The reason why it has no score; empty if it has one."""
+        return self.score.message if isinstance(self.score, Unscored) else ""
+
 
 class CompileError(Value):
     """The file cannot be read as a submission, or does not compile."""
@@ -464,6 +470,13 @@ Outcome = Annotated[
 ]
 
 
+def score_of(outcome: Outcome) -> Score | None:
+    """Return the score, where there is one."""
+    if isinstance(outcome, Accepted) and isinstance(outcome.score, Score):
+        return outcome.score
+    return None
+
+
 # -------------------------------------------------------------------------------------- stages
 
 
@@ -488,24 +501,13 @@ class Verification(Value):
     """One sentence on what this device could not verify."""
 
 
-class ErrorFigures(Value):
-    """The worst errors of one product, as problem/accuracy.py defines them."""
-
-    block: NonNegativeFloat
-    by_rows: NonNegativeFloat
-    by_components: NonNegativeFloat
-
-
-AccuracyGrade = Literal["A", "B", "C"]
-
-
 class InputsAccuracy(Value):
     """How accurate the kernel is on one kind of inputs, next to a baseline."""
 
     inputs: str
-    grade: AccuracyGrade
-    kernel: ErrorFigures
-    baseline: ErrorFigures
+    grade: Grade
+    kernel: Errors
+    baseline: Errors
 
 
 class AccuracyAt(Value):
@@ -514,14 +516,14 @@ class AccuracyAt(Value):
     shape: Shape
     baseline: str
     """The implementation with which it is compared."""
-    grade: AccuracyGrade
+    grade: Grade
     results: tuple[InputsAccuracy, ...]
 
 
 class Accuracy(Value):
     """How accurate the kernel is on structured inputs: the worst grade of all sizes."""
 
-    grade: AccuracyGrade
+    grade: Grade
     sizes: tuple[AccuracyAt, ...]
 
 
@@ -813,9 +815,7 @@ class Report(Value):
     @property
     def score(self) -> Score | None:
         """The score, where there is one."""
-        if isinstance(self.outcome, Accepted) and isinstance(self.outcome.score, Score):
-            return self.outcome.score
-        return None
+        return score_of(self.outcome)
 
     @model_validator(mode="after")
     def _fields_agree(self) -> Self:

@@ -9,7 +9,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import Finished, LaunchInputs
-from harness.protocol.report import ErrorFigures, FirstLaunch, HostMemory, HostMemoryKind, Value
+from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind, Value
 from harness.protocol.request import (
     GRACE_SECONDS,
     Done,
@@ -19,6 +19,7 @@ from harness.protocol.request import (
     Request,
     SentMatrix,
 )
+from problem.grades import Errors
 from problem.signature import Arguments
 
 
@@ -158,7 +159,11 @@ class CheckLaunch(Request[Checked]):
     """Check whether the output follows from the inputs as they were drawn."""
 
 
-class MeasureErrors(Request[ErrorFigures]):
+class MeasuredErrors(Value):
+    errors: Errors
+
+
+class MeasureErrors(Request[MeasuredErrors]):
     """Measure how far some blocks of the output are from what they should be. The seed chooses
     them."""
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.compiling.disassembly import Instruction
-from harness.compiling.waits import issue_clocks, loads_together, waits
+from harness.compiling.waits import Instruction, issue_clocks, loads_together, waits
 from harness.protocol.report import Producer
 
 LOADS = ("LDG.E R2,desc[UR6][R8.64]", "LDG.E R3,desc[UR6][R10.64]")

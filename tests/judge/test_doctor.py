@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from harness.cli.main import main
-from harness.judge.doctor import Part, examine
+from harness.judge.doctor import Check, examine
 from harness.judge.workers.session import Session
 from harness.protocol.request import Fault
 from tests.judge.stages.fakes import INFO, FakeCompiler, FakeDevice
 from tests.judge.stages.fakes import session as session_of
 
 
-def parts(session: Session) -> dict[str, Part]:
+def parts(session: Session) -> dict[str, Check]:
     return {part.name: part for part in examine(session)}
 
 
@@ -28,19 +28,19 @@ def test_each_part_is_tried() -> None:
     working = {name for name, part in found.items() if part.works}
     tools = {"memcheck", "racecheck", "initcheck", "synccheck"}
     assert working == {"compiler", "disassembler", "device", "isolation", *tools}
-    assert found["device"].says == "a processor" and found["memcheck"].says == "a fake"
-    assert parts(session(FakeDevice()))["isolation"] == Part("isolation", True, "cpu: no network")
+    assert found["device"].message == "a processor" and found["memcheck"].message == "a fake"
+    assert parts(session(FakeDevice()))["isolation"] == Check("isolation", True, "cpu: no network")
 
 
 def test_a_part_that_fails_says_why() -> None:
     fault = Fault(cause="judge", message="the driver would not start")
     found = parts(session(FakeDevice(run=lambda _: fault)))
-    assert found["device"] == Part("device", False, "the driver would not start")
+    assert found["device"] == Check("device", False, "the driver would not start")
     assert "memcheck" not in found
     wrong = parts(session(FakeDevice(multiply=lambda A, B: np.zeros((33, 50), np.float32))))
-    assert wrong["device"].says == "it multiplies wrongly"
+    assert wrong["device"].message == "it multiplies wrongly"
     broken = parts(session(FakeDevice(unavailable=("initcheck",))))
-    assert not broken["initcheck"].works and broken["initcheck"].says == "out of order"
+    assert not broken["initcheck"].works and broken["initcheck"].message == "out of order"
     assert broken["memcheck"].works
 
 

@@ -9,22 +9,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from harness.judge.examine import examine
-from harness.judge.explain.examined import Examined
+from harness.judge.explain.examination import Examination
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.stages import rounds
 from harness.judge.stages.sanitize import sanitizer_cases
 from harness.judge.submission import Unreadable, read
 from harness.protocol.compiler import Disassemble, Disassembled
 from harness.protocol.device import (
+    BranchesDiffer,
     Count,
-    Counted,
     Load,
     NoProfile,
-    OtherWay,
     Profile,
     ReadCounters,
     Ready,
@@ -35,11 +33,8 @@ from harness.protocol.report import (
     Accepted,
     CodeLine,
     DisassembledKernel,
-    ErrorFigures,
     Finding,
-    FirstLaunch,
     Hazard,
-    HostMemory,
     JudgeError,
     Place,
     Race,
@@ -50,26 +45,7 @@ from harness.protocol.report import (
     Unscored,
     WrongAnswer,
 )
-from harness.protocol.request import Done, Fault
-from harness.protocol.timing import (
-    Attach,
-    Checked,
-    CheckLaunch,
-    Detach,
-    DrawInputs,
-    Fetched,
-    FetchLaunch,
-    FirstLaunches,
-    LayOut,
-    MeasureErrors,
-    MeasureFirstLaunch,
-    MeasureHostMemory,
-    SharedMatrices,
-    Sustain,
-    SustainedLaunches,
-    TimeLaunch,
-    TimingWorkers,
-)
+from harness.protocol.request import Fault
 from problem.cases import QUICK_CASES, SCORED_INPUTS, Case, Extent, Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
@@ -80,10 +56,10 @@ from tests.judge.stages.fakes import (
     FakeDevice,
     FakeSession,
     disassembled,
-    launch_time,
     right,
 )
 from tests.judge.stages.fakes import session as session_of
+from tests.judge.stages.playing import Table
 from tests.waiting import PATIENCE, eventually
 
 SUBMISSION = Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
@@ -104,47 +80,12 @@ def small_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
-class FakeGpu(FakeDevice):
-    """A device that can also be timed, and its own checker."""
-
-    ms = 8.0
-
-    def ask(self, request: Any) -> Any:
-        match request:
-            case LayOut():
-                return SharedMatrices(arguments=request.arguments, handles=(), offsets=())
-            case DrawInputs() | Attach() | Detach():
-                return Done()
-            case CheckLaunch():
-                return Checked(error=0.1)
-            case MeasureErrors():
-                return ErrorFigures(block=1e-6, by_rows=1e-7, by_components=2e-7)
-            case FetchLaunch():
-                return Fetched(seed=1, output=right(*SMALL.draw(1)))
-            case TimeLaunch():
-                return launch_time(self.ms)
-            case Sustain():
-                return SustainedLaunches(launches=10, seconds=self.ms / 100, joules=5.0)
-            case MeasureHostMemory():
-                return HostMemory(kind=request.memory, **dict.fromkeys(HOST_FIELDS, 1.0))
-            case MeasureFirstLaunch():
-                C = np.tile(right(*request.parts), (SMALL.shape.M // 256, SMALL.shape.K // 256))
-                times = FirstLaunch(**dict.fromkeys(FirstLaunch.model_fields, 1.0))
-                return FirstLaunches(times=times, output=C)
-        return super().ask(request)
-
-
-HOST_FIELDS = [name for name in HostMemory.model_fields if name != "kind"]
-
-
 def session(device: FakeDevice, **parts: Any) -> FakeSession:
     return session_of(FakeCompiler(), device, **parts)
 
 
-def with_times(device: FakeGpu) -> FakeSession:
-    baseline = FakeGpu()
-    baseline.ms = 16.0
-    timing = TimingWorkers(device, baseline, checker=FakeGpu())
+def with_times(device: FakeDevice) -> FakeSession:
+    (timing,) = Table([8.0], baseline_ms=16.0).workers
     return session(device, timing=timing, cpu_sanitizer=FakeDevice())
 
 
@@ -168,7 +109,7 @@ def test_a_right_kernel_is_accepted_without_times() -> None:
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> None:
-    report = graded(with_times(FakeGpu()), quick=quick)
+    report = graded(with_times(FakeDevice()), quick=quick)
     assert report.score is not None and report.score.ratio == 2.0, report.outcome
     assert report.measurement is not None
     assert (report.measurement.audit_error is None) is quick
@@ -191,14 +132,14 @@ def test_a_device_that_does_not_work_is_no_verdict() -> None:
     """The failure shows only after the kernel was compiled."""
 
     with pytest.raises(JudgeFailure, match="no driver"):
-        graded(replace(with_times(FakeGpu()), known=JudgeFailure("no driver")))
+        graded(replace(with_times(FakeDevice()), known=JudgeFailure("no driver")))
 
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_gpu_sanitizes_while_it_verifies(quick: bool) -> None:
     sanitizing = threading.Event()
 
-    class Gpu(FakeGpu):
+    class Gpu(FakeDevice):
         def ask(self, request: Any) -> Any:
             if isinstance(request, Sanitize):
                 sanitizing.set()
@@ -209,11 +150,11 @@ def test_the_gpu_sanitizes_while_it_verifies(quick: bool) -> None:
 
 
 def test_locks_are_held_in_order() -> None:
-    made = with_times(FakeGpu())
+    made = with_times(FakeDevice())
     graded(made)
     locks = ["shared", "end of shared", "exclusive", "end of exclusive"]
     assert made.events[1:] == [*locks, "renew"]
-    failed = with_times(FakeGpu(multiply=lambda A, B: 2 * right(A, B)))
+    failed = with_times(FakeDevice(multiply=lambda A, B: 2 * right(A, B)))
     graded(failed)
     assert failed.events[1:] == ["shared", "end of shared", "renew"]
 
@@ -232,7 +173,7 @@ class Noting(FakeDevice):
 
 @pytest.mark.parametrize("own_cores", [True, False])
 def test_the_cpu_sanitizer_starts_early_on_cores_of_its_own(own_cores: bool) -> None:
-    made = with_times(FakeGpu())
+    made = with_times(FakeDevice())
     done = threading.Event()
 
     @contextmanager
@@ -266,13 +207,13 @@ def test_the_gpu_does_not_wait_for_the_cpu_device() -> None:
         yield
         gpu_is_free.set()
 
-    made = with_times(FakeGpu())
+    made = with_times(FakeDevice())
     made.cpu_sanitizer, made.lock = Slow(), lock
     assert graded(made).score is not None
 
 
 def test_a_failed_case_is_sanitized_first_on_both_devices() -> None:
-    made = with_times(FakeGpu())
+    made = with_times(FakeDevice())
     gpu, cpu = Noting([], multiply=lambda A, B: 2 * right(A, B)), Noting([])
     made.device, made.cpu_sanitizer = gpu, cpu
     report = graded(made)
@@ -303,7 +244,7 @@ def test_early_work_stops_when_verification_fails() -> None:
         def close(self) -> None:
             self.ended.set()
 
-    made = with_times(FakeGpu(multiply=lambda A, B: 2 * right(A, B)))
+    made = with_times(FakeDevice(multiply=lambda A, B: 2 * right(A, B)))
     made.cpu_sanitizer, made.has_own_cores = Endless(), True
     assert isinstance(graded(made).outcome, WrongAnswer)
     assert len(asked) == 2 and len(asked[1].launches) == len(asked[0].launches)
@@ -402,7 +343,7 @@ def test_where_a_gpu_verifies_it_is_disassembled_meanwhile() -> None:
         assert verifying.wait(PATIENCE)
 
     compiler = Disassembler(meanwhile)
-    device = FakeGpu(run=lambda _: verifying.set() or {})  # type: ignore[func-returns-value]
+    device = FakeDevice(run=lambda _: verifying.set() or {})  # type: ignore[func-returns-value]
     report = graded(replace(with_times(device), compiler=compiler), quick=True)
     assert report.score is not None and len(compiler.asked) == 1
 
@@ -418,7 +359,7 @@ def test_a_wrong_kernel_does_not_wait_for_the_disassembler() -> None:
         def close(self) -> None:
             ended.set()
 
-    made = replace(with_times(FakeGpu(multiply=WRONG.multiply)), compiler=Stopped(without_end))
+    made = replace(with_times(FakeDevice(multiply=WRONG.multiply)), compiler=Stopped(without_end))
     report = graded(made, quick=True)
     assert isinstance(report.outcome, WrongAnswer) and ended.is_set()
     assert report.kernel is not None and not isinstance(report.kernel, DisassembledKernel)
@@ -433,7 +374,7 @@ def test_a_failed_disassembly_is_not_accepted(
     cause: Any, verdict: str, times: bool, quick: bool
 ) -> None:
     compiler = Disassembler(lambda _: Fault(cause=cause, message="it went wrong"))
-    here = with_times(FakeGpu()) if times else session(FakeDevice())
+    here = with_times(FakeDevice()) if times else session(FakeDevice())
     report = graded(replace(here, compiler=compiler), quick=quick)
     assert report.verdict == verdict and report.measurement is None
     assert len(compiler.asked) == 1, "once is enough"
@@ -447,20 +388,19 @@ def test_counting_gets_the_machine_code() -> None:
         known = disassembled(request.kernel).model_copy(update={"lines": (line,)})
         return Disassembled(kernel=known, warnings=())
 
-    class Counting(FakeGpu):
+    class Counting(FakeDevice):
         def ask(self, request: Any) -> Any:
             counts.extend([request] if isinstance(request, Count) else [])
             return super().ask(request)
 
     for made in (
         session(Counting()),
-        replace(with_times(FakeGpu()), cpu_sanitizer=Counting()),
+        replace(with_times(FakeDevice()), cpu_sanitizer=Counting()),
     ):
         graded(replace(made, compiler=Disassembler(with_a_line)))
     assert [count.code for count in counts] == [(line,), (line,)]
 
 
-COUNTED = Counted(counters=COUNTERS)
 PROFILE = Profile(
     shape=Shape(1, 1, 1),
     ms=0,
@@ -478,7 +418,7 @@ PROFILE = Profile(
 
 def test_whatever_is_explained_is_disassembled() -> None:
     examined = examine(SUBMISSION, session(WRONG), problem=PROBLEM)
-    assert isinstance(examined, Examined) and isinstance(examined.outcome, WrongAnswer)
+    assert isinstance(examined, Examination) and isinstance(examined.outcome, WrongAnswer)
     assert examined.kernel.instructions == {"FFMA": 1}
     fault = Fault(cause="judge", message="it went wrong")
     broken = replace(session(FakeDevice()), compiler=Disassembler(lambda _: fault))
@@ -489,7 +429,7 @@ def test_whatever_is_explained_is_disassembled() -> None:
 class Watched(FakeDevice):
     """A device with given counters and a given profile."""
 
-    counted: Any = COUNTED
+    counted: Any = COUNTERS
     profiled: Any = PROFILE
     asked: list[Any] = field(default_factory=list)
 
@@ -503,10 +443,10 @@ class Watched(FakeDevice):
         return super().ask(request)
 
 
-def examined(device: Watched, submission: Submission = SUBMISSION) -> Examined:
-    timing = TimingWorkers(device, FakeGpu(), checker=FakeGpu())
+def examined(device: Watched, submission: Submission = SUBMISSION) -> Examination:
+    (timing,) = Table().workers
     found = examine(submission, session(device, timing=timing), problem=PROBLEM)
-    assert isinstance(found, Examined), found
+    assert isinstance(found, Examination), found
     return found
 
 
@@ -517,7 +457,7 @@ def test_an_explanation_has_all_counters() -> None:
     assert (found.counters, found.profile, found.note) == (COUNTERS, PROFILE, "")
     assert found.outcome is None and not found.blocks_share_work
     assert all(each.mostly_watched for each in device.asked if isinstance(each, Load))
-    depending = Counted(counters=COUNTERS.model_copy(update={"blocks_depend": True}))
+    depending = COUNTERS.model_copy(update={"blocks_depend": True})
     assert examined(Watched(counted=depending)).blocks_share_work
 
 
@@ -583,18 +523,18 @@ def test_counted_launches_branch_like_the_ranked_size(
             shape = request.inputs.shape
             counted.append(shape)
             if shape not in alike:
-                return OtherWay(line=7)
+                return BranchesDiffer(line=7)
             sampled = {"counted_blocks": 1 if shape == RANKED_SHAPE else 4, "blocks": 4}
             update = {"shape": shape, "global_store_sectors": stored, **sampled}
-            return Counted(counters=COUNTERS.model_copy(update=update))
+            return COUNTERS.model_copy(update=update)
 
     examined = examine(SUBMISSION, session(Counting()), problem=PROBLEM)
-    assert isinstance(examined, Examined) and counted == shapes
+    assert isinstance(examined, Examination) and counted == shapes
     assert examined.blocks_share_work == depend
     if alike:
         assert examined.counters and examined.counters.shape == shapes[-1] and not examined.note
     else:
-        assert examined.counters is None and "line 7 decides by the size" in examined.note
+        assert examined.counters is None and "line 7 depends on the size" in examined.note
 
 
 def test_a_busy_gpu_is_reported() -> None:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from harness.judge.playoff import Ordered, difference, differences
+from harness.judge.playoff import Order, difference, differences
 from harness.protocol.report import Round
 from problem.cases import SCALED_GROUPS, UNIFORM
 from tests.judge.stages.fakes import timed_round
@@ -53,22 +53,22 @@ def with_ratio(percent: float, spread: float = 0.0) -> Rounds:
 @pytest.mark.parametrize(
     ("percent", "spread", "ordered"),
     [
-        (1.0, 0.0, Ordered.FASTER),
-        (-1.0, 0.0, Ordered.SLOWER),
-        (1.0, 0.9, Ordered.FASTER),
-        (-1.0, 0.9, Ordered.SLOWER),
-        (1.0, 1.5, Ordered.UNKNOWN),
-        (-1.0, 1.5, Ordered.UNKNOWN),
-        (0.08, 0.0, Ordered.EQUAL),
-        (-0.08, 0.0, Ordered.EQUAL),
-        (0.12, 0.0, Ordered.FASTER),
-        (-0.12, 0.0, Ordered.SLOWER),
-        (0.08, 0.03, Ordered.FASTER),
-        (0.0, 0.2, Ordered.UNKNOWN),
+        (1.0, 0.0, Order.FASTER),
+        (-1.0, 0.0, Order.SLOWER),
+        (1.0, 0.9, Order.FASTER),
+        (-1.0, 0.9, Order.SLOWER),
+        (1.0, 1.5, Order.UNKNOWN),
+        (-1.0, 1.5, Order.UNKNOWN),
+        (0.08, 0.0, Order.EQUAL),
+        (-0.08, 0.0, Order.EQUAL),
+        (0.12, 0.0, Order.FASTER),
+        (-0.12, 0.0, Order.SLOWER),
+        (0.08, 0.03, Order.FASTER),
+        (0.0, 0.2, Order.UNKNOWN),
     ],
 )
 def test_an_order_is_known_where_the_interval_says_it(
-    percent: float, spread: float, ordered: Ordered
+    percent: float, spread: float, ordered: Order
 ) -> None:
     (found,) = differences(with_ratio(percent, spread))
     assert found.ordered is ordered

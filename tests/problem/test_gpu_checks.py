@@ -63,8 +63,11 @@ def test_block_errors_are_those_of_the_rule() -> None:
 
     A, B, C = product(UNIFORM, 37, 200, 21)
     C[20, 20] += 1e-3  # 6 blocks: every one of them is compared, many times
-    by_block, by_norms, _ = gpu.block_errors(A, B, C, 3)
-    for found, tolerance in ((by_block, Tolerance.RANDOM), (by_norms, Tolerance.STRUCTURED)):
+    errors = gpu.block_errors(A, B, C, 3)
+    for found, tolerance in (
+        (errors.block, Tolerance.RANDOM),
+        (errors.by_rows, Tolerance.STRUCTURED),
+    ):
         expected = compare(A.get(), B.get(), C.get(), tolerance=tolerance).worst
         assert found == pytest.approx(expected, rel=1e-9)
 

@@ -17,13 +17,12 @@ from harness.devices.cpu import reporting
 from harness.devices.guards import merged, poisoned
 from harness.protocol.compiler import DEFAULT_ARCH
 from harness.protocol.device import (
+    BranchesDiffer,
     Count,
-    Counted,
     Describe,
     Finished,
     LaunchInputs,
     Load,
-    OtherWay,
     Product,
     Ready,
     Refusal,
@@ -34,6 +33,7 @@ from harness.protocol.device import (
 )
 from harness.protocol.files import cache_directory
 from harness.protocol.report import (
+    Counters,
     DeviceInfo,
     DeviceKind,
     Finding,
@@ -249,8 +249,9 @@ class CpuDevice:
             return [], None
         _, arguments = _arguments(given)
         try:
-            result = module.kernel.check(
-                grid, arguments, seconds=min(seconds, WATCHING_SECONDS), blocks=given.blocks
+            assert given.blocks is not None
+            result = module.kernel.check_many(
+                grid, arguments, given.blocks, seconds=min(seconds, WATCHING_SECONDS)
             )
         except PtxError:
             return [], None
@@ -271,7 +272,7 @@ class CpuDevice:
     # -- counting
 
     @answer.register
-    def count(self, request: Count) -> Counted | OtherWay | Fault:
+    def count(self, request: Count) -> Counters | BranchesDiffer | Fault:
         """Count sectors, wavefronts and other events in blocks that are spread over the grid."""
         module, given = self._loaded(), request.inputs
         grid = module.grid(given.arguments)
@@ -283,7 +284,7 @@ class CpuDevice:
         )
         line = module.kernel.first_difference(here, there)
         if line is not None:
-            return OtherWay(line=line)
+            return BranchesDiffer(line=line)
         _, arguments = _arguments(given)
         code = {line.line: tuple(line.opcodes) for line in request.code}
         try:
@@ -296,7 +297,7 @@ class CpuDevice:
             return reporting.fault(result.fault, given.shape, result.printed)
         assert result.counters is not None
         depends = module.kernel.blocks_depend
-        return Counted(counters=reporting.counters(result.counters, given.shape, depends))
+        return reporting.counters(result.counters, given.shape, depends)
 
 
 def parameter_kinds(signature: Signature) -> tuple[ParameterKind, ...]:

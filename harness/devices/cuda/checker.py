@@ -14,9 +14,9 @@ import numpy as np
 from cuda.bindings import driver
 
 from harness.devices.cuda import memory
-from harness.devices.cuda.errors import CudaError, faults_told
+from harness.devices.cuda.errors import CudaError, answer_or_fault
 from harness.devices.guards import POISON
-from harness.protocol.report import ErrorFigures, Value
+from harness.protocol.report import Value
 from harness.protocol.request import Done, Request
 from harness.protocol.timing import (
     Checked,
@@ -25,10 +25,12 @@ from harness.protocol.timing import (
     Fetched,
     FetchLaunch,
     LayOut,
+    MeasuredErrors,
     MeasureErrors,
     SharedMatrices,
 )
 from problem.cases import Case
+from problem.grades import Errors
 from problem.problem import MATRIX_MULTIPLICATION
 
 
@@ -41,7 +43,7 @@ class CudaChecker:
             import_module(MATRIX_MULTIPLICATION.on_gpu).load()
 
     def ask(self, request: Request[Any]) -> Value:
-        return faults_told(self.answer, request)
+        return answer_or_fault(self.answer, request)
 
     @singledispatchmethod
     def answer(self, request: Request[Any]) -> Value:
@@ -67,8 +69,8 @@ class CudaChecker:
         return self._matrices.check()
 
     @answer.register
-    def measure_errors(self, request: MeasureErrors) -> ErrorFigures:
-        return self._matrices.errors(request.seed)
+    def measure_errors(self, request: MeasureErrors) -> MeasuredErrors:
+        return MeasuredErrors(errors=self._matrices.errors(request.seed))
 
     @answer.register
     def fetch_launch(self, request: FetchLaunch) -> Fetched:
@@ -112,9 +114,9 @@ class _Table:
             wrote_outside=tuple(place for each in self.guarded for place in each.overwritten()),
         )
 
-    def errors(self, seed: int) -> ErrorFigures:
-        block, by_rows, by_components = self._drawn.errors(seed)
-        return ErrorFigures(block=block, by_rows=by_rows, by_components=by_components)
+    def errors(self, seed: int) -> Errors:
+        found: Errors = self._drawn.errors(seed)
+        return found
 
     def fetch(self) -> Fetched:
         return Fetched(seed=self._seed, output=self._buffers[-1].get())

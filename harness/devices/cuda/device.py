@@ -15,14 +15,13 @@ from harness.compiling.occupancy import multiprocessor
 from harness.devices.available import arch_named
 from harness.devices.cuda import memory
 from harness.devices.cuda.clocks import Clocks
-from harness.devices.cuda.errors import faults_told
+from harness.devices.cuda.errors import answer_or_fault
 from harness.devices.cuda.first_launch import first_launch, host_memory
 from harness.devices.cuda.loading import Loaded
 from harness.devices.cuda.stopwatch import Stopwatch
 from harness.devices.guards import ALIGNMENT, POISON, Layout, changed_inputs, same_bits
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import (
-    Count,
     Describe,
     Finished,
     Load,
@@ -31,7 +30,6 @@ from harness.protocol.device import (
     ReadCounters,
     Ready,
     Run,
-    Uncounted,
 )
 from harness.protocol.report import DeviceInfo, DeviceKind, HostMemory, Value
 from harness.protocol.request import Done, Request
@@ -48,7 +46,7 @@ from harness.protocol.timing import (
     SustainedLaunches,
     TimeLaunch,
 )
-from problem.launcher import launch, solve
+from problem.launcher import launch
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.signature import Arguments
 
@@ -64,7 +62,7 @@ class CudaDevice:
         self._baselines: dict[str, Callable[..., None]] = {}
 
     def ask(self, request: Request[Any]) -> Value:
-        return faults_told(self.answer, request)
+        return answer_or_fault(self.answer, request)
 
     @singledispatchmethod
     def answer(self, request: Request[Any]) -> Value:
@@ -84,7 +82,7 @@ class CudaDevice:
     @answer.register
     def run(self, request: Run) -> Finished:
         given, arguments = request.inputs, request.inputs.arguments
-        assert self._kernel is not None and self._loaded is not None and given.blocks is None
+        assert self._loaded is not None and given.blocks is None
         layouts = [Layout.draw(each.rows, each.columns, ALIGNMENT) for each in arguments.buffers]
         guarded = [
             memory.Guarded(buffer, layout, self._rooms[buffer.name])
@@ -100,13 +98,8 @@ class CudaDevice:
         memory.set_words(output, POISON)
         self._loaded.reset_variables()
         started = time.perf_counter()
-        solve(
-            self._loaded.function,
-            (*inputs, output),
-            arguments,
-            self._kernel.launch,
-            cupy.cuda.runtime.deviceSynchronize,
-        )
+        self._launch(arguments, *inputs, output)
+        cupy.cuda.runtime.deviceSynchronize()
         seconds = time.perf_counter() - started
         return Finished(
             seconds=seconds,
@@ -114,10 +107,6 @@ class CudaDevice:
             changed_inputs=changed_inputs((matrix.get() for matrix in inputs), given),
             wrote_outside=tuple(place for each in guarded for place in each.overwritten()),
         )
-
-    @answer.register
-    def count(self, request: Count) -> Uncounted:
-        return Uncounted()
 
     @answer.register
     def read_counters(self, request: ReadCounters) -> Profile | NoProfile:

@@ -42,8 +42,8 @@ _CAUSES: dict[int, tuple[_Cause, str]] = {
 }
 """Codes of cudaError_t and CUresult, which agree where both have them."""
 
-_GONE = "the GPU does not answer; see what nvidia-smi says, and grade again when it is back"
-_OURS: dict[int, str] = {
+_NO_ANSWER = "the GPU does not answer; see what nvidia-smi says, and grade again when it is back"
+_MACHINE_ERRORS: dict[int, str] = {
     3: "the CUDA driver would not start; see what nvidia-smi says",
     35: "the NVIDIA driver is older than the CUDA libraries installed here; update the driver, or "
     "run nox again, which installs those that the driver can run",
@@ -56,9 +56,9 @@ _OURS: dict[int, str] = {
     "processes (in a container, try --ipc=host)",
     801: "this GPU or its driver cannot share memory between processes, or wait for a word of it, "
     "which timed launches need; --device cpu gives all but a score",
-    802: _GONE,
+    802: _NO_ANSWER,
     803: "the NVIDIA driver and its libraries are of different versions; restart the machine",
-    999: _GONE,
+    999: _NO_ANSWER,
 }
 """Errors of the machine: no kernel causes them."""
 
@@ -66,18 +66,18 @@ _OURS: dict[int, str] = {
 def fault(error: Exception) -> Fault:
     """Return the Fault for a CudaError."""
     if isinstance(error, pynvml.NVMLError):
-        return Fault(cause="judge", message=f"{_GONE} (NVML: {error})")
+        return Fault(cause="judge", message=f"{_NO_ANSWER} (NVML: {error})")
     code = getattr(error, "status", None)
     name = str(error).partition(":")[0]
     if code in _CAUSES:
         cause, message = _CAUSES[code]
         return Fault(cause=cause, message=f"{message} ({name})")
-    if code in _OURS:
-        return Fault(cause="judge", message=f"{_OURS[code]} ({name})")
+    if code in _MACHINE_ERRORS:
+        return Fault(cause="judge", message=f"{_MACHINE_ERRORS[code]} ({name})")
     return Fault(cause="judge", message=f"CUDA failed: {error}")
 
 
-def faults_told(answer: Callable[[Request[Any]], Value], request: Request[Any]) -> Value:
+def answer_or_fault(answer: Callable[[Request[Any]], Value], request: Request[Any]) -> Value:
     """Answer a request; a CudaError becomes a Fault."""
     try:
         return answer(request)

@@ -42,11 +42,12 @@ def read_xml(xml: bytes, tool: Tool, placements: Sequence[Placement]) -> tuple[F
         Tool.RACECHECK: _race,
         Tool.SYNCCHECK: _barrier,
     }[tool]
-    return merged(
+    found = (
         read(record, tool, placements)
         for record in root.iter("record")
         if _text(record, "level") != "Warning" and not _by_the_host(record, tool)
     )
+    return merged(each.model_copy(update={"message": describe(each)}) for each in found)
 
 
 def _by_the_host(record: Element, tool: Tool) -> bool:
@@ -82,7 +83,7 @@ def _access(record: Element, tool: Tool, placements: Sequence[Placement]) -> Fin
     )
     if finding.array is None and address is not None:
         finding = _locate(finding, address, placements)
-    return finding.model_copy(update={"message": describe(finding)})
+    return finding
 
 
 def _locate(finding: Finding, address: int, placements: Sequence[Placement]) -> Finding:
@@ -109,7 +110,7 @@ def _locate(finding: Finding, address: int, placements: Sequence[Placement]) -> 
 
 
 def _race(record: Element, tool: Tool, _: Sequence[Placement]) -> Finding:
-    finding = Finding(
+    return Finding(
         tool=tool,
         hazard=Hazard.RACE,
         message="",
@@ -119,19 +120,17 @@ def _race(record: Element, tool: Tool, _: Sequence[Placement]) -> Finding:
         array=Array.SHARED,
         occurrences=max(_number(record, "what/destination/count") or 1, 1),
     )
-    return finding.model_copy(update={"message": describe(finding)})
 
 
 def _barrier(record: Element, tool: Tool, placements: Sequence[Placement]) -> Finding:
     shape = placements[-1].shape if placements else None
-    finding = Finding(
+    return Finding(
         tool=tool,
         hazard=Hazard.DIVERGENT_BARRIER,
         message="",
         at=_place(record),
         shape=shape,
     )
-    return finding.model_copy(update={"message": describe(finding)})
 
 
 def describe(finding: Finding) -> str:

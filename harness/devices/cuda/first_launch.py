@@ -17,7 +17,7 @@ from harness.devices.guards import POISON
 from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind
 from harness.protocol.timing import FirstLaunches, MeasureFirstLaunch, MeasureHostMemory
 from problem.inputs import Matrix
-from problem.launcher import solve
+from problem.launcher import launch
 from problem.reference import repeated
 
 T = TypeVar("T")
@@ -38,13 +38,8 @@ def first_launch(request: MeasureFirstLaunch) -> FirstLaunches:
     cupy.cuda.runtime.deviceSynchronize()
 
     def once(output: Any) -> None:
-        solve(
-            loaded.function,
-            (*inputs, output),
-            arguments,
-            kernel.launch,
-            cupy.cuda.runtime.deviceSynchronize,
-        )
+        launch(loaded.function, (*inputs, output), arguments, kernel.launch)
+        cupy.cuda.runtime.deviceSynchronize()
 
     def timed(output: Any) -> float:
         loaded.reset_variables()
@@ -122,8 +117,11 @@ def host_memory(request: MeasureHostMemory) -> HostMemory:
 
 
 def _ms(work: Callable[[], None]) -> float:
+    """Return the milliseconds of work that the GPU has finished at the end."""
+
+    def finished() -> None:
+        work()
+        cupy.cuda.runtime.deviceSynchronize()
+
     cupy.cuda.runtime.deviceSynchronize()
-    started = time.perf_counter()
-    work()
-    cupy.cuda.runtime.deviceSynchronize()
-    return (time.perf_counter() - started) * 1e3
+    return _timed(finished)[0]

@@ -10,8 +10,8 @@ from typing import Any
 
 import ncu_report
 
-from harness.compiling.disassembly import INSTRUCTION_BYTES, Function, Instruction
-from harness.compiling.waits import operand_registers
+from harness.compiling.disassembly import Function
+from harness.compiling.waits import INSTRUCTION_BYTES, Instruction, operand_registers
 from harness.protocol.device import Profile, ProfileLine
 from problem.cases import Shape
 

@@ -54,11 +54,11 @@ def profile(kernel: Kernel, shape: Shape, seconds: float) -> Profile | NoProfile
             )
         except subprocess.TimeoutExpired:
             return NoProfile(why=f"ncu did not end within {seconds:g} s")
-        said = done.stdout.decode(errors="replace")
-        if _FORBIDDEN in said:
+        output = done.stdout.decode(errors="replace")
+        if _FORBIDDEN in output:
             return NoProfile(why=_PERMIT)
         if not report.is_file():
-            last = (said.strip().splitlines() or ["it printed nothing"])[-1]
+            last = (output.strip().splitlines() or ["it printed nothing"])[-1]
             return NoProfile(why=f"ncu wrote no report: {last[:200]}")
         wrong = _wrong(launch, results)
         if wrong is not None:

@@ -20,7 +20,7 @@ from harness.devices.cuda.errors import CudaError, fault
 from harness.devices.cuda.findings import Placement
 from harness.devices.cuda.loading import Loaded
 from harness.devices.cuda.watched_job import FAULT, JOB, PLACEMENTS, Job, file, given_job
-from problem.launcher import solve
+from problem.launcher import launch
 
 
 def main(results: Path, process: int) -> None:
@@ -50,13 +50,8 @@ def _launch_all(job: Job, folder: Path, results: Path) -> None:
             place = Placement(arguments=arguments, addresses=addresses)
             print(place.model_dump_json(), file=placements, flush=True)
             loaded.reset_variables()
-            solve(
-                loaded.function,
-                buffers,
-                arguments,
-                job.kernel.launch,
-                cupy.cuda.runtime.deviceSynchronize,
-            )
+            launch(loaded.function, buffers, arguments, job.kernel.launch)
+            cupy.cuda.runtime.deviceSynchronize()
             for buffer, matrix in zip(arguments.buffers, buffers, strict=True):
                 np.save(file(results, buffer.name, number), matrix.get())
 

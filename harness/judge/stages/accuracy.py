@@ -14,15 +14,14 @@ from harness.protocol.device import Finished, Run
 from harness.protocol.report import (
     Accuracy,
     AccuracyAt,
-    ErrorFigures,
     InputsAccuracy,
     Outcome,
     Stage,
 )
 from harness.protocol.request import Fault
 from problem import accuracy
-from problem.accuracy import Errors
 from problem.cases import Case, Shape
+from problem.grades import Errors
 
 PLAIN_SUMS = "plain FP32 sums"
 
@@ -64,21 +63,17 @@ def add(grading: Grading, shape: Shape, baseline: str, found: Sequence[Found]) -
     results = tuple(
         InputsAccuracy(
             inputs=inputs,
-            grade=accuracy.grade_of(shape.N, of_kernel, of_baseline).value,
-            kernel=figures(of_kernel),
-            baseline=figures(of_baseline),
+            grade=accuracy.grade_of(shape.N, of_kernel, of_baseline),
+            kernel=of_kernel,
+            baseline=of_baseline,
         )
         for inputs, of_kernel, of_baseline in found
     )
     worst = accuracy.grade(shape.N, (each[1:] for each in found))
-    at = AccuracyAt(shape=shape, baseline=baseline, grade=worst.value, results=results)
+    at = AccuracyAt(shape=shape, baseline=baseline, grade=worst, results=results)
     sizes = (*before, at)
     grading.accuracy = Accuracy(grade=max(each.grade for each in sizes), sizes=sizes)
     grading.progress.found([sentence(grading.accuracy)])
-
-
-def figures(found: Errors) -> ErrorFigures:
-    return ErrorFigures(block=found.block, by_rows=found.by_rows, by_components=found.by_components)
 
 
 def sentence(found: Accuracy) -> str:

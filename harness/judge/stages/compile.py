@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from harness.judge import figures
 from harness.judge.grading import Grading
-from harness.judge.stages import interim
 from harness.judge.stages.outcomes import judge_error, load_outcome
 from harness.judge.steps import Place, Step, Steps
 from harness.protocol.compiler import (
@@ -19,6 +21,8 @@ from harness.protocol.compiler import (
 from harness.protocol.device import Load, Ready, Refusal
 from harness.protocol.report import (
     CompileError,
+    Diagnostic,
+    KernelFacts,
     Outcome,
     RuntimeFault,
     Stage,
@@ -97,10 +101,24 @@ def await_machine_code(grading: Grading) -> Outcome | None:
     if not isinstance(compiled, Compiled):
         return _compile_outcome(compiled, grading.options.compile_seconds)
     grading.compiled = compiled
-    grading.progress.found(interim.of_kernel(compiled.kernel.facts, compiled.warnings))
+    grading.progress.found(_about_kernel(compiled.kernel.facts, compiled.warnings))
     if grading.scores or grading.few_cases:  # the processor has time for it, or it is surely needed
         grading.steps.start(disassembling(grading))
     return None
+
+
+def _about_kernel(kernel: KernelFacts, warnings: Sequence[Diagnostic]) -> Iterator[str]:
+    """Describe the compiled kernel for a view that follows the grading."""
+    room = kernel.occupancy
+    occupied = f"{room.fraction:.0%} occupancy, limited by {room.limited_by}"
+    yield f"{figures.resources(kernel.resources)}; {occupied}"
+    yield from _about_warnings(warnings)
+
+
+def _about_warnings(warnings: Sequence[Diagnostic]) -> Iterator[str]:
+    for warning in warnings:
+        where = f"line {warning.line}: " if warning.line else ""
+        yield f"{where}{warning.severity}: {warning.message}"
 
 
 def load(grading: Grading) -> Outcome | None:
@@ -120,7 +138,8 @@ def disassemble(grading: Grading) -> Outcome | None:
         if not isinstance(found, Disassembled):
             return found
         grading.disassembled = found
-        grading.progress.found(interim.of_machine_code(found.kernel, found.warnings))
+        badges = ", ".join(badge.value for badge in found.kernel.badges)
+        grading.progress.found([badges, *_about_warnings(found.warnings)])
     return None
 
 

@@ -8,8 +8,8 @@ from harness.judge.grading import Grading, launch_inputs
 from harness.judge.stages.compile import disassembling, loading
 from harness.judge.steps import Place, Step, Steps
 from harness.protocol.compiler import Disassembled
-from harness.protocol.device import Count, Counted, OtherWay, Ready, Refusal, Uncounted
-from harness.protocol.report import DisassembledKernel
+from harness.protocol.device import BranchesDiffer, Count, Ready, Refusal
+from harness.protocol.report import Counters, DisassembledKernel
 from harness.protocol.request import Fault, Process
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
@@ -27,7 +27,7 @@ IDLE = 0.5
 """The least share of its outputs that a sample must store; otherwise its blocks do too little
 work."""
 
-Answer = Counted | Uncounted | OtherWay | Refusal | Fault
+Answer = Counters | BranchesDiffer | Refusal | Fault
 
 
 def count_on(
@@ -46,7 +46,6 @@ def count_on(
 
     kernel: the machine code, if it is known. chosen: a size that replaces all these sizes.
     """
-    answer: Answer = Uncounted()
     for shape, blocks in _launches(launch, ready, problem, chosen):
         request = Count(
             inputs=launch_inputs(problem, Case(shape), problem.counting_inputs(shape, seed)),
@@ -59,7 +58,7 @@ def count_on(
         slow = isinstance(answer, Fault) and answer.cause == "time-limit"
         if slow and shape == problem.ranked.shape and chosen is None:  # smaller ones follow
             continue
-        if not isinstance(answer, OtherWay) and not _says_nothing(answer, request):
+        if not isinstance(answer, BranchesDiffer) and not _is_useless(answer, request):
             break
     return answer
 
@@ -82,16 +81,16 @@ def _launches(
         yield shape, ALL_BLOCKS
 
 
-def _says_nothing(answer: Answer, request: Count) -> bool:
+def _is_useless(answer: Answer, request: Count) -> bool:
     """Return whether blocks could not be counted, or the sampled blocks leave the work to
     others."""
     if isinstance(answer, Fault):
         return answer.cause == "judge"
-    if not isinstance(answer, Counted):
+    if not isinstance(answer, Counters):
         return False
-    counters, output = answer.counters, request.inputs.arguments.output
-    share = counters.counted_blocks / counters.blocks
-    stored = counters.global_store_sectors * SECTOR_ELEMENTS
+    output = request.inputs.arguments.output
+    share = answer.counted_blocks / answer.blocks
+    stored = answer.global_store_sectors * SECTOR_ELEMENTS
     return share < 1 and stored < IDLE * share * output.rows * output.columns
 
 
@@ -111,14 +110,15 @@ def count(grading: Grading) -> None:
     """Count the accesses, without a check of the output of these blocks."""
     grading.progress.step("counting accesses")
     counted = grading.steps.get(_counting(grading))
-    grading.counters = counted.counters if isinstance(counted, Counted) else None
-    if isinstance(counted, OtherWay):
+    if isinstance(counted, Counters):
+        grading.counters = counted
+    elif isinstance(counted, BranchesDiffer):
         ranked = grading.problem.ranked.shape
         grading.why_uncounted = (
-            f"its accesses were not counted: line {counted.line} decides by the size, and at "
-            f"{ranked} otherwise than at any size that can be executed here"
+            f"its accesses were not counted: a branch in line {counted.line} depends on the size, "
+            f"and at {ranked} it goes another way than at any size that can be executed here"
         )
-    elif isinstance(counted, Refusal | Fault):
+    else:
         grading.why_uncounted = f"its accesses could not be counted: {counted.message}"
 
 
@@ -139,7 +139,7 @@ def _counting(grading: Grading) -> Step[Answer]:
             ready,
             known.kernel if isinstance(known, Disassembled) else None,
             problem=grading.problem,
-            chosen=grading.options.examined,
+            chosen=grading.options.counted_shape,
             seed=grading.seed,
             seconds=grading.options.counting_seconds,
         )

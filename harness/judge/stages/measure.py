@@ -10,24 +10,24 @@ import secrets
 from collections.abc import Sequence
 from concurrent.futures import wait
 
-from harness.judge.grading import Audit, Grading, Measured
-from harness.judge.stages import accuracy, interim
+from harness.judge.grading import Audit, Failure, Grading, Measured
+from harness.judge.stages import accuracy
+from harness.judge.stages.compile import load_kernel
 from harness.judge.stages.counterexample import wrong_answer
-from harness.judge.stages.outcomes import launch_outcome, load_outcome
+from harness.judge.stages.outcomes import launch_outcome
 from harness.judge.stages.prepared import prepare
 from harness.judge.stages.rounds import (
     FULL,
     OTHER_SIZE,
     QUICK,
     Timed,
-    Wrong,
     check_near_sizes,
     timed_rounds,
 )
 from harness.judge.stages.score import possible_tflops, score
 from harness.judge.stages.verify import run_cases
 from harness.protocol import background
-from harness.protocol.device import Load, Refusal
+from harness.protocol.device import Ready
 from harness.protocol.report import (
     DeviceInfo,
     DisassembledKernel,
@@ -77,11 +77,9 @@ def measure(grading: Grading) -> Outcome | None:
     memories = _host_memory(grading, workers, seconds)
     if not isinstance(memories, list):
         return memories
-    ready = workers.kernel.ask(Load(kernel=grading.kernel))
-    if isinstance(ready, Fault):
-        return load_outcome(ready, seconds)
-    if isinstance(ready, Refusal):
-        return JudgeError(stage=Stage.MEASURE, message=f"loaded once, then not: {ready.message}")
+    ready = load_kernel(workers.kernel, grading.kernel)
+    if not isinstance(ready, Ready):
+        return ready
     parts = grading.problem.first_inputs(grading.seed)
     compared = background.begin(grading.problem.compare_first, parts, first.output)
     timed = timed_rounds(
@@ -146,7 +144,7 @@ def measure(grading: Grading) -> Outcome | None:
     return None
 
 
-def _explained(grading: Grading, wrong: Wrong) -> Outcome:
+def _explained(grading: Grading, wrong: Failure) -> Outcome:
     """Run the case again as verification does, to say what is wrong with C."""
     failure = run_cases(
         grading.session.device,
@@ -183,7 +181,11 @@ def _first_launches(
     if first.output.shape != (arguments.output.rows, arguments.output.columns):
         message = f"{arguments.output.name} of the first launch has another shape"
         return JudgeError(stage=Stage.MEASURE, message=message)
-    grading.progress.found(interim.of_first_launch(first.times))
+    times = first.times
+    sentence = (
+        f"first launch {times.first_launch_ms:.1f} ms, second {times.second_launch_ms:.1f} ms"
+    )
+    grading.progress.found([sentence])
     return first
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from harness.judge.grading import Failure
 from harness.judge.progress import Progress
 from harness.judge.stages.outcomes import judge_error, launch_outcome, touched
 from harness.judge.stages.score import (
@@ -50,8 +51,8 @@ from harness.protocol.timing import (
     TimeLaunch,
     TimingWorkers,
 )
-from problem.accuracy import Errors
 from problem.cases import UNIFORM, Case, Shape
+from problem.grades import Errors
 from problem.problem import Problem
 
 T = TypeVar("T")
@@ -239,17 +240,9 @@ def _rounds(
             return Timed(warm_up, judged, stopped, audited, measuring.by_inputs(judged))
 
 
-@dataclass(frozen=True, slots=True)
-class Wrong:
-    """A case that a kernel got wrong at a size near the ranked one."""
-
-    case: Case
-    outcome: Outcome
-
-
 def check_near_sizes(
     workers: TimingWorkers, problem: Problem, *, seconds: float, progress: Progress
-) -> Wrong | None:
+) -> Failure | None:
     """Check sizes near the ranked one, which a kernel may compute by a fast path that no smaller
     case reaches. Inputs are drawn and products compared on the GPU."""
     for shape, kinds in problem.near_cases(NEAR_SIZES, NEAR_KINDS):
@@ -261,7 +254,7 @@ def check_near_sizes(
                 measuring.launch(inputs, f"at {shape}")
         except MeasurementAborted as aborted:
             measuring.end()
-            return Wrong(Case(shape, inputs), aborted.outcome)
+            return Failure(Case(shape, inputs), aborted.outcome)
         measuring.end()
     return None
 
@@ -297,19 +290,19 @@ class Measuring:
         """Return shared matrices, after the baseline's first launch on them."""
         arguments = self.problem.arguments(self.shape)
         request = LayOut(on_gpu=self.problem.on_gpu, arguments=arguments)
-        matrices = _judges(self.workers.checker.ask(request))
+        matrices = _trusted(self.workers.checker.ask(request))
         attach = Attach(matrices=matrices, baseline=self.problem.on_gpu, seconds=self.seconds)
-        _judges(self._ask(self.workers.baseline, attach))
+        _trusted(self._ask(self.workers.baseline, attach))
         self._attached.append(self.workers.baseline)
         self._check_baseline("its first launch")
         return matrices
 
     def attach(self, matrices: SharedMatrices, baseline: bool = False) -> None:
         """Make the kernel's first launch on the matrices. baseline: launch the baseline instead."""
-        _judges(self.workers.checker.ask(DrawInputs()))
+        _trusted(self.workers.checker.ask(DrawInputs()))
         on_gpu = self.problem.on_gpu if baseline else None
         attach = Attach(matrices=matrices, baseline=on_gpu, seconds=self.seconds)
-        self._kernels(self._ask(self.workers.kernel, attach))
+        self._of_kernel(self._ask(self.workers.kernel, attach))
         self._attached.append(self.workers.kernel)
         self._check_kernel("in the first launch", UNIFORM)
 
@@ -411,27 +404,23 @@ class Measuring:
         return tuple(sorted(found, key=lambda each: each.ratio))
 
     def accuracy(self, inputs: str) -> tuple[str, Errors, Errors]:
-        """The errors of the kernel and of the baseline on the same inputs."""
+        """Return the kind of inputs, and the errors of kernel and baseline on the same inputs."""
         request, blocks = TimeLaunch(seconds=self.seconds), secrets.randbits(64)
         self.launch(inputs, "in a launch for accuracy")
-        of_kernel = _judges(self.workers.checker.ask(MeasureErrors(seed=blocks)))
-        _judges(self._ask(self.workers.baseline, request))
-        of_baseline = _judges(self.workers.checker.ask(MeasureErrors(seed=blocks)))
-        found = (
-            Errors(each.block, each.by_rows, each.by_components)
-            for each in (of_kernel, of_baseline)
-        )
-        return inputs, next(found), next(found)
+        of_kernel = _trusted(self.workers.checker.ask(MeasureErrors(seed=blocks))).errors
+        _trusted(self._ask(self.workers.baseline, request))
+        of_baseline = _trusted(self.workers.checker.ask(MeasureErrors(seed=blocks))).errors
+        return inputs, of_kernel, of_baseline
 
     def sustained(self, seconds: float) -> Sustained:
         """Launch the baseline and then the kernel back to back, on uniform inputs."""
         request = Sustain(seconds=self.seconds, duration=seconds)
         self._draw(UNIFORM)
-        baseline = _judges(self._ask(self.workers.baseline, request))
+        baseline = _trusted(self._ask(self.workers.baseline, request))
         self._draw(UNIFORM)
-        kernel = self._kernels(self._ask(self.workers.kernel, request))
+        kernel = self._of_kernel(self._ask(self.workers.kernel, request))
         self._check_kernel("in launches back to back", UNIFORM)
-        (ms, joules), (baseline_ms, baseline_joules) = _a_launch(kernel), _a_launch(baseline)
+        (ms, joules), (baseline_ms, baseline_joules) = _per_launch(kernel), _per_launch(baseline)
         return Sustained(
             seconds=seconds,
             kernel_ms=ms,
@@ -442,30 +431,30 @@ class Measuring:
 
     def fetch(self) -> Fetched:
         """Return the launch that was timed last."""
-        return _judges(self.workers.checker.ask(FetchLaunch()))
+        return _trusted(self.workers.checker.ask(FetchLaunch()))
 
     def launch(self, inputs: str, where: str, baseline: bool = False) -> CheckedLaunch:
         """Launch the kernel or the baseline on inputs of this kind, and check the result."""
         self._draw(inputs)
         request = TimeLaunch(seconds=self.seconds)
         if baseline:
-            timed = _judges(self._ask(self.workers.baseline, request))
+            timed = _trusted(self._ask(self.workers.baseline, request))
             return timed, self._check_baseline(where)
-        timed = self._kernels(self._ask(self.workers.kernel, request))
+        timed = self._of_kernel(self._ask(self.workers.kernel, request))
         return timed, self._check_kernel(where, inputs)
 
     def _draw(self, inputs: str) -> None:
-        _judges(self.workers.checker.ask(DrawInputs(inputs=inputs)))
+        _trusted(self.workers.checker.ask(DrawInputs(inputs=inputs)))
 
     def _check_kernel(self, where: str, inputs: str) -> Checked:
-        check = _judges(self.workers.checker.ask(CheckLaunch()))
+        check = _trusted(self.workers.checker.ask(CheckLaunch()))
         wrong = _wrong(check, where, inputs, self.shape)
         if wrong is not None:
             raise MeasurementAborted(wrong)
         return check
 
     def _check_baseline(self, where: str) -> Checked:
-        check = _judges(self.workers.checker.ask(CheckLaunch()))
+        check = _trusted(self.workers.checker.ask(CheckLaunch()))
         if check.error > CHECK_LIMIT:
             times = f"its error is {check.error:.3g} times the limit"
             message = f"{self.problem.baseline} itself was wrong ({where}): {times}"
@@ -479,7 +468,7 @@ class Measuring:
             self._attached.remove(device)
         return answer
 
-    def _kernels(self, answer: T | Fault) -> T:
+    def _of_kernel(self, answer: T | Fault) -> T:
         """Return the answer of the kernel's process; raise the verdict if it is a fault."""
         if isinstance(answer, Fault):
             outcome = launch_outcome(answer, self.shape, self.seconds, Stage.MEASURE)
@@ -487,13 +476,13 @@ class Measuring:
         return answer
 
 
-def _a_launch(launches: SustainedLaunches) -> tuple[float, float | None]:
+def _per_launch(launches: SustainedLaunches) -> tuple[float, float | None]:
     """Return the milliseconds and the joules of one of these launches."""
     joules = None if launches.joules is None else launches.joules / launches.launches
     return launches.seconds / launches.launches * 1e3, joules
 
 
-def _judges(answer: T | Fault) -> T:
+def _trusted(answer: T | Fault) -> T:
     """Return the answer of the judge's own worker; raise if it is a fault."""
     if isinstance(answer, Fault):
         raise MeasurementAborted(judge_error(answer, Stage.MEASURE))

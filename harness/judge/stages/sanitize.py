@@ -6,14 +6,13 @@ time. On the CPU device one launch is enough for all tools.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from harness.devices.guards import merged
 from harness.judge.grading import Failure, Grading, launch_inputs
-from harness.judge.stages import interim
 from harness.judge.stages.compile import loading
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, touched
@@ -47,6 +46,9 @@ SAMPLE_SECONDS = 35.0
 SAMPLE_SECONDS_BESIDE_GPU = 2.5
 """The time limit for checking some blocks of the ranked size and the bounds of all. A large kernel
 takes ten seconds for that, which would lengthen a grading on a GPU by half."""
+
+SAMPLED_CLUSTERS = 4096
+"""The most clusters of the ranked size that the CPU device may check."""
 
 SMALL_FLOP = 1 << 26
 """A larger case takes an instrumented kernel minutes on a CPU."""
@@ -284,11 +286,21 @@ def _note(grading: Grading, answer: Sanitized | Refusal | Fault, watched: Watche
     program = Sanitizing(
         program=answer.program, shapes=shapes, tools=answer.runs, ranked=answer.sampled
     )
-    grading.progress.found(interim.of_sanitizing(program, merged(answer.findings)))
+    grading.progress.found(_about(program, merged(answer.findings)))
     grading.sanitizing.append(program)
     grading.findings += answer.findings
     if grading.sanitizer_outcome is None:
         grading.sanitizer_outcome = _outcome(grading, answer, watched)
+
+
+def _about(program: Sanitizing, findings: Sequence[Finding]) -> Iterator[str]:
+    """Describe what one program found for a view that follows the grading."""
+    clean = [run.tool.value for run in program.tools if run.status == "clean"]
+    if clean:
+        yield f"{program.program}: nothing found by {', '.join(clean)}"
+    for finding in findings:
+        more = f" ({finding.occurrences} times)" if finding.occurrences > 1 else ""
+        yield f"{finding.tool.value}: {finding.message}{more}"
 
 
 def _outcome(grading: Grading, answer: Sanitized, watched: Watched) -> Outcome | None:
@@ -408,8 +420,8 @@ def sanitizer_cases(
 
 
 def sample_of(problem: Problem, launch: LaunchLine, seed: int, case: Case | None = None) -> Sample:
-    """Return the first blocks of a large case, and secret others: a kernel may forget a barrier
-    only there. It is for the CPU device, which need not run the whole grid.
+    """Return the first blocks of a large case, then secret others: a kernel may forget a barrier
+    only there. It is for the CPU device, which runs as many of them as it has time for.
 
     case: the one to sample; None for inputs of the ranked size.
     """
@@ -418,7 +430,8 @@ def sample_of(problem: Problem, launch: LaunchLine, seed: int, case: Case | None
     output = problem.arguments(shape).output
     clusters = Clusters(launch.grid(output.rows, output.columns), launch.cluster)
     columns, rows, _ = clusters.sizes
-    chosen = {0, int(generator.integers(columns * rows))}
+    others = generator.choice(columns * rows, min(columns * rows, SAMPLED_CLUSTERS), replace=False)
+    chosen = dict.fromkeys([0, *others.tolist()])
     drawn = Case(shape, str(generator.choice(WATCHED_INPUTS)))
-    blocks = tuple(sorted(block for number in chosen for block in clusters.blocks(number)))
+    blocks = tuple(block for number in chosen for block in clusters.blocks(number))
     return Sample(case or drawn, blocks)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.devices.guards import unwritten
+from harness.judge import figures
 from harness.judge.grading import Failure, Grading, launch_inputs
 from harness.judge.progress import Progress
-from harness.judge.stages import interim
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, touched
 from harness.judge.stages.prepared import Prepared, preparing, runs_smaller, sampled_case
@@ -91,7 +91,7 @@ def verify(grading: Grading) -> Outcome | None:
     )
     if failure is not None:
         steps.stop(Place.JUDGE)
-        grading.progress.found(interim.of_failure(failure.outcome))
+        grading.progress.found([f"{failure.outcome.verdict.value}: {failure.outcome.message}"])
         grading.failure = failure
         return None if sanitizers_may_say_more(grading, failure) else failure.outcome
     grading.verification = Verification(
@@ -107,7 +107,8 @@ def verify(grading: Grading) -> Outcome | None:
             else None
         ),
     )
-    grading.progress.found(interim.of_verification(grading.verification))
+    found = grading.verification
+    grading.progress.found(filter(None, [figures.verification(found), found.note]))
     return None
 
 

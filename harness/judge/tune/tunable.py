@@ -21,7 +21,7 @@ from tree_sitter import Node
 
 from harness.compiling import lexical
 from harness.compiling.errors import SourceError
-from harness.compiling.expression import ExpressionError, evaluate
+from harness.compiling.expression import ExpressionError, evaluate_by_definitions
 from harness.compiling.source import parse_launch_line
 from harness.compiling.syntax import descendants, syntax_tree, text_of
 from harness.protocol.errors import UsageError
@@ -30,8 +30,6 @@ Setting = dict[str, int | bool]
 """A value for each tuned constant, by name."""
 
 _EXAMPLE = "`constexpr int BK = 16;  // tune: 8 16 32`"
-_DEEPEST = 32
-"""The longest chain of constants that are defined by other constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +113,10 @@ class Tunables:
         """Return the template's words with the values of its expressions. Raises UsageError."""
         assert self.template is not None
         known = {name: int(value) for name, value in setting.items()}
-
-        def value_of(name: str, depth: int = 0) -> int:
-            if name not in known:
-                if name not in self.others:
-                    raise ExpressionError(f"`{name}` is no constant that the file defines once")
-                if depth == _DEEPEST:
-                    raise ExpressionError(f"`{name}` is defined by too many other constants")
-                known[name] = evaluate(self.others[name], lambda inner: value_of(inner, depth + 1))
-            return known[name]
-
         try:
             return re.sub(
                 r"\{([^{}]*)\}",
-                lambda match: str(evaluate(match[1], value_of)),
+                lambda match: str(evaluate_by_definitions(match[1], self.others, known)),
                 self.template.words,
             )
         except ExpressionError as error:

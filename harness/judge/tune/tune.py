@@ -37,6 +37,7 @@ from harness.protocol.report import (
     TimeLimit,
     Unscored,
     Value,
+    score_of,
 )
 from harness.protocol.timing import TimingWorkers
 from problem.problem import MATRIX_MULTIPLICATION
@@ -66,9 +67,7 @@ class Variant(Value):
     @property
     def score(self) -> Score | None:
         """The score, if there is one."""
-        if isinstance(self.outcome, Accepted) and isinstance(self.outcome.score, Score):
-            return self.outcome.score
-        return None
+        return score_of(self.outcome)
 
 
 class Tuning(Value):
@@ -88,7 +87,7 @@ class Tuning(Value):
     """The variants that were tried, the file as written first; fewer after an interruption."""
 
     @property
-    def as_it_stands(self) -> Variant | None:
+    def original(self) -> Variant | None:
         return self.variants[0] if self.variants else None
 
     @property
@@ -161,7 +160,7 @@ class Trial:
 
     def judge(self, setting: Setting) -> Variant:
         variant = self._judge(setting)
-        if not self.workers_are_fresh and _may_be_the_workers(variant.outcome):
+        if not self.workers_are_fresh and _may_be_a_worker_limit(variant.outcome):
             # A worker's limits of CPU time and memory hold for its whole life.
             self.session.renew()
             variant = self._judge(setting)
@@ -187,8 +186,8 @@ class Trial:
         if timing is None:
             unscored = Unscored(reason="device", message="scores come from a GPU")
             return self._failure(kernel) or Accepted(score=unscored), kernel.facts
-        with ThreadPoolExecutor(1) as beside:
-            disassembling = beside.submit(disassemble_kernel, self.session.compiler, kernel)
+        with ThreadPoolExecutor(1) as thread:
+            disassembling = thread.submit(disassemble_kernel, self.session.compiler, kernel)
             failure = self._failure(kernel)
         if failure is not None:
             return failure, kernel.facts
@@ -237,7 +236,7 @@ class Trial:
         return impossible(result, self.session.info, known) or Accepted(score=result)
 
 
-def _may_be_the_workers(outcome: Outcome) -> bool:
+def _may_be_a_worker_limit(outcome: Outcome) -> bool:
     return isinstance(outcome, JudgeError) or (
         isinstance(outcome, TimeLimit) and outcome.stage is Stage.COMPILE
     )

@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 
 from harness.judge.progress import Progress
@@ -24,13 +23,6 @@ WAIT_SECONDS = 900.0
 """A grading takes a minute or two; a longer wait means that something is wrong."""
 
 _LOOK_AGAIN_SECONDS = 0.05
-
-
-class Use(StrEnum):
-    """The purpose of holding a GPU."""
-
-    SHARED = "shared"
-    ALONE = "alone"
 
 
 class GpuBusy(UsageError):
@@ -44,7 +36,7 @@ def lock_of(gpu: str) -> Path:
 
 @contextmanager
 def hold_gpu(
-    gpu: str, use: Use, progress: Progress, seconds: float = WAIT_SECONDS
+    gpu: str, progress: Progress, *, exclusive: bool, seconds: float = WAIT_SECONDS
 ) -> Iterator[None]:
     """Hold the lock on a GPU. Raises GpuBusy after so many seconds of waiting. gpu: its UUID."""
     path, deadline = lock_of(gpu), time.monotonic() + seconds
@@ -58,13 +50,12 @@ def hold_gpu(
         progress.step("waiting: another grading is on this GPU")
         time.sleep(_LOOK_AGAIN_SECONDS)
 
-    kind = fcntl.LOCK_SH if use is Use.SHARED else fcntl.LOCK_EX
     queue = _opened(path.with_suffix(".queue"))
     try:
         _lock(queue, fcntl.LOCK_EX, wait)
         lock = _opened(path)
         try:
-            _lock(lock, kind, wait)
+            _lock(lock, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, wait)
             fcntl.flock(queue, fcntl.LOCK_UN)
             yield
         finally:

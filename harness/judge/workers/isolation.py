@@ -145,7 +145,7 @@ def _landlock(role: Role, writable: list[Path]) -> Iterable[str]:
     everything = _ALL_V1 | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0)
     reads_anywhere = role in _ON_GPU
     files = everything & ~_READ if reads_anywhere else everything
-    # compute-sanitizer speaks to the program that it watches over TCP on this machine.
+    # compute-sanitizer communicates with the program that it watches over TCP on this machine.
     network = (_TCP_BIND | _TCP_CONNECT) if abi >= 4 and role not in _ON_GPU else 0
     attributes = struct.pack("=QQ", files, network)[: 16 if network else 8]
     ruleset = libc.syscall(
@@ -206,10 +206,11 @@ def _files_of_other_gpus() -> list[Path]:
     one after the other.
     """
     files: dict[str, Path] = {}
-    for place in _GPUS.glob("*/information"):
-        with suppress(OSError, KeyError):  # this GPU does not tell its UUID
-            told = dict(line.partition(":")[::2] for line in place.read_text().splitlines())
-            files[told["GPU UUID"].strip()] = Path(f"/dev/nvidia{told['Device Minor'].strip()}")
+    for path in _GPUS.glob("*/information"):
+        with suppress(OSError, KeyError):  # this GPU has no UUID there
+            lines = (line.partition(":") for line in path.read_text().splitlines())
+            facts = {name: value.strip() for name, _, value in lines}
+            files[facts["GPU UUID"]] = Path(f"/dev/nvidia{facts['Device Minor']}")
     own = files.pop(os.environ.get("CUDA_VISIBLE_DEVICES", ""), None)
     return [] if own is None else list(files.values())
 

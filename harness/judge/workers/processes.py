@@ -57,8 +57,8 @@ def start_ahead(role: Role) -> None:
         atexit.register(end_ahead)
 
 
-def taken(role: Role) -> Started | None:
-    """Return the process that was started early, once."""
+def take_started(role: Role) -> Started | None:
+    """Return the process that was started early, and hand it over."""
     return _ahead.pop(role, None)
 
 

@@ -55,9 +55,10 @@ def _answering(role: Role) -> Callable[[Request[Any]], Value]:
     match role:
         case Role.COMPILER:
             from harness.compiling import compiler, headers
+            from harness.ptxcpu import nvrtc
 
             headers.include_directories()
-            compiler.version()  # loads NVRTC while its files can still be read
+            nvrtc.version()  # loads NVRTC while its files can still be read
             return compiler.answer
         case Role.CUDA:
             from harness.devices.cuda.device import CudaDevice

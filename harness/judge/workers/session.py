@@ -11,7 +11,7 @@ from harness.devices.available import arch_of, why_no_cuda
 from harness.judge.progress import Progress
 from harness.judge.session import Session
 from harness.judge.workers.cores import Cores
-from harness.judge.workers.gpu_lock import Use, hold_gpu
+from harness.judge.workers.gpu_lock import hold_gpu
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.worker import Worker
 from harness.protocol import background
@@ -73,9 +73,7 @@ class _Shared:
     """The parts that all sessions on a device share. Only the holder of the exclusive lock asks the
     baseline and the checker."""
 
-    def __init__(
-        self, scores: bool, gpu: str | None, cores: Cores | None, cpu_arch: str = DEFAULT_ARCH
-    ) -> None:
+    def __init__(self, scores: bool, gpu: str | None, cores: Cores | None, cpu_arch: str) -> None:
         """scores: the device is a GPU, whose times mean something. cpu_arch: the architecture that
         a CPU device stands for."""
         self._cpu_arch = cpu_arch
@@ -115,11 +113,11 @@ class _Shared:
         known = arch_of(self.gpu) if self.scores else self._cpu_arch
         return known or self.info.arch
 
-    def hold(self, use: Use, progress: Progress) -> AbstractContextManager[None]:
+    def hold(self, progress: Progress, *, exclusive: bool) -> AbstractContextManager[None]:
         """Hold the lock on the GPU."""
         if not self.scores:
             return nullcontext()
-        return hold_gpu(self.info.uuid or self.info.name, use, progress)
+        return hold_gpu(self.info.uuid or self.info.name, progress, exclusive=exclusive)
 
     def close(self) -> None:
         _close_all(self.baseline, self.checker)
@@ -170,7 +168,7 @@ class WorkerSession:
 
     @contextmanager
     def shared_lock(self, progress: Progress) -> Iterator[None]:
-        with self._shared.hold(Use.SHARED, progress):
+        with self._shared.hold(progress, exclusive=False):
             try:
                 yield
             finally:
@@ -183,7 +181,7 @@ class WorkerSession:
         if self._shared.scores:
             self._kernel.start()
         try:
-            with self._shared.hold(Use.ALONE, progress), self._on_measuring_cores():
+            with self._shared.hold(progress, exclusive=True), self._on_measuring_cores():
                 yield
         finally:
             self.renew()

@@ -76,14 +76,12 @@ class Worker:
     def _started(self) -> _Child:
         """Return the child, after starting it if necessary. There is only one at a time."""
         with self._starting:
-            child = self._child = self._child or self._start()
-            return child
-
-    def _start(self) -> _Child:
-        child = _start(self.role, self._gpu)
-        if self._cores is not None:
-            cores_of.keep_to(child.process.pid, self._cores)
-        return child
+            if self._child is None:
+                made = processes.take_started(self.role) or processes.start(self.role, self._gpu)
+                self._child = _Child(self.role, made.process, made.connection, made.scratch)
+                if self._cores is not None:
+                    cores_of.keep_to(made.process.pid, self._cores)
+            return self._child
 
     def ask(self, request: Request[Answer_co]) -> Answer_co | Fault:
         """Return the child's answer, or a Fault.
@@ -99,12 +97,12 @@ class Worker:
             child = self._started()
         except OSError as error:
             return judge_fault(f"no {self.role} worker can be started", without_paths(str(error)))
-        if not child.greeted:
+        if not child.is_ready:
             hello = self._exchange(child, None, _HELLO, START_SECONDS)
             if isinstance(hello, Fault):
                 return hello
             self.isolation = hello.isolation
-            child.greeted = True
+            child.is_ready = True
         if isinstance(request, Load):
             self._load = child.load = request
         elif request.needs_kernel and self._load is not None and child.load is not self._load:
@@ -158,7 +156,7 @@ class Worker:
             timer.start()
             if request is not None:
                 channel.send(child.connection, request)
-            said = channel.receive(child.connection, lambda _: answer)
+            received = channel.receive(child.connection, lambda _: answer)
         except (EOFError, OSError):
             fault = child.how_it_ended()
             if expired.is_set():
@@ -173,9 +171,9 @@ class Worker:
         finally:
             answered.set()
             timer.cancel()
-        if isinstance(said, Fault):
+        if isinstance(received, Fault):
             self.close()
-        return said
+        return received
 
 
 def _timer(seconds: float, work: Callable[[], None]) -> threading.Timer:
@@ -198,7 +196,8 @@ class _Child:
     process: subprocess.Popen[bytes]
     connection: Connection
     scratch: Scratch
-    greeted: bool = False
+    is_ready: bool = False
+    """It has sent its first message."""
     load: Load | None = None
     """The kernel that it was given last."""
 
@@ -253,11 +252,6 @@ def processes_of_session(leader: int) -> set[int]:
             if int(session) == leader and state not in ("Z", "X"):
                 found.add(int(place.parent.name))
     return found
-
-
-def _start(role: Role, gpu: str | None) -> _Child:
-    started = processes.taken(role) or processes.start(role, gpu)
-    return _Child(role, started.process, started.connection, started.scratch)
 
 
 def judge_fault(message: str, details: str = "") -> Fault:

@@ -11,12 +11,13 @@ import pytest
 from rich.console import Console
 
 from harness.cli.views.explanation import screen as view
-from harness.compiling.disassembly import Function, Instruction, disassemble
+from harness.compiling.disassembly import Function, disassemble
+from harness.compiling.waits import Instruction
 from harness.devices.cuda.hardware_counters import producer, read
-from harness.judge.explain.examined import Examined
+from harness.judge.explain.examination import Examination
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation
-from harness.protocol.device import Counted, Profile, ProfileLine
+from harness.protocol.device import Profile, ProfileLine
 from harness.protocol.report import Counters, LineCounters
 from problem.cases import Shape
 from tests.judge.explain.ladder import device_with
@@ -44,8 +45,8 @@ def counted(name: str) -> Counters:
     kernel = compiled(source(name))
     code = disassembled(source(name)).lines
     found = device_with(kernel).count(count_on(SHAPE, max_blocks=1 << 20, code=code))
-    assert isinstance(found, Counted)
-    return found.counters
+    assert isinstance(found, Counters)
+    return found
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -83,7 +84,7 @@ def test_a_profile_has_the_figures_of_the_whole_launch() -> None:
 
 def explained(name: str, by_hardware: bool) -> Explanation:
     return explain(
-        Examined(
+        Examination(
             name,
             source(name),
             None,

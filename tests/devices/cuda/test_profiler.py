@@ -12,7 +12,7 @@ from rich.console import Console
 from harness.cli.views.explanation import screen
 from harness.devices.cuda import profiler
 from harness.judge.examine import examine
-from harness.judge.explain.examined import Examined
+from harness.judge.explain.examination import Examination
 from harness.judge.explain.explain import explain
 from harness.judge.grade import GradingOptions
 from harness.protocol.compiler import Disassemble
@@ -92,7 +92,7 @@ def test_an_explanation_continues_without_counters(
     monkeypatch.setattr(Problem, "extent", property(lambda _: lambda *__: few))
     submission = Submission(name="tile", author="ada", sha256="0" * 64, source=TILE)
     examined = examine(submission, session, GradingOptions(quick=True, seed=3))
-    assert isinstance(examined, Examined) and examined.outcome is None
+    assert isinstance(examined, Examination) and examined.outcome is None
     console = Console(file=io.StringIO(), width=1000)
     console.print(screen(explain(examined), TILE))
     shown = console.file.getvalue()  # type: ignore[attr-defined]

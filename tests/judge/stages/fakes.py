@@ -29,7 +29,6 @@ from harness.protocol.device import (
     Run,
     Sanitize,
     Sanitized,
-    Uncounted,
 )
 from harness.protocol.errors import JudgeFailure
 from harness.protocol.report import (
@@ -242,7 +241,7 @@ class FakeDevice(Process):
             case Sanitize():
                 return self._sanitize(request)
             case Count():
-                return Uncounted()
+                return Fault(cause="trap", message="a fake counts nothing")
         raise AssertionError(request)
 
     def _sanitize(self, request: Sanitize) -> Sanitized:

@@ -1,4 +1,4 @@
-"""Fake kernels and a fake baseline whose launch times are known, and a fake checker."""
+"""A fake GPU that times: kernels and a baseline whose launches take known times, and a checker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from harness.protocol.device import Load, Ready
+from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind
 from harness.protocol.request import Done, Fault
 from harness.protocol.timing import (
     Attach,
@@ -16,36 +19,78 @@ from harness.protocol.timing import (
     CheckLaunch,
     Detach,
     DrawInputs,
+    Fetched,
+    FetchLaunch,
+    FirstLaunches,
     LaunchTime,
     LayOut,
+    MeasuredErrors,
+    MeasureErrors,
+    MeasureFirstLaunch,
+    MeasureHostMemory,
     SharedMatrices,
+    Sustain,
+    SustainedLaunches,
     TimeLaunch,
     TimingWorkers,
 )
-from problem.cases import SCALED_GROUPS, UNIFORM
-from tests.judge.stages.fakes import launch_time
+from problem.cases import UNIFORM, Case, Shape
+from problem.grades import Errors
+from tests.judge.stages.fakes import launch_time, right
 
 RIGHT = Checked(error=0.3)
-Drift = Callable[[int], float]
+FIRST_TIMES = FirstLaunch(**dict.fromkeys(FirstLaunch.model_fields, 3.0))
+
+
+def first_launches(request: MeasureFirstLaunch) -> FirstLaunches:
+    """Return the product of inputs that repeat their parts."""
+    C, shape = right(*request.parts), request.arguments.shape
+    repeats = (shape.M // C.shape[0], shape.K // C.shape[1])
+    return FirstLaunches(times=FIRST_TIMES, output=np.tile(C, repeats))
+
+
+def host_memory(kind: HostMemoryKind, once: float = 1.0, each: float = 1.0) -> HostMemory:
+    """Return times in milliseconds. once: of what is done once. each: of what is repeated."""
+    names = [name for name in HostMemory.model_fields if name != "kind"]
+    given = {"allocate_ms": once, "fill_ms": 2 * once, "to_device_ms": each, "to_host_ms": 3 * each}
+    return HostMemory(kind=kind, **dict.fromkeys(names, 1.0) | given)
 
 
 @dataclass
 class Player:
-    """A process whose launches take a known time. The baseline is one, too."""
+    """A process whose launches take known times. The baseline is one, too.
+
+    answer: returns what its n-th launch is answered with.
+    check: returns the result of checking its n-th launch, on inputs of a kind.
+    """
 
     table: Table
     ms: float
-    slower_when_rescaled: float = 1.0
-    host_late_ms: float = 0.02
+    answer: Callable[[int], LaunchTime | Fault]
+    check: Callable[[str, int], Checked | Fault] = lambda inputs, launch: RIGHT
+    ready: Any = field(default_factory=Ready)
+    first: Callable[[MeasureFirstLaunch], Any] = first_launches
+    memory: Callable[[HostMemoryKind], Any] = host_memory
+    asked: list[Any] = field(default_factory=list)
+    launches: int = 0
     attached: bool = False
-    as_baseline: bool = False
+
+    @property
+    def attachments(self) -> list[Attach]:
+        return [request for request in self.asked if isinstance(request, Attach)]
+
+    @property
+    def detached(self) -> int:
+        return sum(isinstance(request, Detach) for request in self.asked)
 
     def ask(self, request: Any) -> Any:
+        assert not self.table.interrupted, "a worker at a launch answers nothing else"
+        self.asked.append(request)
         match request:
             case Load():
-                return Ready()
+                return self.ready
             case Attach():
-                self.attached, self.as_baseline = True, request.baseline
+                self.attached = True
                 self.table.last = self
                 return Done()
             case Detach():
@@ -53,64 +98,84 @@ class Player:
                 return Done()
             case TimeLaunch():
                 assert self.attached
-                self.table.launch_seconds.add(request.seconds)
-                return self.table.launch(self)
+                self.launches += 1
+                self.table.last = self
+                self.table.launched.append(self)
+                timed = self.answer(self.launches)
+                self.attached = not isinstance(timed, Fault)  # a process ends with its fault
+                return timed
+            case Sustain():
+                return SustainedLaunches(launches=10, seconds=self.ms / 100, joules=5.0)
+            case MeasureFirstLaunch():
+                return self.first(request)
+            case MeasureHostMemory():
+                return self.memory(request.memory)
         raise AssertionError(request)
 
 
 @dataclass
 class Table:
-    """The baseline, the players and the checker, and a record of all launches.
+    """The baseline, the players and the checker, and a record of what they were asked.
 
     noise: the relative standard deviation of a launch's time.
     drift: the factor on the time of the n-th launch, the same for all players.
     """
 
-    times: Sequence[float]
+    times: Sequence[float] = (10.0,)
     baseline_ms: float = 8.0
-    noise: float = 0.001
-    drift: Drift = lambda launch: 1.0
-    check: Callable[[Player, int], Checked] = lambda player, launch: RIGHT
-    throttled: Callable[[int], tuple[str, ...]] = lambda launch: ()
-    seed: int = 1
+    noise: float = 0.0
+    drift: Callable[[int], float] = lambda launch: 1.0
+    draws: list[str] = field(default_factory=list)
+    """The kind of each input that was drawn."""
+    launched: list[Player] = field(default_factory=list)
+    """The player of each launch."""
     last: Player | None = None
-    inputs: str = UNIFORM
-    drawn: list[tuple[Player, str]] = field(default_factory=list)
-    """The player and the inputs of each launch."""
-    launch_seconds: set[float] = field(default_factory=set)
-    """The time limits of the launches."""
+    fetched_after: list[int] = field(default_factory=list)
+    """The launches of the baseline before each output that was fetched."""
+    errors_of: list[tuple[int, str, int]] = field(default_factory=list)
+    """Seed, kind and number of the inputs of each launch whose errors were measured."""
+    interrupted: bool = False
 
     def __post_init__(self) -> None:
-        self.generator = random.Random(self.seed)
-        self.baseline = Player(self, self.baseline_ms)
-        self.players = [Player(self, ms) for ms in self.times]
+        self.generator = random.Random(1)
+        self.baseline, *self.players = (self._player(ms) for ms in (self.baseline_ms, *self.times))
 
     @property
-    def launches(self) -> list[Player]:
-        return [player for player, _ in self.drawn]
+    def kernel(self) -> Player:
+        """Return the only player."""
+        (player,) = self.players
+        return player
 
     @property
     def workers(self) -> list[TimingWorkers]:
         return [TimingWorkers(each, self.baseline, self) for each in self.players]
 
-    def launch(self, player: Player) -> LaunchTime | Fault:
-        self.drawn.append((player, self.inputs))
-        self.last = player
-        number = len(self.launches)
-        slower = player.slower_when_rescaled if self.inputs == SCALED_GROUPS else 1.0
-        ms = player.ms * slower * self.drift(number)
-        ms *= math.exp(self.generator.gauss(0, self.noise))
-        return launch_time(ms, ms + player.host_late_ms, self.throttled(number))
+    def _player(self, ms: float) -> Player:
+        def answer(_: int) -> LaunchTime:
+            noise = math.exp(self.generator.gauss(0, self.noise))
+            return launch_time(player.ms * self.drift(len(self.launched)) * noise)
+
+        player = Player(self, ms, answer)
+        return player
 
     def ask(self, request: Any) -> Any:
         """Answer as the checker."""
         match request:
             case LayOut():
+                self.shape: Shape = request.arguments.shape
                 return SharedMatrices(arguments=request.arguments, handles=(), offsets=())
             case DrawInputs():
-                self.inputs = request.inputs
+                self.draws.append(request.inputs)
                 return Done()
             case CheckLaunch():
                 assert self.last is not None
-                return self.check(self.last, len(self.launches))
+                return self.last.check([UNIFORM, *self.draws][-1], self.last.launches)
+            case MeasureErrors():
+                size = 1e-6 if self.last is self.baseline else 2e-6
+                self.errors_of.append((request.seed, self.draws[-1], len(self.draws)))
+                return MeasuredErrors(errors=Errors(size, size, size))
+            case FetchLaunch():
+                assert self.last is not self.baseline
+                self.fetched_after.append(self.baseline.launches)
+                return Fetched(seed=1, output=right(*Case(self.shape).draw(1)))
         raise AssertionError(request)

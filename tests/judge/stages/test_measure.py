@@ -11,17 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.judge.grading import Audit, Measured
+from harness.judge.grading import Audit, Failure, Measured
 from harness.judge.progress import Silent
 from harness.judge.stages import measure as module
 from harness.judge.stages.measure import audit, compare_timed, measure
-from harness.judge.stages.rounds import OTHER_SIZE, Timed, WarmUp, Wrong
+from harness.judge.stages.rounds import OTHER_SIZE, Timed, WarmUp
 from harness.judge.stages.score import possible_tflops
-from harness.protocol.device import Load, Ready, Refusal
+from harness.protocol.device import Load
 from harness.protocol.report import (
     Badge,
-    FirstLaunch,
-    HostMemory,
     HostMemoryKind,
     JudgeError,
     Measurement,
@@ -40,8 +38,6 @@ from harness.protocol.report import (
 from harness.protocol.request import Fault
 from harness.protocol.timing import (
     Fetched,
-    FirstLaunches,
-    MeasureFirstLaunch,
     MeasureHostMemory,
     TimingWorkers,
 )
@@ -59,6 +55,7 @@ from tests.judge.stages.fakes import (
     right,
     timed_round,
 )
+from tests.judge.stages.playing import FIRST_TIMES, Table, host_memory
 from tests.waiting import PATIENCE
 
 SMALL = Case(Shape(256, 16, 512))
@@ -70,40 +67,6 @@ SIZES = (Shape(64, 32, 48), Shape(128, 32, 48))
 KINDS = (HostMemoryKind.PAGEABLE, HostMemoryKind.PINNED)
 STUCK = Fault(cause="time-limit", message="no end")
 FETCHED = Fetched(seed=1, output=np.zeros((256, 512), np.float32))
-TIMES = FirstLaunch(**dict.fromkeys(FirstLaunch.model_fields, 3.0))
-
-
-def host_memory(kind: HostMemoryKind, once: float = 1.0, each: float = 1.0) -> HostMemory:
-    names = [name for name in HostMemory.model_fields if name != "kind"]
-    given = {"allocate_ms": once, "fill_ms": 2 * once, "to_device_ms": each, "to_host_ms": 3 * each}
-    return HostMemory(kind=kind, **dict.fromkeys(names, 1.0) | given)
-
-
-class Device:
-    """Answers what measuring asks of the kernel's process."""
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-        self.ready: Any = Ready()
-        self.first: Callable[[MeasureFirstLaunch], Any] = self.launched
-        self.memory: Callable[[HostMemoryKind], Any] = host_memory
-
-    def ask(self, request: Any) -> Any:
-        self.asked.append(request)
-        match request:
-            case Load():
-                return self.ready
-            case MeasureFirstLaunch():
-                return self.first(request)
-            case MeasureHostMemory():
-                return self.memory(request.memory)
-        raise AssertionError(request)
-
-    @staticmethod
-    def launched(request: MeasureFirstLaunch) -> FirstLaunches:
-        C, shape = right(*request.parts), request.arguments.shape
-        repeats = (shape.M // C.shape[0], shape.K // C.shape[1])
-        return FirstLaunches(times=TIMES, output=np.tile(C, repeats))
 
 
 PROBLEM = replace(MATRIX_MULTIPLICATION, ranked=SMALL, other_sizes=SIZES)
@@ -137,10 +100,9 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
     return found
 
 
-def run(device: Device, **options: Any) -> Measured | Outcome:
+def run(table: Table, **options: Any) -> Measured | Outcome:
     chosen: dict[str, Any] = {"host_memory": KINDS, "seed": 9, "seconds": 4.0} | options
-    timing = TimingWorkers(device, device, checker=Device())
-    made = grading(on_gpu(FakeDevice(), timing=timing), problem=PROBLEM, **chosen)
+    made = grading(on_gpu(FakeDevice(), timing=table.workers[0]), problem=PROBLEM, **chosen)
     made.times = [StageTime(stage=Stage.COMPILE, seconds=0.25)]
     outcome = measure(made)
     assert outcome is not None or made.measured is not None
@@ -148,23 +110,23 @@ def run(device: Device, **options: Any) -> Measured | Outcome:
 
 
 def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
-    found = run(Device())
+    found = run(Table())
     assert isinstance(found, Measured) and isinstance(found.score, Score)
     assert found.score.ratio == 2.0
     assert found.score.tflops == pytest.approx(INFO.fp32_peak_tflops * found.score.peak_share)
     measured = found.measurement
     assert len(measured.rounds) == 12 and measured.stopped_by is Steadiness.STEADY
     assert (measured.warm_up_launches, measured.warm_up_seconds) == (14, 0.7)
-    assert measured.audit_error is None and measured.first_launch == TIMES
+    assert measured.audit_error is None and measured.first_launch == FIRST_TIMES
     assert found.audit is not None and found.first.result().passed
     assert measured.host_memory == tuple(host_memory(kind) for kind in KINDS)
     assert measured.sizes == () and measured.pinning_pays_after is None
 
 
 def test_a_process_is_first_asked_for_a_first_launch(rounds: Rounds) -> None:
-    device = Device()
-    found = run(device)
-    first, *others = device.asked
+    table = Table()
+    found = run(table)
+    first, *others = table.kernel.asked
     assert others == [
         *(MeasureHostMemory(memory=kind, arguments=first.arguments) for kind in KINDS),
         Load(kernel=kernel()),
@@ -179,9 +141,9 @@ def test_a_process_is_first_asked_for_a_first_launch(rounds: Rounds) -> None:
 def test_either_of_the_first_two_launches_is_checked(rounds: Rounds) -> None:
     fetched = set()
     for _ in range(24):
-        device = Device()
-        run(device)
-        fetched.add(device.asked[0].fetch)
+        table = Table()
+        run(table)
+        fetched.add(table.kernel.asked[0].fetch)
     assert fetched == {1, 2}
 
 
@@ -208,12 +170,12 @@ def test_rounds_wait_for_the_product_of_the_first_launch(
     stopped = JudgeError(stage=Stage.MEASURE, message="that was all")
     monkeypatch.setattr("problem.problem.compare_repeated", slowly)
     monkeypatch.setattr(module, "timed_rounds", timed)
-    assert run(Device()) is stopped
+    assert run(Table()) is stopped
 
 
 def test_other_sizes_have_scores_of_their_own(rounds: Rounds) -> None:
     sizes, progress = SIZES, Silent()
-    found = run(Device(), sizes=True, progress=progress)
+    found = run(Table(), sizes=True, progress=progress)
     assert isinstance(found, Measured)
     assert [other.shape for other in found.measurement.sizes] == [*sizes]
     for other in found.measurement.sizes:
@@ -236,15 +198,15 @@ def test_other_sizes_have_scores_of_their_own(rounds: Rounds) -> None:
 def test_a_failed_round_is_the_outcome(rounds: Rounds) -> None:
     late = TimeLimit(stage=Stage.MEASURE, message="too slow", seconds=1)
     rounds.answers = {SIZES[0]: late}
-    assert run(Device(), sizes=True) is late
+    assert run(Table(), sizes=True) is late
     rounds.answers = {SMALL.shape: late}
-    assert run(Device()) is late
+    assert run(Table()) is late
 
 
 def test_a_hanging_first_launch_is_a_time_limit(rounds: Rounds) -> None:
-    device = Device()
-    device.first = lambda _: STUCK
-    found = run(device)
+    table = Table()
+    table.kernel.first = lambda _: STUCK
+    found = run(table)
     assert isinstance(found, TimeLimit) and found.stage is Stage.MEASURE and found.seconds == 4
     assert found.message == "the kernel did not end within 4 s at 256×16×512"
     assert not rounds.asked
@@ -312,30 +274,27 @@ def test_a_wrong_timed_launch_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_missing_host_memory_is_reported(rounds: Rounds) -> None:
-    device = Device()
-    device.memory = lambda kind: Fault(cause="out-of-memory", message=f"no {kind} memory")
-    assert run(device) == RuntimeFault(
+    table = Table()
+    table.kernel.memory = lambda kind: Fault(cause="out-of-memory", message=f"no {kind} memory")
+    assert run(table) == RuntimeFault(
         stage=Stage.MEASURE, message="no pageable memory at 256×16×512", at=None
     )
-    device.memory = lambda _: STUCK
-    found = run(device)
+    table.kernel.memory = lambda _: STUCK
+    found = run(table)
     assert isinstance(found, TimeLimit) and found.seconds == 4
 
 
 def test_a_kernel_that_cannot_be_loaded_again_is_a_verdict(rounds: Rounds) -> None:
-    device = Device()
-    device.ready = STUCK
-    found = run(device)
-    assert isinstance(found, TimeLimit) and found.seconds == 4 and "loaded" in found.message
-    device.ready = Refusal(message="no clusters")
-    message = "loaded once, then not: no clusters"
-    assert run(device) == JudgeError(stage=Stage.MEASURE, message=message)
+    table = Table()
+    table.kernel.ready = STUCK
+    found = run(table)
+    assert isinstance(found, TimeLimit) and "loaded" in found.message
 
 
 def test_a_score_beyond_the_gpu_is_flagged(rounds: Rounds) -> None:
     rounds.kernel_ms = SMALL.shape.flop / 1e9 / 400
     made = grading(on_gpu(FakeDevice()), problem=PROBLEM)
-    measured = run(Device())
+    measured = run(Table())
     assert isinstance(measured, Measured)
     made.measured = measured
     found = audit(made)
@@ -350,11 +309,11 @@ def test_an_error_near_the_ranked_size_is_run_again(
 ) -> None:
     """alone: it is wrong in that process alone, and not when it runs again."""
     violation = RuleViolation(stage=Stage.MEASURE, rule=Rule.STALE_RESULT, message="at 40×16×24")
-    wrong = Wrong(Case(Shape(40, 16, 24)), violation)
+    wrong = Failure(Case(Shape(40, 16, 24)), violation)
     monkeypatch.setattr(module, "check_near_sizes", lambda *_, **how: wrong)
     device = FakeDevice() if alone else FakeDevice(multiply=lambda A, B: 0 * right(A, B))
     made = grading(
-        on_gpu(device, timing=TimingWorkers(Device(), Device(), checker=Device())),
+        on_gpu(device, timing=Table().workers[0]),
         problem=PROBLEM,
         host_memory=(),
     )
@@ -389,7 +348,7 @@ def test_pinned_memory_pays_after_some_round_trips(
     rounds: Rounds, pageable: Any, pinned: Any, expected: float | None
 ) -> None:
     costs = dict(zip(KINDS, (pageable, pinned), strict=True))
-    device = Device()
-    device.memory = lambda kind: host_memory(kind, *costs[kind])
-    found = run(device)
+    table = Table()
+    table.kernel.memory = lambda kind: host_memory(kind, *costs[kind])
+    found = run(table)
     assert isinstance(found, Measured) and found.measurement.pinning_pays_after == expected

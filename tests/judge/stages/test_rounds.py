@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pytest
 
+from harness.judge.grading import Failure
 from harness.judge.progress import Silent
 from harness.judge.stages import rounds
 from harness.judge.stages.rounds import (
@@ -17,12 +16,10 @@ from harness.judge.stages.rounds import (
     NEAR_SIZES,
     Extent,
     Timed,
-    Wrong,
     check_near_sizes,
     timed_rounds,
 )
 from harness.protocol.report import (
-    ErrorFigures,
     JudgeError,
     MemoryFault,
     Outcome,
@@ -32,104 +29,19 @@ from harness.protocol.report import (
     Steadiness,
     TimeLimit,
 )
-from harness.protocol.request import Done, Fault
+from harness.protocol.request import Fault
 from harness.protocol.timing import (
     Attach,
     Checked,
-    CheckLaunch,
-    Detach,
-    DrawInputs,
-    Fetched,
-    FetchLaunch,
     LaunchTime,
-    LayOut,
-    MeasureErrors,
-    SharedMatrices,
     TimeLaunch,
-    TimingWorkers,
 )
 from problem.cases import SCORED_INPUTS, UNSCORED_INPUTS, Shape
 from problem.problem import MATRIX_MULTIPLICATION
 from tests.judge.stages.fakes import Watcher, launch_time
+from tests.judge.stages.playing import RIGHT, Table
 
 SHAPE = Shape(64, 32, 48)
-RIGHT = Checked(error=0.3)
-FETCHED = Fetched(seed=1, output=np.zeros((SHAPE.M, SHAPE.K), np.float32))
-
-
-@dataclass
-class FakeDevice:
-    """A device whose launches take a given time."""
-
-    workers: FakeWorkers
-    answer: Callable[[int], LaunchTime | Fault]
-    launches: int = 0
-    attached: bool = False
-    attachments: list[Attach] = field(default_factory=list)
-    detached: int = 0
-
-    def ask(self, request: Any) -> Any:
-        match request:
-            case Attach():
-                self.attached = True
-                self.attachments.append(request)
-                self.workers.last = self
-                return Done()
-            case Detach():
-                assert not self.workers.interrupted, "a worker at a launch answers nothing else"
-                self.attached = False
-                self.detached += 1
-                return Done()
-            case TimeLaunch():
-                assert self.attached and request.seconds == 20
-                self.launches += 1
-                self.workers.last = self
-                timed = self.answer(self.launches)
-                self.attached = not isinstance(timed, Fault)  # a process ends with its fault
-                return timed
-        raise AssertionError(request)
-
-
-@dataclass
-class FakeWorkers:
-    """Fake devices, and a checker that gives a fixed answer for each launch."""
-
-    kernel_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(10)
-    baseline_time: Callable[[int], LaunchTime | Fault] = lambda _: launch_time(8)
-    check: Callable[[str, int], Checked | Fault] = lambda inputs, launch: RIGHT
-    baseline_check: Callable[[int], Checked] = lambda launch: RIGHT
-    draws: list[str] = field(default_factory=list)
-    last: FakeDevice | None = None
-    errors_of: list[tuple[int, str, int]] = field(default_factory=list)
-    fetched_after: list[int] = field(default_factory=list)
-    interrupted: bool = False
-
-    def __post_init__(self) -> None:
-        self.kernel = FakeDevice(self, self.kernel_time)
-        self.baseline = FakeDevice(self, self.baseline_time)
-
-    def ask(self, request: Any) -> Any:
-        """Answer as the checker."""
-        match request:
-            case LayOut():
-                return SharedMatrices(arguments=request.arguments, handles=(), offsets=())
-            case DrawInputs():
-                self.draws.append(request.inputs)
-                return Done()
-            case CheckLaunch():
-                if self.last is self.baseline:
-                    return self.baseline_check(self.baseline.launches)
-                return self.check(self.draws[-1], self.kernel.launches)
-            case MeasureErrors():
-                assert self.last is not None
-                size = 2e-6 if self.last is self.kernel else 1e-6
-                self.errors_of.append((request.seed, self.draws[-1], len(self.draws)))
-                return ErrorFigures(block=size, by_rows=size, by_components=size)
-            case FetchLaunch():
-                assert self.last is self.kernel
-                self.fetched_after.append(self.baseline.launches)
-                return FETCHED
-        raise AssertionError(request)
 
 
 @pytest.fixture(autouse=True)
@@ -143,13 +55,28 @@ def no_surprises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "LAUNCHES_PER_CHECK", 1 << 40)
 
 
+def table(
+    kernel_time: Callable[[int], LaunchTime | Fault] | None = None,
+    check: Callable[[str, int], Checked] | None = None,
+    baseline_time: Callable[[int], LaunchTime | Fault] | None = None,
+    baseline_check: Callable[[str, int], Checked] | None = None,
+) -> Table:
+    """Return a kernel of 10 ms and a baseline of 8 ms, of which some answers are replaced."""
+    made = Table()
+    made.kernel.answer = kernel_time or made.kernel.answer
+    made.kernel.check = check or made.kernel.check
+    made.baseline.answer = baseline_time or made.baseline.answer
+    made.baseline.check = baseline_check or made.baseline.check
+    return made
+
+
 def run(**what: Any) -> Timed | Outcome:
-    return run_on(FakeWorkers(**what))
+    return run_on(table(**what))
 
 
-def run_on(workers: FakeWorkers, extent: Extent = Extent(40, 1, checks=0)) -> Timed | Outcome:
+def run_on(workers: Table, extent: Extent = Extent(40, 1, checks=0)) -> Timed | Outcome:
     timed = timed_rounds(
-        TimingWorkers(workers.kernel, workers.baseline, workers),
+        workers.workers[0],
         MATRIX_MULTIPLICATION,
         extent,
         baseline=False,
@@ -162,9 +89,9 @@ def run_on(workers: FakeWorkers, extent: Extent = Extent(40, 1, checks=0)) -> Ti
 
 
 def test_an_honest_kernel_is_timed_on_each_scored_kind() -> None:
-    workers = FakeWorkers()
+    workers = table()
     timed = run_on(workers)
-    assert isinstance(timed, Timed) and timed.audited is FETCHED
+    assert isinstance(timed, Timed) and timed.audited is not None
     assert {round.inputs for round in timed.rounds} == {*SCORED_INPUTS}
     launches = timed.warm_up.launches // 2 + len(timed.rounds)
     assert workers.baseline.launches == launches
@@ -176,7 +103,7 @@ def test_an_honest_kernel_is_timed_on_each_scored_kind() -> None:
 
 @pytest.mark.usefixtures("no_surprises")
 def test_both_launches_of_a_round_have_inputs_of_one_kind() -> None:
-    workers = FakeWorkers()
+    workers = table()
     timed = run_on(workers)
     assert isinstance(timed, Timed)
     kinds = [round.inputs for round in timed.rounds]
@@ -185,7 +112,7 @@ def test_both_launches_of_a_round_have_inputs_of_one_kind() -> None:
 
 def test_unscored_launches_lie_anywhere_among_the_rounds() -> None:
     """If they were in the warm-up alone, a kernel could behave well until it is over."""
-    workers = FakeWorkers()
+    workers = table()
     timed = run_on(workers, Extent(100, 1))
     assert isinstance(timed, Timed)
     last = workers.draws[-2 * len(timed.rounds) :]
@@ -196,7 +123,7 @@ def test_unscored_launches_lie_anywhere_among_the_rounds() -> None:
 
 def test_an_unscored_launch_does_not_predict_the_next() -> None:
     """Otherwise a kernel that has seen such a launch could cheat in the next."""
-    workers = FakeWorkers()
+    workers = table()
     timed = run_on(workers, Extent(200, 1))
     assert isinstance(timed, Timed)
     kinds = [drawn in UNSCORED_INPUTS for drawn in workers.draws]
@@ -207,7 +134,7 @@ def test_an_unscored_launch_does_not_predict_the_next() -> None:
 @pytest.mark.usefixtures("no_surprises")
 @pytest.mark.parametrize("checks", [1, 3])
 def test_each_unscored_kind_is_checked_a_fixed_number_of_times(checks: int) -> None:
-    workers = FakeWorkers()
+    workers = table()
     assert isinstance(run_on(workers, Extent(12, 1, checks)), Timed)
     assert [workers.draws.count(kind) for kind in UNSCORED_INPUTS] == [checks] * len(
         UNSCORED_INPUTS
@@ -216,9 +143,8 @@ def test_each_unscored_kind_is_checked_a_fixed_number_of_times(checks: int) -> N
 
 def test_the_slowest_kind_is_reported_with_the_score() -> None:
     slow = UNSCORED_INPUTS[0]
-    workers = FakeWorkers()
-    workers.kernel_time = lambda _: launch_time(32 if workers.draws[-1] == slow else 10)
-    workers.kernel.answer = workers.kernel_time
+    workers = table()
+    workers.kernel.answer = lambda _: launch_time(32 if workers.draws[-1] == slow else 10)
     timed = run_on(workers, Extent(40, 1, checks=2))
     assert isinstance(timed, Timed)
     slowest = timed.by_inputs[0]
@@ -231,7 +157,7 @@ def test_unannounced_checks_that_take_too_long_end_the_measurement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rounds, "MAX_UNANNOUNCED_SECONDS", 0.0)
-    outcome = run_on(FakeWorkers(), Extent(12, 1, checks=1))
+    outcome = run_on(table(), Extent(12, 1, checks=1))
     assert isinstance(outcome, TimeLimit) and "unscored inputs" in outcome.message
 
 
@@ -239,7 +165,7 @@ def test_unannounced_checks_shorten_no_rounds(monkeypatch: pytest.MonkeyPatch) -
     """Otherwise a kernel that is slow in them would have few rounds that are checked."""
     clock = [0.0]
     monkeypatch.setattr("harness.judge.stages.rounds.time.monotonic", lambda: clock[0])
-    workers = FakeWorkers()
+    workers = table()
 
     def slow(_: int) -> LaunchTime:
         clock[0] += 1.0 if workers.draws[-1] in UNSCORED_INPUTS else 0.001
@@ -252,7 +178,7 @@ def test_unannounced_checks_shorten_no_rounds(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_kernel_and_baseline_errors_come_from_the_same_inputs() -> None:
-    workers = FakeWorkers()
+    workers = table()
     timed = timed_without_audit(workers, Extent(12, 1), accuracy=("normal", "four levels"))
     assert isinstance(timed, Timed)
     assert [(each[0], each[1].block, each[2].block) for each in timed.accuracy] == [
@@ -266,8 +192,10 @@ def test_kernel_and_baseline_errors_come_from_the_same_inputs() -> None:
 @pytest.mark.parametrize("unscored", UNSCORED_INPUTS)
 def test_a_kernel_that_skips_elements_is_found(unscored: str) -> None:
     """The kernel skips none until the warm-up is over."""
-    workers = FakeWorkers()
-    workers.check = lambda drawn, n: Checked(error=2) if drawn == unscored and n > 20 else RIGHT
+    workers = table()
+    workers.kernel.check = lambda drawn, n: (
+        Checked(error=2) if drawn == unscored and n > 20 else RIGHT
+    )
     outcome = run_on(workers, Extent(30, 1, checks=3))
     assert isinstance(outcome, RuleViolation) and "before round" in outcome.message
     assert unscored in outcome.message
@@ -275,7 +203,7 @@ def test_a_kernel_that_skips_elements_is_found(unscored: str) -> None:
 
 def test_the_host_is_quiet_when_rounds_begin() -> None:
     launches: list[int] = []
-    workers = FakeWorkers()
+    workers = table()
     timed = timed_without_audit(
         workers, Extent(12, 1), quiet=lambda: launches.append(workers.kernel.launches)
     )
@@ -363,7 +291,7 @@ def test_an_interruption_waits_for_no_launch() -> None:
         workers.interrupted = True
         raise KeyboardInterrupt
 
-    workers = FakeWorkers(kernel_time=interrupt)
+    workers = table(kernel_time=interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_on(workers)
 
@@ -371,7 +299,7 @@ def test_an_interruption_waits_for_no_launch() -> None:
 def test_a_wrong_baseline_is_the_judges_fault() -> None:
     for first, where in ((0, "its first launch"), (1, "warm-up"), (6, "in round 1")):
         wrong = run(
-            baseline_check=lambda n, first=first: Checked(error=2.0) if n >= first else RIGHT
+            baseline_check=lambda _, n, first=first: Checked(error=2.0) if n >= first else RIGHT
         )
         message = f"cuBLAS itself was wrong ({where}): its error is 2 times the limit"
         assert wrong == JudgeError(stage=Stage.MEASURE, message=message)
@@ -387,7 +315,7 @@ def test_a_launch_that_does_not_end_is_a_time_limit() -> None:
 class Clock:
     """A clock that each launch advances by a fixed time."""
 
-    def __init__(self, workers: FakeWorkers, seconds: float) -> None:
+    def __init__(self, workers: Table, seconds: float) -> None:
         self.workers, self.seconds = workers, seconds
 
     def monotonic(self) -> float:
@@ -399,7 +327,7 @@ class Clock:
 def test_a_slow_kernel_gets_the_rounds_that_fit(
     seconds: float, rounds_then: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workers = FakeWorkers()
+    workers = table()
     monkeypatch.setattr(rounds, "time", Clock(workers, seconds))
     timed = run_on(workers, FULL)
     assert isinstance(timed, Timed) and timed.audited is not None
@@ -411,7 +339,7 @@ def test_a_slow_kernel_gets_the_rounds_that_fit(
 def test_a_kernel_without_time_for_enough_rounds_is_too_slow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    workers = FakeWorkers()
+    workers = table()
     monkeypatch.setattr(rounds, "time", Clock(workers, 9.0))
     outcome = run_on(workers, FULL)
     message = "too slow to measure: only 4 rounds ended within 40 s"
@@ -420,15 +348,13 @@ def test_a_kernel_without_time_for_enough_rounds_is_too_slow(
 
 
 def test_the_baselines_first_launch_is_its_own() -> None:
-    workers = FakeWorkers()
+    workers = table()
     run_on(workers)
     assert [request.baseline for request in workers.baseline.attachments] == ["problem.gpu"]
     assert [request.baseline for request in workers.kernel.attachments] == [None]
-    assert {
-        request.seconds
-        for each in (workers.kernel, workers.baseline)
-        for request in each.attachments
-    } == {20}
+    for each in (workers.kernel, workers.baseline):
+        timed = (request for request in each.asked if isinstance(request, Attach | TimeLaunch))
+        assert {request.seconds for request in timed} == {20}
 
 
 @pytest.mark.parametrize("rounds_asked", [12, 13])
@@ -440,9 +366,9 @@ def test_one_launch_of_the_second_half_is_kept_for_audit(
     for number in range(6):
         drawn = {rounds.LAUNCHES_PER_CHECK: 1, 6: number}
         monkeypatch.setattr("harness.judge.stages.rounds.secrets.randbelow", drawn.__getitem__)
-        watcher, workers = Watcher(), FakeWorkers()
+        watcher, workers = Watcher(), table()
         timed = timed_rounds(
-            TimingWorkers(workers.kernel, workers.baseline, workers),
+            workers.workers[0],
             MATRIX_MULTIPLICATION,
             Extent(rounds_asked, 1, checks=0),
             baseline=False,
@@ -462,17 +388,17 @@ def test_one_launch_of_the_second_half_is_kept_for_audit(
 
 def test_a_process_that_has_ended_gets_no_request() -> None:
     fault = Fault(cause="trap", message="it trapped")
-    workers = FakeWorkers(kernel_time=lambda n: fault if n > 8 else launch_time(10))
+    workers = table(kernel_time=lambda n: fault if n > 8 else launch_time(10))
     run_on(workers)
     assert (workers.kernel.detached, workers.baseline.detached) == (0, 1)
-    whole = FakeWorkers()
+    whole = table()
     run_on(whole)
     assert (whole.kernel.detached, whole.baseline.detached) == (1, 1)
 
 
-def timed_without_audit(workers: FakeWorkers, extent: Extent, **options: Any) -> Timed | Outcome:
+def timed_without_audit(workers: Table, extent: Extent, **options: Any) -> Timed | Outcome:
     return timed_rounds(
-        TimingWorkers(workers.kernel, workers.baseline, workers),
+        workers.workers[0],
         MATRIX_MULTIPLICATION,
         extent,
         **{"baseline": False, "seconds": 20, "audit": False} | options,
@@ -490,7 +416,7 @@ def test_an_unsteady_score_is_given_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The smallest number of rounds is done in time, and the others use the rest of it."""
-    workers = FakeWorkers(kernel_time=unsteady)
+    workers = table(kernel_time=unsteady)
     monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
     monkeypatch.setattr(rounds, "MAX_SECONDS", 5.0 + 29.5)
     timed = timed_without_audit(workers, Extent(30, 40.0))
@@ -503,7 +429,7 @@ def test_the_fewest_rounds_may_take_all_the_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for allowed, ends in ((5.0 + 29, True), (5.0 + 28.5, False)):
-        workers = FakeWorkers()
+        workers = table()
         monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
         monkeypatch.setattr(rounds, "MAX_SECONDS", allowed)
         assert isinstance(timed_without_audit(workers, Extent(30, 1000.0)), Timed) is ends
@@ -516,7 +442,7 @@ def test_warming_up_takes_its_time_and_no_more(
     def clock(launch: int) -> LaunchTime:
         return launch_time(10).model_copy(update={"clock_mhz": 1980 - 500 * (launch % 2)})
 
-    workers = FakeWorkers() if steady else FakeWorkers(kernel_time=clock)
+    workers = table() if steady else table(kernel_time=clock)
     monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 6.0)
     monkeypatch.setattr(rounds, "MAX_WARM_UP_SECONDS", 8.0)
@@ -524,13 +450,13 @@ def test_warming_up_takes_its_time_and_no_more(
     assert isinstance(timed, Timed) and timed.warm_up.launches == launches
 
 
-def near(workers: FakeWorkers) -> Wrong | None:
-    timing = TimingWorkers(workers.kernel, workers.baseline, workers)
+def near(workers: Table) -> Failure | None:
+    timing = workers.workers[0]
     return check_near_sizes(timing, MATRIX_MULTIPLICATION, seconds=20, progress=Silent())
 
 
 def test_sizes_near_the_ranked_one_are_checked_on_every_kind() -> None:
-    workers = FakeWorkers()
+    workers = table()
     assert near(workers) is None
     assert {*workers.draws} == {*SCORED_INPUTS, *UNSCORED_INPUTS}
     assert workers.kernel.detached == workers.baseline.detached == NEAR_SIZES
@@ -538,7 +464,7 @@ def test_sizes_near_the_ranked_one_are_checked_on_every_kind() -> None:
 
 def test_an_error_near_the_ranked_size_is_found() -> None:
     kind = UNSCORED_INPUTS[3]
-    wrong = near(FakeWorkers(check=lambda drawn, _: Checked(error=2) if drawn == kind else RIGHT))
+    wrong = near(table(check=lambda drawn, _: Checked(error=2) if drawn == kind else RIGHT))
     assert wrong is not None and wrong.case.inputs == kind
     assert (
         isinstance(wrong.outcome, RuleViolation) and str(wrong.case.shape) in wrong.outcome.message

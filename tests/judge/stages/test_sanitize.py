@@ -45,7 +45,7 @@ from problem.cases import (
     Case,
     Shape,
 )
-from problem.launcher import LaunchLine
+from problem.launcher import Clusters, LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
 from tests.judge.stages.fakes import FakeDevice, grading, on_cpu, on_gpu, right
@@ -167,12 +167,14 @@ def test_without_a_gpu_the_ranked_inputs_are_drawn_once() -> None:
     assert any(run.inputs.matrices[0] is sample.matrices[0] for run in verified)
 
 
-def test_a_sample_is_the_first_cluster_and_a_secret_one() -> None:
+def test_a_sample_is_the_first_cluster_and_secret_ones() -> None:
     launch = LaunchLine(16, 32, cluster=(2, 2, 1))  # 8 by 20 blocks
     drawn = [sample_of(PROBLEM, launch, seed) for seed in range(40)]
     for each in drawn:
-        assert each.blocks is not None and len(each.blocks) in (4, 8)
-        assert set(each.blocks) >= {0, 1, 8, 9} and max(each.blocks) < 160
+        assert each.blocks is not None and {*each.blocks} == {*range(160)}
+        assert len(each.blocks) == 160 and {*each.blocks[:4]} == {0, 1, 8, 9}
+        others = Clusters((8, 20, 1), (2, 2, 1))
+        assert len({others.of(block) for block in each.blocks[4:8]}) == 1
     assert len({each.blocks for each in drawn}) > 20
     assert drawn[3] == sample_of(PROBLEM, launch, 3) and drawn[3].case.shape == SMALL.shape
     assert {each.case.exact for each in drawn} == {True, False}

@@ -31,6 +31,7 @@ from harness.protocol.report import (
     WrongAnswer,
 )
 from harness.protocol.request import Fault
+from harness.protocol.timing import TimeLaunch
 from problem.cases import Case, Matrix, Shape
 from problem.launcher import LaunchLine
 from problem.problem import Problem
@@ -206,17 +207,20 @@ def test_the_fastest_is_the_best() -> None:
     assert found.best == found.variants[1]
     assert found.best_source is not None and rows_of(found.best_source) == 2
     assert listener.told.count((Stage.MEASURE, None)) == 3
-    assert len(machine.table.launches) > 3 * 2 * QUICK.rounds
-    assert machine.table.launch_seconds == {20.0}
-    assert machine.table.baseline.as_baseline and not machine.table.players[0].as_baseline
+    assert len(machine.table.launched) > 3 * 2 * QUICK.rounds
+    kernel, baseline = machine.table.kernel, machine.table.baseline
+    launches = [each for each in kernel.asked if isinstance(each, TimeLaunch)]
+    assert {each.seconds for each in launches} == {20.0}
+    assert all(each.baseline for each in baseline.attachments)
+    assert not any(each.baseline for each in kernel.attachments)
 
 
 def test_a_best_one_needs_a_score() -> None:
     machine = Machine(compiled=lambda rows: broken() if rows > 1 else None, ms={1: 9.0})
     found = tuned(machine)
-    assert found.best == found.as_it_stands == found.variants[0]
+    assert found.best == found.original == found.variants[0]
     nothing = found.model_copy(update={"variants": ()})
-    assert nothing.as_it_stands is None and nothing.best is None
+    assert nothing.original is None and nothing.best is None
 
 
 def broken() -> CompileError:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.judge.progress import Silent
-from harness.judge.workers.gpu_lock import GpuBusy, Use, hold_gpu, lock_of
+from harness.judge.workers.gpu_lock import GpuBusy, hold_gpu, lock_of
 from harness.protocol.errors import UsageError
 from tests.judge.stages.fakes import Watcher
 from tests.waiting import PATIENCE, eventually
@@ -26,43 +26,41 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", None)
 
 
-def _hold(gpu: str, use: Use, held: Event, give_back: Event) -> None:
-    with hold_gpu(gpu, use, Silent()):
+def _hold(gpu: str, exclusive: bool, held: Event, give_back: Event) -> None:
+    with hold_gpu(gpu, Silent(), exclusive=exclusive):
         held.set()
         give_back.wait(PATIENCE)
 
 
-def held_elsewhere(gpu: str, use: Use) -> tuple[multiprocessing.Process, Event]:
+def held_elsewhere(gpu: str, exclusive: bool) -> tuple[multiprocessing.Process, Event]:
     held, give_back = SPAWN.Event(), SPAWN.Event()
-    process = SPAWN.Process(target=_hold, args=(gpu, use, held, give_back))
+    process = SPAWN.Process(target=_hold, args=(gpu, exclusive, held, give_back))
     process.start()
     assert held.wait(PATIENCE)
     return process, give_back  # type: ignore[return-value]  # a spawned process is one
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), [(Use.ALONE, Use.ALONE), (Use.ALONE, Use.SHARED), (Use.SHARED, Use.ALONE)]
-)
-def test_an_exclusive_lock_excludes_all_others(first: Use, second: Use) -> None:
+@pytest.mark.parametrize(("first", "second"), [(True, True), (True, False), (False, True)])
+def test_an_exclusive_lock_excludes_all_others(first: bool, second: bool) -> None:
     process, give_back = held_elsewhere("GPU-1", first)
     watcher = Watcher()
     busy = pytest.raises(GpuBusy, match=r"another grading has held this GPU for 0\.3 s")
-    with busy, hold_gpu("GPU-1", second, watcher, seconds=0.3):
+    with busy, hold_gpu("GPU-1", watcher, exclusive=second, seconds=0.3):
         pass
     assert set(watcher.told) == {"waiting: another grading is on this GPU"}
-    with hold_gpu("GPU-2", Use.ALONE, Silent(), seconds=0):
+    with hold_gpu("GPU-2", Silent(), exclusive=True, seconds=0):
         pass
     give_back.set()
-    with hold_gpu("GPU-1", second, Silent(), seconds=PATIENCE):
+    with hold_gpu("GPU-1", Silent(), exclusive=second, seconds=PATIENCE):
         pass
     process.join(PATIENCE)
 
 
 def test_several_share_a_gpu() -> None:
-    process, give_back = held_elsewhere("GPU-1", Use.SHARED)
+    process, give_back = held_elsewhere("GPU-1", False)
     with (
-        hold_gpu("GPU-1", Use.SHARED, Silent(), seconds=0),
-        hold_gpu("GPU-1", Use.SHARED, Silent(), seconds=0),
+        hold_gpu("GPU-1", Silent(), exclusive=False, seconds=0),
+        hold_gpu("GPU-1", Silent(), exclusive=False, seconds=0),
     ):
         give_back.set()
     process.join(PATIENCE)
@@ -71,16 +69,16 @@ def test_several_share_a_gpu() -> None:
 def test_a_waiting_exclusive_lock_is_not_overtaken() -> None:
     order: list[str] = []
 
-    def come(name: str, use: Use) -> None:
-        with hold_gpu("GPU-1", use, waiting[name]):
+    def come(name: str, exclusive: bool) -> None:
+        with hold_gpu("GPU-1", waiting[name], exclusive=exclusive):
             order.append(name)
 
     waiting = {"exclusive": Watcher(), "shared": Watcher()}
-    uses = {"exclusive": Use.ALONE, "shared": Use.SHARED}
-    with hold_gpu("GPU-1", Use.SHARED, Silent()):
+    kinds = {"exclusive": True, "shared": False}
+    with hold_gpu("GPU-1", Silent(), exclusive=False):
         threads = []
-        for name, use in uses.items():
-            threads.append(threading.Thread(target=come, args=(name, use)))
+        for name, exclusive in kinds.items():
+            threads.append(threading.Thread(target=come, args=(name, exclusive)))
             threads[-1].start()
             eventually(lambda n=name: waiting[n].told, "it waits")  # type: ignore[misc]
         assert order == []
@@ -90,18 +88,18 @@ def test_a_waiting_exclusive_lock_is_not_overtaken() -> None:
 
 
 def test_a_killed_holder_frees_the_gpu() -> None:
-    process, _ = held_elsewhere("GPU-1", Use.ALONE)
+    process, _ = held_elsewhere("GPU-1", True)
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join(PATIENCE)
-    with hold_gpu("GPU-1", Use.ALONE, Silent(), seconds=0):
+    with hold_gpu("GPU-1", Silent(), exclusive=True, seconds=0):
         pass
 
 
 def test_an_exception_frees_the_gpu() -> None:
-    with pytest.raises(ZeroDivisionError), hold_gpu("GPU-1", Use.ALONE, Silent()):
+    with pytest.raises(ZeroDivisionError), hold_gpu("GPU-1", Silent(), exclusive=True):
         _ = 1 / 0
-    with hold_gpu("GPU-1", Use.ALONE, Silent(), seconds=0):
+    with hold_gpu("GPU-1", Silent(), exclusive=True, seconds=0):
         pass
 
 
@@ -109,7 +107,7 @@ def test_every_user_of_the_machine_can_open_the_files(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
         for _ in range(2):
-            with hold_gpu("GPU-1", Use.ALONE, Silent()):
+            with hold_gpu("GPU-1", Silent(), exclusive=True):
                 pass
     finally:
         os.umask(before)
@@ -120,7 +118,7 @@ def test_a_file_that_cannot_be_opened_is_a_usage_error() -> None:
     lock_of("GPU-1").symlink_to("/nowhere/at/all")
     with (
         pytest.raises(UsageError, match=r"the GPU cannot be locked: .*GPU-1\.lock"),
-        hold_gpu("GPU-1", Use.ALONE, Silent()),
+        hold_gpu("GPU-1", Silent(), exclusive=True),
     ):
         pass
 

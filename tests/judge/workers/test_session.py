@@ -13,7 +13,6 @@ import pytest
 from harness.judge.progress import Progress, Silent
 from harness.judge.workers import session as module
 from harness.judge.workers.cores import Cores
-from harness.judge.workers.gpu_lock import Use
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.session import SESSIONS, open_session, open_sessions
 from harness.protocol.compiler import DEFAULT_ARCH
@@ -82,8 +81,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found.answers.set()
 
     @contextmanager
-    def hold(gpu: str, use: Use, progress: Progress) -> Iterator[None]:
-        found.locked.append(f"{gpu} {use}")
+    def hold(gpu: str, progress: Progress, *, exclusive: bool) -> Iterator[None]:
+        found.locked.append(f"{gpu} {'alone' if exclusive else 'shared'}")
         yield
         found.locked.append(f"free of {', '.join(on_gpu(found))}")
 
