@@ -11,7 +11,7 @@ from harness.board.entry import Entry, differ
 from harness.judge import figures
 from harness.judge.explain import explanation
 from harness.judge.explain.compare import compare as why_it_changed
-from harness.judge.explain.examined import from_report
+from harness.judge.explain.examination import from_report
 from harness.judge.explain.explain import explain
 from harness.protocol.report import Report
 

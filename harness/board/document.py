@@ -1,4 +1,4 @@
-"""A report as a board keeps it: in one form, with its identity and its signature."""
+"""A report in the form in which a board keeps it, with its identity and its signature."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Document:
     """A report and its canonical text."""
 
     text: str
-    """JSON of the report without its signature: every field, in alphabetical order, no spaces. One
-    run has one text, however the file was written from which it was read."""
+    """The report as JSON without its signature: every field, in alphabetical order, no spaces. So
+    one run has one text, regardless of the layout of the file from which it was read."""
     report: Report
 
     @property

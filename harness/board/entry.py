@@ -126,7 +126,7 @@ class Entry(NamedTuple):
             launch=_badge(report, Badge.DEFAULT_LAUNCH, Badge.DECLARED_LAUNCH),
             registers=kernel.resources.registers if kernel else None,
             uuid=device.uuid if device else None,
-            accuracy=report.accuracy.grade if report.accuracy else None,
+            accuracy=report.accuracy.grade.value if report.accuracy else None,
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Escaping of strangers' text: a terminal, a page and a table show it and do not obey it."""
+"""Escaping of text from strangers, so that terminals and pages show it without obeying it."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ MAX_NAME = 100
 """The longest name in characters, which fits a line of a table."""
 
 MAX_MARKS = 3
-"""The most accents on one letter: no script needs more, and a tower of them reaches other rows."""
+"""The most accents on one letter. No script needs more, and many would reach into other rows."""
 
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"

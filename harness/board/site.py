@@ -25,7 +25,7 @@ from harness.board.document import Document
 from harness.board.entry import Entry, Version, own_facts, usual_facts
 from harness.board.ranking import Board, Filter, Status, rank, status
 from harness.judge import figures
-from harness.judge.explain.examined import from_report
+from harness.judge.explain.examination import from_report
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation, Roof
 from harness.judge.explain.gpu import gpu_of

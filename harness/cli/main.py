@@ -52,8 +52,8 @@ def run(chosen: argparse.Namespace, terminal: Terminal) -> Exit:
         return Exit.NO_ANSWER
     except OSError as error:
         cure = _CURES.get(error.errno or 0)
-        said = f"{error.filename or 'output'}: {error.strerror}."
-        terminal.note(f"{chosen.command}: {cure or said}")
+        reason = f"{error.filename or 'output'}: {error.strerror}."
+        terminal.note(f"{chosen.command}: {cure or reason}")
         return Exit.NO_ANSWER
     except RuntimeError as error:
         if "can't start new thread" not in str(error):
@@ -99,8 +99,8 @@ def parser(only: str | None = None, package: ModuleType = commands) -> argparse.
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say in one line what is wrong, without control characters that a file's name may have."""
-        said = escaping.one_line(message).rstrip(".")
-        self.exit(2, f"{self.prog}: {said}. See {self.prog} --help.\n")
+        line = escaping.one_line(message).rstrip(".")
+        self.exit(2, f"{self.prog}: {line}. See {self.prog} --help.\n")
 
 
 def _commands(only: str | None, package: ModuleType) -> Iterator[tuple[str, Command]]:

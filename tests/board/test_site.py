@@ -23,13 +23,13 @@ from harness.protocol.report import (
     BlockMap,
     CodeLine,
     DisassembledKernel,
-    ErrorFigures,
     InputsAccuracy,
     Report,
     SizeScore,
     WrongAnswer,
 )
 from problem.cases import Shape
+from problem.grades import Errors
 from tests.board import factory
 from tests.board.conftest import Call, Enter
 from tests.judge.explain.ladder import SOLUTIONS, recorded
@@ -314,8 +314,8 @@ ACCURACY = Accuracy(
                 InputsAccuracy(
                     inputs="one outlier",
                     grade="B",
-                    kernel=ErrorFigures(block=2e-6, by_rows=1e-7, by_components=3e-3),
-                    baseline=ErrorFigures(block=1e-6, by_rows=2e-7, by_components=4e-7),
+                    kernel=Errors(block=2e-6, by_rows=1e-7, by_components=3e-3),
+                    baseline=Errors(block=1e-6, by_rows=2e-7, by_components=4e-7),
                 ),
             ),
         ),

@@ -79,7 +79,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=15.0,
         metavar="SECONDS",
-        help="a worker is dead after so long without a sign of life (default: %(default)s)",
+        help="a worker without a heartbeat for this long is dead (default: %(default)s)",
     )
 
 

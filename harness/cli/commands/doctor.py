@@ -14,7 +14,7 @@ from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 
 if TYPE_CHECKING:
-    from harness.judge.doctor import Part
+    from harness.judge.doctor import Check
 
 HELP = """\
 examples:
@@ -45,11 +45,11 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     return code
 
 
-def line(part: Part) -> RenderableType:
+def line(part: Check) -> RenderableType:
     """Return the part's name, whether it works, and what was found."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", width=12, no_wrap=True)
     table.add_column(width=5)
     table.add_column()
-    table.add_row(part.name, Text("works" if part.works else "no"), Text(part.says))
+    table.add_row(part.name, Text("works" if part.works else "no"), Text(part.message))
     return table

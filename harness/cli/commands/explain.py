@@ -23,7 +23,7 @@ from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.judge.explain.examined import Examined
+    from harness.judge.explain.examination import Examination
     from harness.judge.explain.gpu import Gpu
     from harness.judge.grading import GradingOptions
     from harness.judge.progress import Progress
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 HELP = """\
 The screen shows what a block must move and do, how long each unit of the GPU
 alone would be busy with the ranked size, the lines that cost most (sectors and
-wavefronts a request, beside the ideal where that is less; how often a block
-reads the same sector again; active lanes), and at most three findings, the
-dearest first. Without a GPU the figures are those of an H100, or of --gpu NAME.
+wavefronts a request, next to the ideal where that is less; how often a block
+reads the same sector again; active lanes), and at most three findings, those
+with the largest gain first. Without a GPU the figures are those of an H100, or
+of --gpu NAME.
 
-The kernel is held to a few cases on the way, and sanitized on two shapes: what
-is wrong or unsafe is said first.
+The kernel is checked on a few cases, and sanitized on two shapes: errors are
+shown first.
 
 examples:
   python3 -m harness explain my_kernel.cu
@@ -91,28 +92,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _gpu(text: str) -> Gpu:
-    from harness.judge.explain.gpus import named
+    from harness.judge.explain.gpu import gpu_named
 
     try:
-        return named(text)
+        return gpu_named(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _examined_before(
+def _examine_old(
     file: Path | None, session: Session, options: GradingOptions, progress: Progress
-) -> Examined | None:
+) -> Examination | None:
     """Examine the kernel to compare with, if any. Raises UsageError if it cannot be examined."""
     from harness.judge.examine import examine
-    from harness.judge.explain.examined import Examined
+    from harness.judge.explain.examination import Examination
     from harness.judge.submission import read
 
     if file is None:
         return None
     examined = examine(read(file), session, options, progress)
-    if not isinstance(examined, Examined):
-        why = getattr(examined, "message", "")
-        raise UsageError(f"--against: {file} cannot be explained: {examined.verdict}: {why}")
+    if not isinstance(examined, Examination):
+        why = f"{examined.verdict}: {examined.message}"
+        raise UsageError(f"--against: {file} cannot be explained: {why}")
     return examined
 
 
@@ -121,7 +122,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.cli.views.progress import TerminalProgress
     from harness.judge.examine import examine
     from harness.judge.explain.compare import compare
-    from harness.judge.explain.examined import Examined
+    from harness.judge.explain.examination import Examination
     from harness.judge.explain.explain import explain
     from harness.judge.grading import GradingOptions
     from harness.judge.submission import Unreadable, read
@@ -133,14 +134,14 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     gpu = arguments.gpu
     options = GradingOptions(quick=True, seed=arguments.seed)
     if arguments.shape is not None:
-        options = replace(options, examined=arguments.shape, counting_seconds=LARGE_SECONDS)
+        options = replace(options, counted_shape=arguments.shape, counting_seconds=LARGE_SECONDS)
     with (
         open_session(arguments.device, arch=gpu.arch if gpu else None) as session,
         TerminalProgress(terminal.results, arguments.file.name) as progress,
     ):
-        old = _examined_before(arguments.against, session, options, progress)
+        old = _examine_old(arguments.against, session, options, progress)
         examined = examine(submission, session, options, progress)
-    if not isinstance(examined, Examined):
+    if not isinstance(examined, Examination):
         readable = submission.submission if isinstance(submission, Unreadable) else submission
         terminal.show(refusal(examined, readable))
         return Exit.NO_ANSWER if isinstance(examined, JudgeError) else Exit.NO

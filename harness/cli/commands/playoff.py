@@ -17,9 +17,9 @@ from rich.text import Text
 from harness.cli.commands._arguments import add_json, prepare_output, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
-from harness.judge.submission import Unreadable, read
+from harness.judge.submission import read_kernel
 from harness.protocol.errors import UsageError
-from harness.protocol.report import Report, Submission
+from harness.protocol.report import Report
 
 if TYPE_CHECKING:
     from harness.judge.playoff import PlayOff
@@ -38,7 +38,7 @@ exit codes:
   2  wrong usage, a kernel that was not accepted, or a fault of the judge
 """
 
-_SAID = {
+_ORDERS = {
     "faster": "{first} is faster",
     "slower": "{second} is faster",
     "equal": "equal: they differ by less than 0.1 %",
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     prepare_output(arguments, terminal)
     if len(arguments.files) < 2:
         raise UsageError("a play-off takes two kernels or more")
-    submissions = [_read(file) for file in arguments.files]
+    submissions = [read_kernel(file) for file in arguments.files]
 
     def graded(report: Report) -> None:
         terminal.show(verdict_line(report))
@@ -90,7 +90,7 @@ def screen(playoff: PlayOff) -> RenderableType:
             f"{first} against {second}",
             f"{each.percent:+.2f} %",
             f"{each.low:+.2f} to {each.high:+.2f} %",
-            _SAID[each.ordered].format(first=first, second=second),
+            _ORDERS[each.ordered].format(first=first, second=second),
         )
     return Group(
         table,
@@ -100,10 +100,3 @@ def screen(playoff: PlayOff) -> RenderableType:
             for place, name in sorted(zip(playoff.places(), names, strict=True))
         ),
     )
-
-
-def _read(file: Path) -> Submission:
-    submission = read(file)
-    if isinstance(submission, Unreadable):
-        raise UsageError(f"{file}: {submission.error.message}")
-    return submission

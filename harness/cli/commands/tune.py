@@ -71,17 +71,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.judge.submission import Unreadable, read
+    from harness.judge.submission import read_kernel
     from harness.judge.tune.tunable import find_tunables
     from harness.judge.tune.tune import TuningOptions, tune
     from harness.judge.workers.session import open_session
 
     prepare_output(arguments, terminal)
-    _check_wishes(arguments)
+    _check_options(arguments)
     options = TuningOptions(limit=arguments.limit, seed=arguments.seed)
-    submission = read(arguments.file)
-    if isinstance(submission, Unreadable):
-        raise UsageError(f"{arguments.file}: {submission.error.message}")
+    submission = read_kernel(arguments.file)
     try:
         find_tunables(submission.source)
     except UsageError as error:
@@ -105,8 +103,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     return Exit.YES if accepted else Exit.NO
 
 
-def _check_wishes(arguments: argparse.Namespace) -> None:
-    """Raise UsageError for a wish that a tuning could not fulfil in the end."""
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for options with which a tuning could not give a result."""
     from harness.devices.available import why_no_cuda
 
     if arguments.out is not None and arguments.device == "cpu":
@@ -248,7 +246,7 @@ def _tried(tuning: Tuning) -> str:
 
 def _closing(tuning: Tuning) -> list[Text]:
     lines = [Text(f"{tuning.device.name}; {_tried(tuning)}; seed {tuning.seed}", "dim")]
-    best, before = tuning.best, tuning.as_it_stands
+    best, before = tuning.best, tuning.original
     if not _timed(tuning):
         return [*lines, Text("no times without a GPU: resources and verdicts only", "bold")]
     if best is None or best.score is None:

@@ -94,8 +94,8 @@ def _one_dimensional(report: Report) -> str | None:
     if "threadIdx.x" not in source or "threadIdx.y" in source:
         return None
     cure = "number the threads of a block by `threadIdx.y * 16 + threadIdx.x`"
-    said = any(cure in diagnostic.message for diagnostic in report.diagnostics)
-    return None if said else f"A block has 16×16 threads: {cure}."
+    is_known = any(cure in diagnostic.message for diagnostic in report.diagnostics)
+    return None if is_known else f"A block has 16×16 threads: {cure}."
 
 
 def _of_state(source: str) -> str | None:

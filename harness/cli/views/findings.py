@@ -52,17 +52,17 @@ def diagnostics(
 
 def brief_message(outcome: Outcome) -> str:
     """Return the message, or only the line number where a finding or diagnostic above says it."""
-    message: str = getattr(outcome, "message", "")
-    said: Sequence[Finding | Diagnostic] = ()
+    message = outcome.message
+    shown: Sequence[Finding | Diagnostic] = ()
     if isinstance(outcome, MemoryFault | Race):
-        said = outcome.findings
+        shown = outcome.findings
     elif isinstance(outcome, CompileError):
-        said = outcome.diagnostics
+        shown = outcome.diagnostics
     elif isinstance(outcome, WrongAnswer):
         return f"  at {outcome.counterexample.case}"
-    if not said or said[0].message not in message:
+    if not shown or shown[0].message not in message:
         return f"  {message}"
-    line = said[0].at.line if isinstance(said[0], Finding) else said[0].line
+    line = shown[0].at.line if isinstance(shown[0], Finding) else shown[0].line
     return f"  in line {line}" if line else ""
 
 

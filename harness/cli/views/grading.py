@@ -19,7 +19,7 @@ from harness.cli.views.findings import (
     source_line,
 )
 from harness.judge import figures
-from harness.judge.explain.examined import from_report
+from harness.judge.explain.examination import from_report
 from harness.judge.explain.explain import explain
 from harness.judge.stages import accuracy
 from harness.judge.stages.score import CLOCKS_AGREE
