@@ -12,7 +12,7 @@ from harness.judge.grade import grade
 from harness.judge.grading import GradingOptions
 from harness.judge.session import Session
 from harness.judge.stages.compile import compile_kernel
-from harness.judge.submission import Unreadable, read
+from harness.judge.submission import read_kernel
 from harness.protocol.compiler import Compiled
 from harness.protocol.device import Load, NoProfile, Profile, ReadCounters, Ready
 from harness.protocol.errors import UsageError
@@ -87,11 +87,11 @@ def measure(file: Path, session: Session, *, counters: bool) -> tuple[Measured, 
     Return the measurement, and the reason if counters could not be read. Raises UsageError if the
     kernel has no score.
     """
-    submission = read(file)
+    submission = read_kernel(file)
     report = grade(submission, session, GradingOptions(quick=True))
-    if report.score is None or isinstance(submission, Unreadable):
-        why = getattr(report.outcome, "message", "")
-        raise UsageError(f"{file.stem} has no score: {report.outcome.verdict} {why}".strip())
+    if report.score is None:
+        outcome = report.outcome
+        raise UsageError(f"{file.stem} has no score: {outcome.verdict} {outcome.message}".strip())
     ms = report.score.kernel_ms
     profile = _profile(submission.source, session) if counters else NoProfile(why="")
     if not isinstance(profile, Profile):

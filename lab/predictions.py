@@ -8,8 +8,9 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from harness.judge.explain.evidence import Evidence
 from harness.judge.explain.explanation import Explanation
-from harness.judge.explain.rules import RULES, Evidence, advice
+from harness.judge.explain.rules import RULES, advice
 from harness.protocol.report import Value
 from lab.measured import Measured, agrees
 

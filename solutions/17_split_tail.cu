@@ -17,7 +17,7 @@
 // for 2184; nothing else in that loop knows of edges.
 //
 // Expected gain: 8 / 7.76 = 3 % over 16, less about 10 microseconds for the partial sums.
-// In the judge, on an H200: 1.116 x cuBLAS (95 %: 1.116 to 1.117), 7.285 ms.
+// In the judge, on an H200: 1.116 x cuBLAS (95 %: 1.115 to 1.116), 7.282 ms.
 // reports/h200/17_split_tail.json has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds

@@ -41,18 +41,14 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from rich.table import Table
 
     from harness import __version__
-    from harness.judge.submission import read
+    from harness.judge.submission import read_kernel
     from harness.judge.workers.session import open_session
-    from harness.protocol.errors import UsageError
     from harness.protocol.files import write_whole
-    from harness.protocol.report import Submission
     from lab.fuzz import Record, Tried, by_kind, fuzz, until
     from problem.cases import CASES_VERSION
 
     paths = arguments.files or sorted(SOLUTIONS.glob("0[1-8]*.cu"))
-    kernels = [each for each in map(read, paths) if isinstance(each, Submission)]
-    if not kernels:
-        raise UsageError("none of these files can be read as a kernel")
+    kernels = [*map(read_kernel, paths)]
     seed = random.SystemRandom().getrandbits(40) if arguments.seed is None else arguments.seed
     started = time.monotonic()
     tried: list[Tried] = []

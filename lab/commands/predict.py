@@ -44,11 +44,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.examine import examine
-    from harness.judge.explain.examined import Examined
+    from harness.judge.explain.evidence import Evidence
+    from harness.judge.explain.examination import Examination
     from harness.judge.explain.explain import explain
     from harness.judge.explain.explanation import Explanation
     from harness.judge.explain.gpu import gpu_of
-    from harness.judge.explain.rules import Evidence
     from harness.judge.grading import GradingOptions
     from harness.judge.submission import read
     from harness.judge.workers.session import open_session
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     with open_session("cpu") as session:
         for file in terminal.track(files, "explaining", len(files)):
             examined = examine(read(file), session, options)
-            if not isinstance(examined, Examined):
+            if not isinstance(examined, Examination):
                 terminal.note(f"{file.stem} could not be explained")
                 continue
             explained[file.stem] = explain(examined, gpu)
