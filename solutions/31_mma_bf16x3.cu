@@ -1,31 +1,36 @@
-// FP32 accuracy from BF16 tensor cores: three mma.sync products of a two-way split.
+// Three BF16 products with mma.sync, split once per block.
 // solve: tile=128x128 shared_memory=65536
 //
-// As 30, with BF16 for TF32: 8 significant bits each, 16 in the two, and FP32's range, so nothing
-// needs scaling. What is left out, low·low and what rounding the low parts lost, is about 2^-17 of
-// a product: 4e-6 to 7e-6 in the judge's measure, for 1e-5 allowed. That is an average over a
-// block; one element may be off by 1.5e-5 of its size. Where one element outweighs its whole block
-// (single rows of A and columns of B that differ by 2^30, which the judge does not draw) the limit
-// breaks. In 30 each warp splits the fragments that it loads, and four warps load the same rows of
-// A. Here a value is split once in a block, on its way to shared memory, where a row holds the high
-// parts of 32 values, then their low parts. ldmatrix reads fragments straight from there; B lies
-// turned, so that its columns are rows too. 16-byte segments are swizzled by the row: no two rows
-// share a bank.
-// Should gain: the tensor cores multiply BF16 at twice the rate of TF32.
-// Registers: 252, of them 64 accumulators, 64 sums and 32 loaded values. Shared memory: 2 stages,
-// 64 KiB.
+// Idea. This is 30 with BF16 instead of TF32. Each BF16 part keeps 8 significant bits, so two parts
+// keep 16. BF16 has the range of FP32, so nothing needs scaling. In 30 each warp splits the
+// fragments that it loads, and four warps load the same rows of A. Here a block splits each value
+// once, before it stores the value to shared memory. ldmatrix loads fragments from there. B is
+// transposed, so that its columns are rows as well.
+//
+// Inputs. The omitted terms, low·low and the rounding of the low parts, are about 2^-17 of a
+// product. Random inputs have 4e-6 to 7e-6 by the accuracy rule, which averages over a block and
+// allows 1e-5 (grade B). A single element may be off by 1.5e-5 of its size. Products that cancel
+// have 2.1e-4, where cuBLAS has 6e-7. Errors also exceed the limit if one element dominates its
+// block: single rows of A and columns of B that differ by 2^30. Plain FP32 is used for N <= 64.
+//
+//     stage:  128 rows of A, then 128 columns of B, of 128 bytes each
+//     row:    | 32 high parts | 32 low parts |     16-byte segment s is at position s ^ row % 8
+//
+// The swizzle avoids bank conflicts: eight rows of a fragment use different banks.
+//
+// Expected gain over 30: the tensor cores multiply BF16 at twice the rate of TF32. Registers: 252,
+// of which 64 are accumulators, 64 sums and 32 loaded values. Shared memory: 2 stages, 64 KiB.
 // In the judge, on an H200: 2.006 x cuBLAS (95 %: 2.005 to 2.007), 4.058 ms, 1.65 x the speed
 // of 30; 252 registers, 65536 B of shared memory, 1 block a multiprocessor.
 // reports/h200/31_mma_bf16x3.json has the rest.
 
 constexpr int BM = 128, BN = 128, BK = 32;  // tile of C and depth of one stage
 constexpr int WM = 64, WN = 32;             // tile of one warp: 2 x 4 warps
-// stages between two promotions: 128 of the inner dimension
-constexpr int PROMOTE = 4;
-constexpr int ROW_BYTES = 4 * BK;  // BK high parts, then BK low parts
+constexpr int PROMOTE = 4;                  // stages between two promotions: 128 elements along N
+constexpr int ROW_BYTES = 4 * BK;           // BK high parts, then BK low parts
 constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES, STAGE_BYTES = A_BYTES + B_BYTES;
 
-// Two floats to two packed BF16 pairs: the rounded values, and what rounding lost.
+// Splits two floats into two packed pairs of BF16: the rounded values and the rounded remainders.
 __device__ __forceinline__ void split(float x, float y, unsigned& high, unsigned& low) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(high) : "f"(y), "f"(x));
     const float x_low = x - __uint_as_float(high << 16);
@@ -33,10 +38,10 @@ __device__ __forceinline__ void split(float x, float y, unsigned& high, unsigned
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(low) : "f"(y_low), "f"(x_low));
 }
 
-// What a thread loads of one stage.
+// A thread's share of a stage in registers.
 struct Values {
-    float4 a[BM / 32];    // row thread / 8 + 32 i, inner 4 (thread % 8)
-    float b[BN / 64][8];  // column thread % 64 + 64 q, inner 8 (thread / 64) + j
+    float4 a[BM / 32];    // row thread / 8 + 32 i; elements 4 (thread % 8) to + 3 along N
+    float b[BN / 64][8];  // column thread % 64 + 64 q; element 8 (thread / 64) + j along N
 };
 
 struct Source {
@@ -81,7 +86,8 @@ __device__ __forceinline__ void load(Values& v, const Source& s, int k0, int thr
         }
 }
 
-// Where segment 0..7 of a row starts: 0 to 3 are high parts of 8 values each, 4 to 7 low parts.
+// Returns the offset of a 16-byte segment: 0 to 3 are high parts of 8 values each, 4 to 7 low
+// parts.
 __device__ __forceinline__ int segment_offset(int row, int segment) {
     return row * ROW_BYTES + (segment ^ row % 8) * 16;
 }
@@ -111,7 +117,7 @@ __device__ __forceinline__ void store(const Values& v, unsigned char* stage, int
     }
 }
 
-// Four 8 x 8 matrices; lanes 8 i to 8 i + 7 give the rows of matrix i.
+// Loads four 8 x 8 matrices. Lanes 8 i to 8 i + 7 pass the addresses of the rows of matrix i.
 __device__ __forceinline__ void load_fragments(unsigned (&r)[4], const unsigned char* from) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -126,8 +132,8 @@ __device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4], const
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// A short inner dimension leaves BF16's errors too few terms to average over: plain FP32. A warp
-// computes 16 rows, a lane four columns.
+// Computes the tile in plain FP32 if N is short, since the errors of BF16 then have few terms to
+// average over. A warp computes 16 rows, and a lane four columns.
 __device__ __forceinline__ void fp32_tile(const Source& s, float* C, int thread,
                                           unsigned char* shared) {
     constexpr int DEPTH = 32, TM = BM / 8, TN = BN / 32;
@@ -168,9 +174,9 @@ __device__ __forceinline__ void fp32_tile(const Source& s, float* C, int thread,
         }
 }
 
-// BF16 keeps 16 bits of a value, which leaves an error of about 4.5e-6 of an element's size. Errors
-// are measured over blocks of 16 x 16, where they average. A corner block of fewer than 8 elements
-// has too few for that: these elements are computed here once more, in FP32, each by one warp.
+// Recomputes the last corner of C in FP32, one warp per element. Two BF16 parts keep 16 bits, an
+// error of about 4.5e-6 of an element's size. The accuracy rule averages errors over blocks of
+// 16 x 16; a corner block of fewer than 8 elements has too few to average.
 __device__ __forceinline__ void fp32_corner(const float* A, const float* B, float* C, int M, int N,
                                             int K, int thread) {
     const int height = M % 16, width = K % 16, element = thread / 32, lane = thread % 32;
@@ -209,8 +215,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         const unsigned char* b_stage = a_stage + A_BYTES;
 #pragma unroll
         for (int k = 0; k < BK / 16; ++k) {
-            // Rows of the four matrices: A's 16 rows, then the next 8 values; B's 8 values, then 8
-            // columns.
+            // The four matrices are rows 0-7 and 8-15 of A, for 8 elements along N and then for the
+            // next 8. Of B they are columns 0-7 with 16 elements, then columns 8-15.
             const int a_row = warp_row + lane % 16, a_segment = 2 * k + lane / 16;
             const int b_row = warp_column + lane / 16 * 8 + lane % 8,
                       b_segment = 2 * k + lane / 8 % 2;

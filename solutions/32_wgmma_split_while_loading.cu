@@ -1,40 +1,46 @@
-// FP32 accuracy from BF16 tensor cores through wgmma, each block splitting what it loads.
+// Three BF16 products with wgmma, where each block splits the values that it loads.
 // solve: tile=128x128 shared_memory=132096
 //
-// As 31, with Hopper's own instruction. wgmma reads both operands from shared memory, so the split
-// parts must lie there: each thread loads FP32 values of the next stage into registers, splits them
-// into a high and a low BF16 part, and stores both in the swizzled layout that wgmma wants, while
-// the tensor cores work on the present stage. The warpgroups take turns, one splits first and the
-// other multiplies first, which gains 4 %. BF16 operands of wgmma lie along the inner dimension
-// (K-major): a row of A as it is, a column of B turned by the threads that load it. wgmma computes
-// C' = B'A': its M, 64 for each of the two warpgroups, is columns of C, its N rows.
-// Should gain: wgmma reaches the full rate, mma.sync about 60 % of it. Against it stands that every
-// element is split again by each of the 32 (64) blocks that use it, and that shared memory carries
-// the split parts once more in than a copy would.
-// Registers: 250, of them 64 accumulators, 64 sums and 64 loaded values. Shared memory: 2 stages,
-// 128 KiB.
+// Idea. This is 31 with the tensor core instruction of Hopper, which reads both operands from
+// shared memory. Each thread loads FP32 values of the next stage into registers and splits them
+// into a high and a low BF16 part. It stores both parts in the swizzled layout of wgmma. Meanwhile
+// the tensor cores multiply the current stage. One warpgroup splits before it multiplies, the other
+// one after, which gains 4 %. Both operands are K-major, so the threads that load B transpose it.
+// wgmma computes C' = B'A': its M, 64 for each of two warpgroups, are columns of C, its N are rows.
+//
+// Inputs. As in 31, two BF16 parts keep 16 bits of each value (grade B). The worst block of random
+// inputs has 5.8e-6. A block of two columns at the edge of C exceeded the limit once, with
+// 1.095e-5. Products that cancel have 6.5e-5, cuBLAS has 6e-7 there. If N <= 64, FP32 is used.
+//
+//     stage:  | A 0-31 | A 32-63 | B 0-31 | B 32-63 |     slices of 32 elements along N
+//     slice:  128 rows of A or columns of B:  | 32 high parts | 32 low parts |     swizzled
+//
+//     warpgroup 0:  multiply s     | split s + 1, load s + 2 | wait for wgmma | barrier
+//     warpgroup 1:  split s + 1, load s + 2 | multiply s     | wait for wgmma | barrier
+//
+// Expected gain over 31: wgmma reaches the full rate of the tensor cores, mma.sync about 60 % of
+// it. But each element is split by all of the 32 or 64 blocks that use it. Of the registers, 64 are
+// accumulators, 64 sums and 64 loaded values.
 // In the judge, on an H200: 3.181 x cuBLAS (95 %: 3.177 to 3.183), 2.558 ms, 1.59 x the speed
 // of 31; 250 registers, 132096 B of shared memory, 1 block a multiprocessor.
 // reports/h200/32_wgmma_split_while_loading.json has the rest.
-// Elsewhere: 2.96 x at 8192^3 on an H100, the best public library, in several kernels.
+// The best public library has 2.96 x at 8192^3 on an H100, in several kernels.
 
-constexpr int BM = 128;  // rows of C a block computes: wgmma's N
-// columns of C a block computes: wgmma's M, 64 for each warpgroup
-constexpr int BN = 128;
-constexpr int BK = 64;  // inner dimension of one stage
-// inner dimension of one slice: a row of it holds 32 high parts, then 32 low
-constexpr int SLICE = 32;
-constexpr int ROW_BYTES = 4 * SLICE;
-constexpr int SLICE_BYTES = BM * ROW_BYTES;  // of A or of B
+constexpr int BM = 128;    // rows of C that a block computes: wgmma's N
+constexpr int BN = 128;    // columns of C that a block computes: wgmma's M for two warpgroups
+constexpr int BK = 64;     // elements of a stage along N
+constexpr int SLICE = 32;  // elements of a slice along N
+constexpr int ROW_BYTES = 4 * SLICE;  // a row of a slice: 32 high parts, then 32 low parts
+constexpr int SLICE_BYTES = BM * ROW_BYTES;
 constexpr int STAGE_BYTES = BK / SLICE * 2 * SLICE_BYTES;
-constexpr int PROMOTE = 2;  // stages between two promotions: 128 of the inner dimension
+constexpr int PROMOTE = 2;  // stages between two promotions: 128 elements along N
 static_assert(BM == BN, "slices of A and B have one size");
 
 __device__ __forceinline__ unsigned shared_address(const void* p) {
     return (unsigned)__cvta_generic_to_shared(p);
 }
 
-// Two floats to two packed BF16 pairs: the rounded values, and what rounding lost.
+// Splits two floats into two packed pairs of BF16: the rounded values and the rounded remainders.
 __device__ __forceinline__ void split(float x, float y, unsigned& high, unsigned& low) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(high) : "f"(y), "f"(x));
     const float x_low = x - __uint_as_float(high << 16);
@@ -42,9 +48,10 @@ __device__ __forceinline__ void split(float x, float y, unsigned& high, unsigned
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(low) : "f"(y_low), "f"(x_low));
 }
 
+// A thread's share of a stage in registers.
 struct Values {
-    float4 a[BM / 16];    // row (thread / 16) + 16 i, inner 4 (thread % 16)
-    float b[BN / 32][8];  // column lane + 32 q, inner 8 warp + j
+    float4 a[BM / 16];    // row thread / 16 + 16 i; elements 4 (thread % 16) to + 3 along N
+    float b[BN / 32][8];  // column lane + 32 q; element 8 warp + j along N
 };
 
 struct Source {
@@ -89,7 +96,7 @@ __device__ __forceinline__ void load(Values& v, const Source& s, int k0, int thr
         }
 }
 
-// A stage: the slices of A, then those of B. In a row, 16-byte segments are swizzled by the row.
+// Splits the values into a stage. The 16-byte segments of a row are swizzled by the row's number.
 __device__ __forceinline__ void store(const Values& v, unsigned char* stage, int thread) {
     const int warp = thread / 32, lane = thread % 32;
 #pragma unroll
@@ -117,7 +124,7 @@ __device__ __forceinline__ void store(const Values& v, unsigned char* stage, int
     }
 }
 
-// acc (+)= A·B for one 64 x 128 x 16 step, both operands in shared memory and K-major.
+// acc (+)= A·B for a 64 x 128 x 16 step, with both operands K-major. `accumulate` 0 overwrites acc.
 __device__ __forceinline__ void wgmma(float (&acc)[64], unsigned long long a, unsigned long long b,
                                       int accumulate) {
     asm volatile(
@@ -142,13 +149,13 @@ __device__ __forceinline__ void wgmma(float (&acc)[64], unsigned long long a, un
         : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// Shared memory descriptor: K-major, 128-byte swizzle, 1024 bytes from 8 rows to the next 8.
+// Returns a wgmma descriptor: K-major, 128-byte swizzle, groups of 8 rows 1024 bytes apart.
 __device__ __forceinline__ unsigned long long descriptor(unsigned address) {
     return (unsigned long long)(address >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 
-// A short inner dimension leaves BF16's errors too few terms to average over: plain FP32. A warp
-// computes 16 rows, a lane four columns.
+// Computes the tile in plain FP32 if N is short, since the errors of BF16 then have few terms to
+// average over. A warp computes 16 rows, and a lane four columns.
 __device__ __forceinline__ void fp32_tile(const Source& s, float* C, int thread,
                                           unsigned char* shared) {
     constexpr int DEPTH = 32, TM = BM / 8, TN = BN / 32;
@@ -189,9 +196,9 @@ __device__ __forceinline__ void fp32_tile(const Source& s, float* C, int thread,
         }
 }
 
-// BF16 keeps 16 bits of a value, which leaves an error of about 4.5e-6 of an element's size. Errors
-// are measured over blocks of 16 x 16, where they average. A corner block of fewer than 8 elements
-// has too few for that: these elements are computed here once more, in FP32, each by one warp.
+// Recomputes the last corner of C in FP32, one warp per element. Two BF16 parts keep 16 bits, an
+// error of about 4.5e-6 of an element's size. The accuracy rule averages errors over blocks of
+// 16 x 16; a corner block of fewer than 8 elements has too few to average.
 __device__ __forceinline__ void fp32_corner(const float* A, const float* B, float* C, int M, int N,
                                             int K, int thread) {
     const int height = M % 16, width = K % 16, element = thread / 32, lane = thread % 32;
@@ -230,7 +237,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         const unsigned address = shared_address(stages) + stage % 2 * STAGE_BYTES;
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-        for (int k = 0; k < BK / 16; ++k) {  // 16 halves are 2 in a descriptor, a slice's halves 4
+        for (int k = 0; k < BK / 16; ++k) {  // 16 values are 2 descriptor units, a slice's parts 4
             const unsigned slice = address + k / 2 * SLICE_BYTES;
             const unsigned long long a = descriptor(slice) + k % 2 * 2;
             const unsigned long long b =
@@ -244,11 +251,11 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     };
 #pragma unroll 1
     for (int stage = 0; stage < count; ++stage) {
-        if (warpgroup == 0) multiply(stage);  // while the other one splits
+        if (warpgroup == 0) multiply(stage);  // while the other warpgroup splits
         if (stage + 1 < count) {
             store(v, stages + (stage + 1) % 2 * STAGE_BYTES, thread);
-            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-            load(v, s, (stage + 2) * BK, thread);  // zeros past the end
+            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // before wgmma reads it
+            load(v, s, (stage + 2) * BK, thread);                         // zeros past the end
         }
         if (warpgroup == 1) multiply(stage);
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");

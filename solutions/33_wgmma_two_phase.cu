@@ -1,52 +1,58 @@
-// FP32 accuracy from BF16 tensor cores: split once, then multiply, in two phases of one launch.
+// Three BF16 products in two phases of one launch: split once, then multiply.
 // solve: tile=200x32 shared_memory=211200
 //
-// The inputs of wgmma must lie in shared memory as BF16 in a swizzled layout. 32 splits each value
-// in every block that uses it, 32 or 64 times; here it is split once. Phase one: blocks draw units
-// by ticket, 128 of the inner dimension of a tile's rows of A or columns of B, split them in
-// registers, put the parts into shared memory in the layout of wgmma, and send that by one bulk
-// copy to a pool in global memory. Phase two: each block computes every 132nd tile of 200 x 128. A
-// stage is two contiguous bulk copies and needs no tensor map. The last of the eight warps to
-// release a stage starts its refill, so none ever waits for a free one, and the loads of the next
-// tile begin while this one is finished. wgmma computes C' = B'A': its M, 64 for each of the two
-// warpgroups, is columns of C, its N rows; 100 accumulators and 100 sums a thread fit the
-// registers, and 41 x 32 tiles fill 9.94 waves of 132 multiprocessors.
+// Idea. wgmma reads BF16 operands from shared memory in a swizzled layout. In 32 every block splits
+// the values that it uses, so each value is split 32 or 64 times. Here each value is split once.
+// Phase one splits A and B into a pool in global memory, in the layout of shared memory. In phase
+// two a stage is therefore two contiguous bulk copies, without a tensor map. wgmma computes C' =
+// B'A': its M, 64 for each of two warpgroups, are columns of C, and its N = 200 are rows. 100
+// accumulators and 100 sums per thread fit the registers. 41 x 32 tiles are 9.94 waves of 132
+// multiprocessors.
 //
-// A block waits only for units with lower tickets than its own, all of them in the hands of running
-// blocks that wait for nobody: no order of blocks can deadlock. Counters carry the number of the
-// launch, so that what an aborted launch left counts as nothing. Two launches of this kernel must
-// not overlap.
-// What BF16 cannot do is told in 31; 34 can.
-// The launch line asks for narrower tiles than it computes, so that small problems, which take a
-// plain FP32 path, find enough blocks; the blocks that are too many leave at once.
+// Inputs. As in 31, two BF16 parts keep 16 bits of each value (grade B). The worst block of random
+// inputs has 6.1e-6. Products that cancel have 6.1e-5, where cuBLAS has 6e-7. 34 is more accurate.
+// Plain FP32 is used for N <= 64, for small problems and for matrices that do not fit the pool. The
+// pool of 544 MiB holds 8192 x 8192 x 8192.
 //
-// Should gain over 32: 1237 TFLOP at 790 TFLOP/s take 1.57 ms, and 0.2 ms to read and write 302 MB
-// each at 3 TB/s: 1.8 ms.
-// Registers: 250. Shared memory: 5 stages, 205 KiB. Pool: 544 MiB, enough for 8192 x 8192 x 8192;
-// larger problems take the FP32 path of small ones.
+//     Phase one: blocks take units of 128 elements along N, of all rows or columns of a tile.
+//       global memory -> registers -> split -> shared memory -> one bulk store -> pool
+//       stage:  200 rows of A and 128 columns of B, 32 elements of each, swizzled
+//               | high parts, 64 bytes | low parts, 64 bytes |
+//     All blocks wait until units_done has counted all units.
+//     Phase two: a block multiplies every 132nd tile of 200 x 128.
+//       copies of a stage --- mbarrier full[slot] ---> all eight warps multiply it
+//       all eight warps --- counter released[slot] ---> the last of them refills the slot
+//
+// There is no producer warp, and the copies of the next tile start before this tile is stored.
+// A block waits only for units that running blocks have taken, and splitting never waits. So no
+// scheduling order of the blocks can deadlock. Counters contain the number of the launch. Two
+// launches must not overlap. The declared tile is narrower than the computed one, so that small
+// problems have enough blocks. In large problems the excess blocks exit at once.
+//
+// Expected gain over 32: 1237 GFLOP at 790 TFLOP/s take 1.57 ms, and reading and writing 302 MB
+// each at 3 TB/s takes 0.2 ms, 1.8 ms in all.
 // In the judge, on an H200: 4.818 x cuBLAS (95 %: 4.813 to 4.824), 1.689 ms, 1.51 x the speed
 // of 32; 250 registers, 211200 B of shared memory, 1 block a multiprocessor.
 // reports/h200/33_wgmma_two_phase.json has the rest.
 
 constexpr int BM = 200;  // rows of C in a tile: wgmma's N
 constexpr int BN = 128;  // columns of C in a tile: wgmma's M, 64 for each warpgroup
-constexpr int BK = 32;   // inner dimension of one stage
+constexpr int BK = 32;   // elements of a stage along N
 constexpr int STAGES = 5;
-constexpr int CHUNK = 4;  // stages of one unit of the first phase
-// stages between two promotions of the accumulator: 256 of the inner dimension
-constexpr int PROMOTE = 8;
+constexpr int CHUNK = 4;        // stages of a unit of phase one
+constexpr int PROMOTE = 8;      // stages between two promotions: 256 elements along N
 constexpr unsigned RASTER = 8;  // tile columns that tiles of neighbouring blocks share
 constexpr int LAUNCH_COLUMNS = 32;
 constexpr int ROW_BYTES = 4 * BK;  // a row of a stage: BK high parts, then BK low parts
 constexpr int A_BYTES = BM * ROW_BYTES;
 constexpr int B_BYTES = BN * ROW_BYTES;
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
-constexpr int BUFFER_BYTES = CHUNK * A_BYTES;  // a unit of the first phase on its way to the pool
+constexpr int BUFFER_BYTES = CHUNK * A_BYTES;  // a split unit in shared memory
 constexpr int WARPS = 8;
 constexpr long long POOL_BYTES = 544ll << 20;
-constexpr long long SMALL = 8'000'000;  // multiply-adds below which plain FP32 is faster
+constexpr long long SMALL = 8'000'000;  // most multiply-adds for which plain FP32 is faster
 
-// The split matrices, in the layout that wgmma reads from shared memory.
+// The split matrices, by tile and stage: A first, then B. A stage has the layout that wgmma reads.
 __device__ __align__(1024) unsigned char pool[POOL_BYTES];
 // Launch-wide counters: the epoch of the launch in the high 40 bits, a count in the low 24.
 __device__ unsigned long long tickets;
@@ -57,17 +63,16 @@ constexpr int COUNT_BITS = 24;
 struct Shape {
     int M, N, K;
     unsigned row_tiles, column_tiles, tiles;
-    // along the inner dimension: PROMOTE stages, CHUNK stages, one stage
+    // along N, in units of PROMOTE stages, of CHUNK stages, and of one stage
     unsigned periods, chunks, steps;
-    // of the first phase: one chunk of a tile's rows of A, of a tile's columns of B
-    unsigned units_a, units;
-    unsigned workers;  // blocks that do all the work
+    unsigned units_a, units;  // units of phase one: of A, and of both matrices
+    unsigned workers;         // blocks that share all work; the others exit
 };
 
 struct Control {
-    unsigned long long full[STAGES];  // mbarriers: a stage has arrived
-    unsigned released[STAGES];        // warps that are through with a stage, ever growing
-    unsigned ticket;                  // of the first phase
+    unsigned long long full[STAGES];  // mbarriers: the copies into a slot are complete
+    unsigned released[STAGES];        // releases of a slot by warps; never reset
+    unsigned ticket;                  // the next unit of phase one
 };
 
 static_assert(1024 + STAGES * STAGE_BYTES + sizeof(Control) <= 211200,
@@ -79,7 +84,7 @@ __device__ __forceinline__ unsigned shared_address(const void* p) {
 
 // ---- launch-wide counters ---------------------------------------------------------------------
 
-// Larger in each launch, so that counters left by an aborted launch are recognised as old.
+// Returns a number that grows with every launch, so counters of an aborted launch count as old.
 __device__ __forceinline__ unsigned long long launch_epoch() {
     unsigned long long id;
     asm("mov.u64 %0, %%gridid;" : "=l"(id));
@@ -147,7 +152,7 @@ __device__ __forceinline__ void bulk_store(void* to, const void* from, int bytes
 
 // ---- phase one: x = high + low, both BF16 -----------------------------------------------------
 
-// Two floats to two packed BF16 pairs: the rounded values, and what rounding lost.
+// Splits two floats into two packed pairs of BF16: the rounded values and the rounded remainders.
 __device__ __forceinline__ void split(float x, float y, unsigned& high, unsigned& low) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(high) : "f"(y), "f"(x));
     const float x_low = x - __uint_as_float(high << 16);
@@ -155,13 +160,13 @@ __device__ __forceinline__ void split(float x, float y, unsigned& high, unsigned
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(low) : "f"(y_low), "f"(x_low));
 }
 
-// Thread 0 waits until the buffer, used for the unit before last, has been sent.
+// Waits until the bulk store of the unit before the last has read the buffer, which is reused now.
 __device__ __forceinline__ void wait_for_buffer(int thread) {
     if (thread == 0) asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
     __syncthreads();
 }
 
-// A unit of A into `buffer`: a warp reads rows warp + 8 i, a lane four values of each.
+// Splits a unit of A into `buffer`. A warp reads rows warp + 8 i, and a lane four values of each.
 __device__ __forceinline__ void split_a(const float* A, const Shape& s, unsigned unit, int thread,
                                         unsigned char* buffer) {
     constexpr int ROWS = BM / WARPS;
@@ -190,12 +195,12 @@ __device__ __forceinline__ void split_a(const float* A, const Shape& s, unsigned
         }
     }
     wait_for_buffer(thread);
-    const int segment = lane % 8 / 2;  // 16-byte segment of the row; its low parts are 4 further
+    const int segment = lane % 8 / 2;  // 16-byte segment of the row; low parts are 4 segments on
     unsigned char* high = buffer + lane / 8 * A_BYTES + (segment ^ warp) * 16 + lane % 2 * 8;
     unsigned char* low = buffer + lane / 8 * A_BYTES + ((segment + 4) ^ warp) * 16 + lane % 2 * 8;
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
-        const int row = warp + WARPS * i;  // row % 8 == warp: the swizzle is the same for all
+        const int row = warp + WARPS * i;  // row % 8 == warp, so all rows have one swizzle
         uint2 h, l;
         split(v[i].x, v[i].y, h.x, l.x);
         split(v[i].z, v[i].w, h.y, l.y);
@@ -204,8 +209,8 @@ __device__ __forceinline__ void split_a(const float* A, const Shape& s, unsigned
     }
 }
 
-// A unit of B into `buffer`, turned: a thread makes segments warp + 8 o, of 8 rows, of columns lane
-// + 32 q.
+// Splits a unit of B into `buffer`, transposed. A thread writes segments warp + 8 o of columns
+// lane + 32 q. A segment is 8 elements along N.
 __device__ __forceinline__ void split_b(const float* B, const Shape& s, unsigned unit, int thread,
                                         unsigned char* buffer) {
     constexpr int SEGMENTS = CHUNK * BK / 8 / WARPS, COLUMNS = BN / 32;
@@ -245,13 +250,13 @@ __device__ __forceinline__ void split_b(const float* B, const Shape& s, unsigned
         }
 }
 
-// Split all units that this block draws: those of A, then those of B.
+// Phase one for one block. Units of A have lower tickets than units of B.
 __device__ __forceinline__ void split_units(const float* A, const float* B, const Shape& s,
                                             int thread, Control& c, unsigned char* shared) {
     unsigned ticket = c.ticket, done = 0;
     for (; ticket < s.units; ++done) {
         unsigned next = 0;
-        if (thread == 0) next = take(&tickets);  // back when this unit is split
+        if (thread == 0) next = take(&tickets);  // the latency overlaps the split
         unsigned char* buffer = shared + done % 2 * BUFFER_BYTES;
         unsigned char* to = pool;
         int bytes;
@@ -265,6 +270,7 @@ __device__ __forceinline__ void split_units(const float* A, const float* B, cons
             to += (size_t)s.units_a * CHUNK * A_BYTES + (size_t)unit * CHUNK * B_BYTES;
             bytes = CHUNK * B_BYTES;
         }
+        // The bulk store (async proxy) must see the stores of all threads to the buffer.
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         if (thread == 0) c.ticket = next;
         __syncthreads();
@@ -279,7 +285,7 @@ __device__ __forceinline__ void split_units(const float* A, const float* B, cons
     }
 }
 
-// Wait until units_done is `count`; the units are held by running blocks, which wait for nobody.
+// Waits until all units are done. The fence orders later bulk copies (async proxy) after this.
 __device__ __forceinline__ void wait_for_units(unsigned long long count, int thread) {
     if (thread == 0)
         while (load_acquire(&units_done) < count) {}
@@ -289,7 +295,7 @@ __device__ __forceinline__ void wait_for_units(unsigned long long count, int thr
 
 // ---- phase two: C = A·B from high·high + high·low + low·high ----------------------------------
 
-// acc (+)= A·B for one 64 x 200 x 16 step, both operands in shared memory and K-major.
+// acc (+)= A·B for a 64 x 200 x 16 step, with both operands K-major. `accumulate` 0 overwrites acc.
 __device__ __forceinline__ void wgmma(float (&acc)[100], unsigned long long a, unsigned long long b,
                                       int accumulate) {
     asm volatile(
@@ -323,7 +329,7 @@ __device__ __forceinline__ void wgmma(float (&acc)[100], unsigned long long a, u
         : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// Shared memory descriptor: K-major, 128-byte swizzle, 1024 bytes from 8 rows to the next 8.
+// Returns a wgmma descriptor: K-major, 128-byte swizzle, groups of 8 rows 1024 bytes apart.
 __device__ __forceinline__ unsigned long long descriptor(unsigned address) {
     return (unsigned long long)(address >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
@@ -337,8 +343,8 @@ struct Tile {
     unsigned row, column;
 };
 
-// Tiles of neighbouring blocks share RASTER tile columns, so that what runs together fits the L2
-// cache.
+// Returns the tile with a given index. Consecutive indices fill bands of RASTER tile columns row by
+// row, so that the operands of concurrent tiles fit the L2 cache.
 __device__ __forceinline__ Tile tile_of(unsigned index, const Shape& s) {
     const unsigned per_raster = RASTER * s.row_tiles;
     const unsigned raster = index / per_raster, rest = index % per_raster;
@@ -346,10 +352,10 @@ __device__ __forceinline__ Tile tile_of(unsigned index, const Shape& s) {
     return {rest / width, raster * RASTER + rest % width};
 }
 
-// The next stage that this block loads. Every warp keeps its own copy and moves it along.
+// The next stage to copy. Each warp advances a copy of its own, since any warp may start the copy.
 struct Cursor {
-    unsigned index, step;  // tile, stage of the tile
-    unsigned a, b;         // stages of A and B in the pool
+    unsigned index, step;  // number of the tile, stage within the tile
+    unsigned a, b;         // number of the stage in the pool of A and of B
 
     __device__ __forceinline__ void begin(unsigned tile_index, const Shape& s) {
         const Tile t = tile_of(tile_index, s);
@@ -366,7 +372,7 @@ struct Cursor {
     }
 };
 
-// Start loading a stage into a slot; one thread.
+// Starts the copy of a stage into a slot; called by one thread.
 __device__ __forceinline__ void load_stage(const Cursor& next, Control& c, const Shape& s,
                                            unsigned char* slots, int slot) {
     if (next.index >= s.tiles) return;
@@ -377,7 +383,8 @@ __device__ __forceinline__ void load_stage(const Cursor& next, Control& c, const
     bulk_load(to + A_BYTES, pool_b + (size_t)next.b * B_BYTES, B_BYTES, &c.full[slot]);
 }
 
-// The last of the eight warps to release a stage refills it, so nobody ever waits for a free slot.
+// Releases a slot. The last of the eight warps to release it starts its refill, so no warp waits
+// for a free slot. The atomic's release and acquire order all reads of the slot before the refill.
 __device__ __forceinline__ void release(Cursor& next, Control& c, const Shape& s,
                                         unsigned char* slots, int slot, int lane) {
     if (lane == 0) {
@@ -392,9 +399,9 @@ __device__ __forceinline__ void release(Cursor& next, Control& c, const Shape& s
     next.advance(s);
 }
 
-// BF16 keeps 16 bits of a value, which leaves an error of about 4.5e-6 of an element's size. Errors
-// are measured over blocks of 16 x 16, where they average. A corner block of fewer than 8 elements
-// has too few for that: these elements are computed here once more, in FP32, each by one warp.
+// Recomputes the last corner of C in FP32, one warp per element. Two BF16 parts keep 16 bits, an
+// error of about 4.5e-6 of an element's size. The accuracy rule averages errors over blocks of
+// 16 x 16; a corner block of fewer than 8 elements has too few to average.
 __device__ __forceinline__ void fp32_corner(const float* A, const float* B, float* C, int M, int N,
                                             int K, int thread) {
     const int height = M % 16, width = K % 16, element = thread / 32, lane = thread % 32;
@@ -438,7 +445,7 @@ __device__ __forceinline__ void multiply_tiles(const float* A, const float* B, f
                     descriptor(address + A_BYTES + warpgroup * 64 * ROW_BYTES);
                 asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-                for (int k = 0; k < BK / 16; ++k) {  // 16 halves are 2 in a descriptor, BK halves 4
+                for (int k = 0; k < BK / 16; ++k) {  // 16 values are 2 descriptor units, BK are 4
                     wgmma(acc, b + 4 + 2 * k, a + 2 * k, step > 0 || k > 0);
                     wgmma(acc, b + 2 * k, a + 4 + 2 * k, 1);
                     wgmma(acc, b + 2 * k, a + 2 * k, 1);
@@ -485,13 +492,13 @@ __device__ __forceinline__ void multiply_tiles(const float* A, const float* B, f
     }
 }
 
-// ---- small problems, and those that the pool cannot hold: plain FP32 ---------------------------
+// ---- short N, small problems, matrices too large for the pool: plain FP32 ----------------------
 
-// BM x LAUNCH_COLUMNS of C. Eight lanes share a row, four columns each; 32 rows at a time.
+// Computes BM x LAUNCH_COLUMNS of C, 32 rows at a time. Eight lanes share a row, four columns each.
 __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float* C, const Shape& s,
                                           int row0, int column0, int thread,
                                           unsigned char* shared) {
-    constexpr int STRIDE = BK + 4;  // four rows in different banks
+    constexpr int STRIDE = BK + 4;  // a warp's four rows start in different banks
     constexpr int TM = (BM + 31) / 32, LOADS_A = BM / WARPS, LOADS_B = BK / WARPS;
     float(*As)[STRIDE] = reinterpret_cast<float(*)[STRIDE]>(shared);
     float(*Bs)[LAUNCH_COLUMNS] =
@@ -503,7 +510,7 @@ __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float*
                  c_step = (size_t)32 * s.K;
     float sum[TM][4] = {}, a_next[LOADS_A], b_next[LOADS_B];
     for (int k0 = 0; k0 < s.N + BK; k0 += BK) {
-        if (k0 < s.N) {  // this piece to registers, while the one before is multiplied
+        if (k0 < s.N) {  // load the next piece while this one is multiplied
             const int rows = k0 + lane < s.N ? height - warp : 0;
             const float* a = A + (size_t)(row0 + warp) * s.N + k0 + lane;
 #pragma unroll
@@ -594,7 +601,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         return;
     }
 
-    // As many blocks as there are multiprocessors do all the work; each fills one.
+    // One block fills a multiprocessor, so the others exit.
     const unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
     s.workers = min(multiprocessors(), gridDim.x * gridDim.y);
     if (block >= s.workers) return;
@@ -617,8 +624,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     wait_for_units(epoch + s.units, thread);
     multiply_tiles(A, B, C, s, block, thread, control, slots);
 
-    // The last block leaves the counters as a fresh module has them: a replayed graph repeats its
-    // epoch.
+    // The last block resets the counters, since launches of a replayed graph have the same epoch.
     if (thread == 0 && atomicAdd(&blocks_done, 1ull) == epoch + s.workers - 1) {
         tickets = 0;
         units_done = 0;

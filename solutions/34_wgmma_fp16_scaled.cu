@@ -1,81 +1,79 @@
-// FP32 accuracy from three FP16 products, on every input: each row scaled by a power of two.
+// FP32 accuracy on every input, from three FP16 products of scaled values.
 // solve: tile=4096x4 shared_memory=232192
 //
-// Idea. A scaled value is x = h + l with h and l in FP16, which keeps 22 of 24 bits (Markidis and
+// Idea. A scaled value x is split into h_x and l_x in FP16, which keeps 22 of 24 bits (Markidis and
 // others, 2018; Ootomo and Yokota, 2022). Then
-//     x y  =  l_x h_y + h_x l_y + h_x h_y  +  l_x l_y,
-// and the last term is 2^-22 of the product or less: it is left out. BF16 (33) keeps 16 bits at the
-// same speed; FP16 has less range, so 1024 neighbours of a row of A, or of a column of B, share a
-// power of two that brings the largest of them to 2^12 .. 2^13. Scaling by powers of two is exact,
-// and so are products of integers of up to 11 bits.
+//     x y  =  l_x h_y + h_x l_y + h_x h_y  +  l_x l_y.
+// The last term is at most 2^-22 of the product and is omitted. BF16 (33) keeps 16 bits at the same
+// speed. FP16 has less range, so 1024 neighbours in a row of A or a column of B share a power of
+// two. It scales the largest of them to 2^12 .. 2^13. Scaling by powers of two is exact, and so are
+// products of integers of up to 11 bits.
 //
-// It holds for every input: rows of any size beside each other, zero rows, outliers. Segments with a
-// largest value outside 2^-80 .. 2^62, where intermediate products could leave a float's range, send
-// the whole launch to plain FP32. These are elements near overflow, and denormals among themselves; a
-// denormal beside an element above 2^-80 counts as zero, which the last term of the bound covers.
+// Inputs. The bound below holds for every input: rows may differ in size, be zero or have outliers.
+// If the largest value of a segment is outside 2^-80 .. 2^62, intermediate products could leave the
+// range of a float, and the whole launch uses plain FP32. This happens near overflow, and if all
+// values of a segment are denormal. A denormal next to a value above 2^-80 counts as zero. Plain
+// FP32 also serves small problems and matrices that do not fit the pool.
 //
-//     phase one: A, B  ->  pool, in the order in which wgmma reads it
+//     Phase one splits A and B into the pool, in the layout that wgmma reads.
+//       stage:  144 rows of A and 256 columns of B, 32 elements of each, swizzled
+//               | high parts, 64 bytes | low parts, 64 bytes |
+//       Four stages are a chunk. Eight chunks share a scale, four share an accumulator.
+//     All blocks wait until units_done has counted all rows of A and all strips of B.
+//     Phase two: a block multiplies tiles of 144 x 256. Each of its two warpgroups has 128 columns.
+//       per stage:   l h   h l   l h   h l   h h   h h     (elements 0-15 and 16-31, small first)
+//       copies of a stage --- mbarrier full[slot] ---> all eight warps multiply it
+//       all eight warps --- counter released[slot] ---> the last of them refills the slot
 //
-//       a stage is 32 along the inner dimension, of 144 rows of A and 256 columns of B:
-//         row   | high parts, 64 bytes | low parts, 64 bytes |      swizzled by 128 bytes
-//       four stages are a chunk, eight chunks share a scale, four share an accumulator
+// There is no producer warp. A warpgroup promotes one half of its columns while the tensor cores
+// multiply the other half.
 //
-//     all blocks wait for all units of phase one
-//
-//     phase two: a block multiplies tiles of 144 x 256, two warpgroups of 128 columns each
-//
-//       a stage:  l h   h l   l h   h l   h h   h h      (k = 0..15 and 16..31, small products first)
-//       the last of the eight warps that is through with a stage refills its slot: no producer warp
-//       a warpgroup takes one half of its columns out of the accumulators while the other half is
-//       still multiplied, so that the tensor cores never run dry
-//
-// Error, for every input. u is 2^-24, |A||B| the sum of the products' magnitudes, m_A and m_B the
-// largest magnitudes among the 1024 neighbours of an element.
+// Error bound for every input. u is 2^-24, |A||B| the product of the matrices of magnitudes. m_A
+// and m_B are the largest magnitudes among the 1024 neighbours of an element.
 //     |fl(C) - C|  <=  (2 min(N, 512) + N / 512 + 13) u |A||B|  +  2^-36 (m_A |B| + |A| m_B)
 //   Splitting: |x - h| <= 2^-11 |x|, and |x - h - l| <= 2^-22 |x| + 2^-37 m, since FP16 has no more
-//   digits below 2^-14 (Dekker, 1971; Markidis and others, 2018). What h + l misses of x and of y, and
+//   digits below 2^-14 (Dekker, 1971; Markidis and others, 2018). The remainders of x and of y, and
 //   l_x l_y, are 2^-22 of the product each: 12 u in all.
-//   Tensor cores: a wgmma adds 16 exact products to its accumulator at once. Each of the 17 summands is
-//   cut off 2^-25 below the largest, and the sum to 24 bits (Fasi, Higham, Mikaitis and Pranesh, 2021).
-//   That is 10.5 u of what the accumulator holds, six times in a stage, 96 times between two
+//   Tensor cores: a wgmma adds 16 exact products to its accumulator at once. Each of the 17 terms
+//   is truncated 2^-25 below the largest, and the sum to 24 bits (Fasi, Higham, Mikaitis and
+//   Pranesh, 2021). That is 10.5 u of the accumulator, six times per stage, 96 times between two
 //   promotions: less than 2 u for each of up to 512 products.
-//   Promotions: N / 512 sums in float32. Scaling by powers of two is exact.
-// Any float32 sum of N products keeps N u |A||B| (Higham, 2002), so the bound is that of a float32 sum
-// of some 1100 products, however many there are. Errors of random inputs average out: 2e-6 by the rule,
-// as cuBLAS has, and 3.5e-6 where all products are of one sign. tests/test_error_bounds.py has the
-// inputs that were made to break the bound.
+//   Promotions: N / 512 sums in float32.
+// A float32 sum of N products has the bound N u |A||B| (Higham, 2002). So the bound above is that
+// of a float32 sum of about 1100 products, for any N. Errors of random inputs average out: 2e-6 by
+// the accuracy rule, as for cuBLAS, and 3.5e-6 if all products have one sign.
+// tests/test_error_bounds.py checks the bound on adversarial inputs.
 //
-// No order of blocks can deadlock. Rows and strips of columns are drawn by ticket, and a block waits
-// only for units that others have drawn, which wait for nobody. Counters carry the number of the
-// launch; two launches of this kernel must not overlap. The launch line asks for tiles of 4096 x 4,
-// because a block without work costs 5 ns: the ranked size has 2048 blocks for its 132 workers.
+// Blocks take rows and strips from work counters. A block waits only for units that running blocks
+// have taken, and splitting never waits. So no scheduling order of the blocks can deadlock.
+// Counters contain the number of the launch. Two launches must not overlap. A block without work
+// costs 5 ns, so the declared tile of 4096 x 4 limits the grid to 2048 blocks at the ranked size.
 //
-// Should gain: nothing in time over 33, and eight times its accuracy.
+// Expected gain over 33: none in time; eight times its accuracy.
 // In the judge, on an H200: 4.765 x cuBLAS (95 %: 4.762 to 4.768), 1.711 ms, 0.99 x the speed of
 // 33; 255 registers, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h200/34_wgmma_fp16_scaled.json has the rest.
-constexpr int BM = 144;     // rows of C in a tile: wgmma's N
-constexpr int BN = 256;     // columns of C in a tile: twice wgmma's M for each warpgroup
-constexpr int DEPTH = 128;  // inner dimension of a chunk: four stages
-constexpr int SEGMENT = 8;  // chunks that share a scale
-constexpr int ROW_BYTES =
-    128;                  // a row of a stage: the high parts of STEP values, then the low parts
-constexpr int STEP = 32;  // inner dimension of a stage
+constexpr int BM = 144;         // rows of C in a tile: wgmma's N
+constexpr int BN = 256;         // columns of C in a tile: twice wgmma's M for each warpgroup
+constexpr int DEPTH = 128;      // elements of a chunk along N: four stages
+constexpr int SEGMENT = 8;      // chunks that share a scale
+constexpr int ROW_BYTES = 128;  // a row of a stage: STEP high parts, then STEP low parts
+constexpr int STEP = 32;        // elements of a stage along N
 constexpr int CHUNK_STAGES = DEPTH / STEP;
 constexpr int PROMOTE = 4;  // chunks between two promotions
 constexpr int STAGES = 3;
 constexpr unsigned RASTER = 6;    // tile columns that tiles of neighbouring blocks share
-constexpr int PART_COLUMNS = 32;  // of a part in plain FP32, BM rows
+constexpr int PART_COLUMNS = 32;  // plain FP32 computes parts of BM x PART_COLUMNS
 constexpr int A_BYTES = BM * ROW_BYTES;
 constexpr int B_BYTES = BN * ROW_BYTES;
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
 constexpr int WARPS = 8;
-constexpr int ROW_SLOTS = 2;  // segments of rows of A on their way to a warp
+constexpr int ROW_SLOTS = 2;  // segments of rows of A that a warp has in flight
 constexpr long long POOL_BYTES = 544ll << 20;
 
-// The split matrices, in the layout that wgmma reads from shared memory.
+// The split matrices, by tile and stage: A first, then B. A stage has the layout that wgmma reads.
 __device__ __align__(1024) unsigned char pool[POOL_BYTES];
-// What undoes the scale of each row of A, column of B, in each segment.
+// Inverse scales, by tile, segment, and row or column of the tile.
 __device__ __align__(16) float factors_a[POOL_BYTES / (CHUNK_STAGES * ROW_BYTES)];
 __device__ __align__(16) float factors_b[POOL_BYTES / (CHUNK_STAGES * ROW_BYTES)];
 
@@ -84,24 +82,24 @@ __device__ unsigned long long strip_tickets;
 __device__ unsigned long long row_tickets;
 __device__ unsigned long long units_done;
 __device__ unsigned long long blocks_done;
-__device__ unsigned long long extreme_range;  // the epoch of the last launch that needs plain FP32
+__device__ unsigned long long extreme_range;  // epoch of the last launch that needs plain FP32
 constexpr int COUNT_BITS = 24;
 
 struct Shape {
     int M, N, K;
     unsigned row_tiles, column_tiles, tiles;
-    unsigned chunks, segments;  // along the inner dimension
-    unsigned strips;            // of STRIP columns of B
-    unsigned workers;           // blocks that do all the work
+    unsigned chunks, segments;  // along N
+    unsigned strips;            // groups of STRIP columns of B
+    unsigned workers;           // blocks that share all work; the others exit
 };
 
 struct Control {
-    alignas(16) float row_factors[2][BM];  // of the rows of A of even and odd pieces
+    alignas(16) float row_factors[2][BM];  // inverse scales, for even and odd pieces
     alignas(16) float column_factors[2][BN];
-    unsigned long long full[STAGES];  // mbarriers: a stage has arrived
-    unsigned released[STAGES];        // warps that are through with a stage, ever growing
+    unsigned long long full[STAGES];  // mbarriers: the copies into a slot are complete
+    unsigned released[STAGES];        // releases of a slot by warps; never reset
     unsigned ticket[2];
-    unsigned long long arrived[WARPS][ROW_SLOTS];  // mbarriers: a segment of a row has arrived
+    unsigned long long arrived[WARPS][ROW_SLOTS];  // mbarriers: the copy of a segment is complete
 };
 
 constexpr int THREADS = WARPS * 32;
@@ -116,7 +114,7 @@ __device__ __forceinline__ unsigned shared_address(const void* p) {
 
 // ---- launch-wide counters ---------------------------------------------------------------------
 
-// Larger in each launch, so that counters left by an aborted launch are recognised as old.
+// Returns a number that grows with every launch, so counters of an aborted launch count as old.
 __device__ __forceinline__ unsigned long long launch_epoch() {
     unsigned long long id;
     asm("mov.u64 %0, %%gridid;" : "=l"(id));
@@ -182,22 +180,22 @@ __device__ __forceinline__ void bulk_store(void* to, const void* from, int bytes
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-// Shared memory descriptor: K-major, 128-byte swizzle, 1024 bytes from 8 rows to the next 8.
+// Returns a wgmma descriptor: K-major, 128-byte swizzle, groups of 8 rows 1024 bytes apart.
 __device__ __forceinline__ unsigned long long descriptor(unsigned address) {
     return (unsigned long long)(address >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 
-// Where 16 bytes of a row lie in a stage's image, by the 128-byte swizzle of wgmma.
+// Returns the offset of 16 bytes of a row in a stage, in the 128-byte swizzle of wgmma.
 __device__ __forceinline__ int place(int row, int segment) {
     return row * ROW_BYTES + (segment ^ row % 8) * 16;
 }
 
-constexpr long long SMALL = 8'000'000;  // multiply-adds below which plain FP32 is faster
+constexpr long long SMALL = 8'000'000;  // most multiply-adds for which plain FP32 is faster
 
 // ---- phase one: x = high + low, both FP16, scaled -----------------------------------------------
 
-// The power of two that brings the largest magnitude of a segment of a row to 2^12..2^13, and what
-// undoes it. Extreme: so large or so small that intermediate products could leave a float's range.
+// A power of two that scales the largest magnitude of a segment to 2^12 .. 2^13, and its inverse.
+// If a segment is extreme, intermediate products could leave the range of a float.
 struct Scale {
     float scale, factor;
     bool extreme;
@@ -211,17 +209,17 @@ __device__ __forceinline__ Scale scale_for(unsigned largest) {
     return {__uint_as_float((266 - exponent) << 23), __uint_as_float((exponent - 12) << 23), false};
 }
 
-// The largest magnitude of four values, as the bits of a float.
+// Returns the largest magnitude of four values as bits, which integer maxima can compare.
 __device__ __forceinline__ unsigned magnitude(float4 v) {
     return __float_as_uint(fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w))));
 }
 
-// Four values after scaling, in FP16, and what FP16 lost of them.
+// Four scaled values: the FP16 roundings and the remainders in FP16.
 struct Parts {
     uint2 high, low;
 };
 
-// Two floats to two packed pairs: the rounded values, and what rounding lost.
+// Splits two floats into two packed pairs of FP16: the rounded values and the rounded remainders.
 __device__ __forceinline__ void split(float x, float y, unsigned& high, unsigned& low) {
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(high) : "f"(y), "f"(x));
     float x_high, y_high;
@@ -245,18 +243,18 @@ __device__ __forceinline__ float4 scaled(float4 v, float scale) {
 constexpr int SEGMENT_LENGTH = SEGMENT * DEPTH;
 constexpr int ROW_SLOT = SEGMENT_LENGTH * (int)sizeof(float);
 
-// The rows of A that a warp draws, on their way to it: a segment in each slot of its ring in shared
-// memory, so that memory is never without something to read.
+// A warp's ring of segments of rows of A in shared memory. The warp takes rows from a work counter
+// and keeps ROW_SLOTS bulk copies in flight while it splits.
 struct RowRing {
     const float* A;
     const Shape& s;
     unsigned char* slots;
     unsigned long long* arrived;
     int lane;
-    bool aligned;           // where rows do not begin at 16 bytes, nothing is loaded ahead
-    unsigned row, segment;  // what is loaded next
-    unsigned ahead;         // the row after that; only the first lane knows
-    unsigned held;          // of lane i: the row in slot i
+    bool aligned;           // rows start at multiples of 16 bytes; otherwise nothing is copied
+    unsigned row, segment;  // the next segment to copy
+    unsigned ahead;         // the row after that; valid in lane 0
+    unsigned held;          // in lane i: the row of slot i
 
     __device__ __forceinline__ void start() {
         aligned = s.N % 4 == 0 && (size_t)A % 16 == 0;
@@ -283,7 +281,7 @@ struct RowRing {
     }
 };
 
-// A segment of a row of A as a warp holds it: of each chunk four values a lane.
+// A segment of a row of A in a warp's registers. Each lane has four consecutive elements per chunk.
 struct RowPart {
     float4 v[SEGMENT];
 
@@ -307,7 +305,7 @@ struct RowPart {
     }
 };
 
-// Split the rows of A that this warp draws. Returns how many rows it was.
+// Splits the rows of A that this warp takes, and returns their number.
 __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long epoch) {
     const Shape& s = ring.s;
     const int lane = ring.lane;
@@ -330,7 +328,7 @@ __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long
 #pragma unroll
         for (int i = 0; i < SEGMENT; ++i) largest = max(largest, magnitude(part.v[i]));
         const Scale chosen = scale_for(__reduce_max_sync(0xffffffffu, largest));
-        __syncwarp();
+        __syncwarp();  // all lanes have read the slot
         ring.load(slot);
         extreme |= chosen.extreme;
         const unsigned tile = row / BM, tile_row = row % BM;
@@ -362,20 +360,20 @@ __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long
     return done;
 }
 
-constexpr int STRIP = 32;  // columns of B that a block splits at a time, each warp a chunk of them
-constexpr int STRIP_BYTES = STRIP * ROW_BYTES;  // of a stage
+constexpr int STRIP = 32;  // columns of B that a block splits at a time, one chunk per warp
+constexpr int STRIP_BYTES = STRIP * ROW_BYTES;  // a strip's share of a stage
 static_assert(SEGMENT == WARPS, "each warp has a chunk of the segment");
 
-// A segment of a strip on its way to the pool, and what the warps tell each other of its columns.
+// Shared memory in which a block assembles a segment of a strip, and exchanges maxima of columns.
 struct StripBuffer {
     unsigned char stages[WARPS][CHUNK_STAGES][STRIP_BYTES];
-    unsigned largest[2][WARPS][STRIP];  // of even and odd segments
+    unsigned largest[2][WARPS][STRIP];  // for even and odd segments
 };
 static_assert(sizeof(StripBuffer) + WARPS * ROW_SLOTS * ROW_SLOT <=
                   STAGES * STAGE_BYTES + SUM_BYTES,
               "the first phase uses the slots, and what is for sums");
 
-// A chunk of a strip as a warp holds it: of one column a lane, all of the chunk.
+// A chunk of a strip in a warp's registers. Each lane has all 128 elements of one column.
 struct StripPart {
     float4 v[DEPTH / 4];
 
@@ -397,7 +395,8 @@ __device__ __forceinline__ unsigned char* pool_b(const Shape& s) {
     return pool + (size_t)s.row_tiles * s.chunks * (CHUNK_STAGES * A_BYTES);
 }
 
-// Split the strips of B that this block draws. Returns how many it was.
+// Splits the strips of B that this block takes, and returns their number. Each register is
+// refilled with a value of the next segment after its value is split.
 __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
                                                  unsigned long long epoch, int thread, Control& c,
                                                  StripBuffer& buffer) {
@@ -422,6 +421,7 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
             for (int i = 0; i < DEPTH / 4; ++i) largest = max(largest, magnitude(part.v[i]));
             buffer.largest[parity][warp][lane] = largest;
             if (thread == 0) c.ticket[1] = next_strip;
+            // The bulk stores of the previous segment must have read the buffer.
             asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
             __syncthreads();
 #pragma unroll
@@ -470,7 +470,7 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
     return done;
 }
 
-// Split all that this block draws: strips of B, then each warp rows of A.
+// Phase one for one block: strips of B, then rows of A, whose first segments arrive meanwhile.
 __device__ __forceinline__ void split_matrices(const float* A, const float* B, const Shape& s,
                                                unsigned long long epoch, int thread, Control& c,
                                                unsigned char* shared) {
@@ -481,6 +481,7 @@ __device__ __forceinline__ void split_matrices(const float* A, const float* B, c
     const unsigned strips =
         split_strips(B, s, epoch, thread, c, *reinterpret_cast<StripBuffer*>(shared));
     const unsigned rows = split_rows(ring, epoch);
+    // Other blocks will read the pool by bulk copies (async proxy), after acquiring the counter.
     async_proxy_fence();
     __threadfence();
     __syncthreads();
@@ -488,7 +489,8 @@ __device__ __forceinline__ void split_matrices(const float* A, const float* B, c
         atomicAdd(&units_done, (unsigned long long)rows + (thread == 0 ? strips : 0));
 }
 
-// Wait until a counter is `count`; what it counts is held by running blocks, which wait for nobody.
+// Waits until a counter reaches `count`. Running blocks have taken all units, so this ends. The
+// fence orders the bulk copies that follow (async proxy) after the acquire.
 __device__ __forceinline__ void wait_for(const unsigned long long* counter,
                                          unsigned long long count, int thread) {
     if (thread == 0)
@@ -499,7 +501,7 @@ __device__ __forceinline__ void wait_for(const unsigned long long* counter,
 
 // ---- phase two: C = low·high + high·low + high·high ---------------------------------------------
 
-// acc (+)= A·B for one 64 x 144 x 16 step.
+// acc (+)= A·B for a 64 x 144 x 16 step in FP16.
 template <bool ACCUMULATE>
 __device__ __forceinline__ void wgmma(float (&acc)[BM / 2], unsigned long long a,
                                       unsigned long long b) {
@@ -535,8 +537,8 @@ struct Tile {
     unsigned row, column;
 };
 
-// Tiles of neighbouring blocks share RASTER tile columns, so that what runs together fits the L2
-// cache.
+// Returns the tile with a given index. Consecutive indices fill bands of RASTER tile columns row by
+// row, so that the operands of concurrent tiles fit the L2 cache.
 __device__ __forceinline__ Tile tile_of(unsigned index, const Shape& s) {
     const unsigned per_raster = RASTER * s.row_tiles;
     const unsigned raster = index / per_raster, rest = index % per_raster;
@@ -544,10 +546,10 @@ __device__ __forceinline__ Tile tile_of(unsigned index, const Shape& s) {
     return {rest / width, raster * RASTER + rest % width};
 }
 
-// What a block multiplies between two promotions: PROMOTE chunks of a tile.
+// The work of a block between two promotions: PROMOTE chunks of a tile.
 struct Piece {
-    unsigned index;         // of the tile
-    unsigned chunk, count;  // the piece's first chunk and how many they are
+    unsigned index;         // number of the tile
+    unsigned chunk, count;  // first chunk of the piece, and number of chunks
     Tile tile;
 
     __device__ __forceinline__ void begin(unsigned tile_index, const Shape& s) {
@@ -568,10 +570,10 @@ struct Piece {
     }
 };
 
-// The next stage that this block loads. Every warp keeps its own copy and moves it along.
+// The next stage to copy. Each warp advances a copy of its own, since any warp may start the copy.
 struct Cursor {
     Piece piece;
-    unsigned step, parity;  // parity of the piece
+    unsigned step, parity;  // stage within the piece; 0 for even pieces, 1 for odd ones
 
     __device__ __forceinline__ void advance(const Shape& s) {
         if (++step < CHUNK_STAGES * piece.count) return;
@@ -581,7 +583,6 @@ struct Cursor {
     }
 };
 
-// Where a stage of a tile begins in the pool.
 struct Source {
     const unsigned char *rows, *columns;
 };
@@ -594,7 +595,8 @@ __device__ __forceinline__ Source source_of(const Cursor& next, const Shape& s) 
     return {pool + (size_t)a * A_BYTES, pool_b(s) + (size_t)b * B_BYTES};
 }
 
-// Start loading a stage into a slot, and with the last of a piece its factors; one thread.
+// Starts the copy of a stage into a slot; called by one thread. The last stage of a piece also
+// brings its inverse scales.
 __device__ __forceinline__ void load_stage(const Cursor& next, const Source& from, Control& c,
                                            const Shape& s, unsigned char* slots, int slot) {
     const Piece& p = next.piece;
@@ -614,7 +616,8 @@ __device__ __forceinline__ void load_stage(const Cursor& next, const Source& fro
               factors_b + (p.tile.column * s.segments + segment) * BN, COLUMN_FACTORS, full);
 }
 
-// The stages of one block on their way through the slots of shared memory.
+// The pipeline of a block: STAGES slots in shared memory. `slot` is multiplied next; `previous` is
+// the slot multiplied before it; `parity` is the mbarrier phase of `slot`.
 struct Ring {
     const Shape& s;
     Control& c;
@@ -625,10 +628,10 @@ struct Ring {
     int slot, previous;
     unsigned parity;
 
-    // Wait until all but PENDING steps are multiplied, and release the slot of the last that is. The
-    // last of the eight warps to do so refills it, so nobody ever waits for a free slot. From where,
-    // is found before the wait: no instruction comes between a slot that is free and its refilling
-    // that could come earlier.
+    // Waits until at most PENDING groups of wgmma are incomplete, then releases slot `used`. The
+    // last of the eight warps to release it starts its refill, so no warp waits for a free slot.
+    // The atomic's release and acquire order all reads of the slot before the refill. The source
+    // address is computed before the wait, to shorten the time between release and refill.
     template <int PENDING>
     __device__ __forceinline__ void release(int used) {
         const Source from = source_of(next, s);
@@ -646,10 +649,10 @@ struct Ring {
         next.advance(s);
     }
 
-    // acc (+)= a stage, for half of this warpgroup's columns: the small products first.
+    // acc (+)= the stage in `slot`, for one half of this warpgroup's columns, small products first.
     template <bool FIRST>
     __device__ __forceinline__ void multiply_half(float (&acc)[BM / 2], int half) {
-        constexpr int LOW = ROW_BYTES / 2 / 16;  // of a descriptor: where low parts begin
+        constexpr int LOW = ROW_BYTES / 2 / 16;  // descriptor units (16 bytes) to the low parts
         const unsigned address = slots_address + slot * STAGE_BYTES;
         const unsigned long long a = descriptor(address);
         const unsigned long long b =
@@ -671,7 +674,7 @@ struct Ring {
         parity ^= 1;
     }
 
-    // acc (+)= a stage.
+    // acc (+)= the stage in `slot`, for all columns of this warpgroup.
     template <bool FIRST>
     __device__ __forceinline__ void multiply_stage(float (&acc)[2][BM / 2]) {
         barrier_wait(&c.full[slot], parity);
@@ -679,7 +682,6 @@ struct Ring {
         multiply_half<FIRST>(acc[1], 1);
     }
 
-    // acc += the next `steps` stages.
     __device__ __forceinline__ void multiply(float (&acc)[2][BM / 2], unsigned steps) {
 #pragma unroll 1
         for (unsigned step = 0; step < steps; ++step) {
@@ -689,8 +691,8 @@ struct Ring {
         }
     }
 
-    // The last stage of a piece and the first of the next. Between them `finish` takes what is in
-    // each half of acc, while the tensor cores are at the other half.
+    // Multiplies the last stage of a piece and the first stage of the next. Between them, finish(h)
+    // processes half h of acc while the tensor cores work on the other half.
     template <class Finish>
     __device__ __forceinline__ void turn(float (&acc)[2][BM / 2], Finish finish) {
         multiply_stage<false>(acc);
@@ -711,15 +713,15 @@ __device__ __forceinline__ void add_to(float* sums, float4 v) {
     sums[0] += v.x, sums[1] += v.y, sums[2] += v.z, sums[3] += v.w;
 }
 
-// Four sums, which are zero afterwards.
+// Returns four sums and clears them.
 __device__ __forceinline__ float4 taken(float* sums) {
     const float4 v = {sums[0], sums[1], sums[2], sums[3]};
     sums[0] = sums[1] = sums[2] = sums[3] = 0.0f;
     return v;
 }
 
-// Write half of a thread's elements of a tile: value(i) are those of rows 8 i, 8 i + 1 and columns
-// 0, 8 from `row`, `column`.
+// Stores half of a thread's elements of a tile. value(i) returns those of rows 8 i and 8 i + 1 and
+// of columns 0 and 8, relative to `row` and `column`.
 template <class Value>
 __device__ __forceinline__ void store_half(float* C, const Shape& s, int row, int column,
                                            Value value) {
@@ -751,8 +753,7 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
     for (int i = 0; i < STAGES; ++i, ring.next.advance(s))
         if (thread == 0) load_stage(ring.next, source_of(ring.next, s), c, s, slots, i);
 
-    // A thread's sums: of its left columns in registers, of those 64 further right in shared
-    // memory.
+    // A thread's promoted sums: left columns in registers, those 64 further right in shared memory.
     float sum[BM / 2];
     float4* sum_right = reinterpret_cast<float4*>(slots + STAGES * STAGE_BYTES) + thread;
 #pragma unroll
@@ -763,13 +764,14 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
     const int own_column = warpgroup * (BN / 2) + warp * 16 + lane / 4;
     float acc[2][BM / 2];
     unsigned parity = 1;
-    // Take half of what the piece before this one has left in the accumulators.
+    // Promotes half h of the previous piece's accumulators. Stores C after a tile's last piece.
     auto finish = [&](int h) {
         const float* columns = c.column_factors[parity] + own_column + 64 * h;
         const float* rows = c.row_factors[parity] + own_row;
         const float left = columns[0], right = columns[8];
         float(&v)[BM / 2] = acc[h];
-        // Four of its sums, scaled: rows 8 i, 8 i + 1, columns 0, 8.
+        // Returns four accumulators with their scales removed: rows 8 i, 8 i + 1, columns 0, 8.
+        // The empty asm keeps the compiler from moving reads of accumulators before the wait.
         auto promoted = [&](int i) {
             const float2 f = *reinterpret_cast<const float2*>(rows + 8 * i);
 #pragma unroll
@@ -822,15 +824,15 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
     finish(1);
 }
 
-// ---- what is small, too large for the pool, or beyond the range of factors: plain FP32 -----------
+// ---- small problems, matrices too large for the pool, extreme values: plain FP32 ----------------
 
 constexpr int FP32_DEPTH = 32;
 
-// BM x PART_COLUMNS of C. Eight lanes share a row, four columns each; 32 rows at a time.
+// Computes BM x PART_COLUMNS of C, 32 rows at a time. Eight lanes share a row, four columns each.
 __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float* C, const Shape& s,
                                           int row0, int column0, int thread,
                                           unsigned char* shared) {
-    constexpr int STRIDE = FP32_DEPTH + 4;  // four rows in different banks
+    constexpr int STRIDE = FP32_DEPTH + 4;  // a warp's four rows start in different banks
     constexpr int TM = (BM + 31) / 32, LOADS_A = BM / WARPS, LOADS_B = FP32_DEPTH / WARPS;
     float(*As)[STRIDE] = reinterpret_cast<float(*)[STRIDE]>(shared);
     float(*Bs)[PART_COLUMNS] =
@@ -842,7 +844,7 @@ __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float*
                  c_step = (size_t)32 * s.K;
     float sum[TM][4] = {}, a_next[LOADS_A], b_next[LOADS_B];
     for (int k0 = 0; k0 < s.N + FP32_DEPTH; k0 += FP32_DEPTH) {
-        if (k0 < s.N) {  // this piece to registers, while the one before is multiplied
+        if (k0 < s.N) {  // load the next piece while this one is multiplied
             const int rows = k0 + lane < s.N ? height - warp : 0;
             const float* a = A + (size_t)(row0 + warp) * s.N + k0 + lane;
 #pragma unroll
@@ -924,8 +926,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     s.segments = (s.chunks + SEGMENT - 1) / SEGMENT;
     s.strips = (K + STRIP - 1) / STRIP;
 
-    // As many blocks as there are multiprocessors do all the work; each fills one. Plain FP32 takes
-    // all.
+    // One block fills a multiprocessor, so the others exit. Only plain FP32 uses all blocks.
     const long long needed =
         (long long)s.chunks * CHUNK_STAGES *
         ((long long)s.row_tiles * A_BYTES + (long long)s.column_tiles * B_BYTES);
@@ -963,8 +964,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         multiply_tiles(C, s, block, thread, control, slots);
     }
 
-    // The last block leaves the counters as a fresh module has them: a replayed graph repeats its
-    // epoch.
+    // The last block resets the counters, since launches of a replayed graph have the same epoch.
     __syncthreads();
     if (thread == 0) {
         __threadfence();

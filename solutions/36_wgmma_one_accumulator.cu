@@ -1,59 +1,56 @@
-// FP16 products corrected by INT8 products, in one accumulator; FP16 corrections for wide rows.
+// FP32 accuracy on random inputs from one FP16 and two INT8 products, summed in one accumulator.
 // solve: tile=4096x4 shared_memory=232192
 //
-// Idea. A scaled value x is split into h, its FP16 rounding, and l = x - h. Then
-//     x y  ~  h_x h_y  +  l_x x_y  +  x_x l_y,
-// where only the first product needs FP16. The two corrections are 2^-11 of it, so INT8 resolves
-// them well enough, and an INT8 product costs half of an FP16 product: four units of work where
-// three FP16 products (34) take six. The INT8 sums are exact. They are turned into floats in their
-// registers, and the FP16 products are added to them: one accumulator for everything.
+// Idea. A scaled value x is split into h_x, its FP16 rounding, and l_x = x - h_x. Then
+//     x y  =  h_x h_y  +  l_x y  +  x l_y  -  l_x l_y.
+// The last term is omitted. The two corrections are 2^-11 of the first product, so INT8 resolves
+// them well enough. An INT8 product costs half as much as an FP16 product. One FP16 and two INT8
+// products are four units of work; three FP16 products (34) are six. The INT8 sums are exact. They
+// are converted to floats in place, and the FP16 products are added to the same accumulator.
 //
-// It holds for all inputs, but its accuracy does not: an INT8 digit is 2^-18 of the largest value of
-// 1024 neighbours in a row of A, or in a column of B. Errors of independent elements average out;
-// errors of structured inputs (constants, few levels, masks) may add up. Where one row or column is
-// wide, its largest value more than LIMIT times its root mean square, the whole product is made with
-// FP16 corrections, as in 34. Values beyond 2^-80 .. 2^62, inner dimensions up to SHORT and what does
-// not fit the pool take plain FP32. Problems of up to SMALL multiply-adds are not worth two phases and
-// go the way of 32, with four BF16 products.
+// Inputs. All inputs are accepted, but the accuracy depends on them (grade B). One unit of an INT8
+// correction is 2^-18 of the largest of 1024 neighbours in a row of A or a column of B. Errors of
+// independent elements average out. On structured inputs they add up: 3.8e-4 on spikes over a
+// background, where cuBLAS has 1.3e-6. There is no useful bound for all inputs. A row or column is
+// wide if its largest value exceeds LIMIT times its root mean square. Wide rows or columns make the
+// whole launch use FP16 corrections, as in 34: 4.59 x cuBLAS instead of 6.63. Plain FP32 is used
+// for values outside 2^-80 .. 2^62, for N <= SHORT, and for matrices that do not fit the pool.
+// Problems of up to SMALL multiply-adds use four BF16 products in a single phase, as in 32.
 //
-// In this file: phase one (split_matrices), phase two (multiply_tiles), plain FP32 (fp32_part), small
-// problems (multiply_small), and the kernel, which chooses among them.
+//     Phase one splits A and B into the pool, in the layout that wgmma reads.
+//       stage   144 rows of A    256 columns of B    128 bytes of each row and column
+//         0     low INT8         high INT8           all 128 elements of the chunk
+//         1     high INT8        low INT8            all 128 elements
+//         2     FP16             FP16                elements 0 to 63
+//         3     FP16             FP16                elements 64 to 127
+//       Four stages are a chunk of 128 along N. A segment of eight chunks shares a scale.
+//       With FP16 corrections a stage has 32 elements:  | FP16, 64 bytes | low FP16, 64 bytes |
 //
-//     phase one: A, B  ->  pool, in the order in which wgmma reads it
+//     All blocks wait until units_done has counted all rows of A and all strips of B.
 //
-//       a stage is 144 rows of A and 256 columns of B, 128 bytes each:
-//         stage 0    low INT8 of A  | high INT8 of B      stage 2    FP16, first 64 of the chunk
-//         stage 1    high INT8 of A | low INT8 of B       stage 3    FP16, last 64 of the chunk
-//       four stages are a chunk of 128 along the inner dimension, eight chunks share a scale
-//       who finds a wide row ends this pass: no further row is drawn, and a second pass splits all
-//       into stages of 32 along the inner dimension:  row | FP16, 64 bytes | low FP16, 64 bytes |
+//     Phase two: a block multiplies tiles of 144 x 256. Each of its two warpgroups has 128 columns.
+//       per segment:   INT8 INT8 ... INT8 | convert to float | FP16 FP16 ... FP16 | promote
+//       copies of a stage --- mbarrier full[slot] ---> all eight warps multiply it
+//       all eight warps --- counter released[slot] ---> the last of them refills the slot
 //
-//     all blocks wait for all units of phase one
+// There is no producer warp. A warpgroup converts or promotes one half of its columns while the
+// tensor cores multiply the other half.
 //
-//     phase two: a block multiplies tiles of 144 x 256, two warpgroups of 128 columns each
+// Blocks take rows and strips from work counters. A block waits only for units that running blocks
+// have taken, and splitting never waits. So no scheduling order of the blocks can deadlock.
+// Counters contain the number of the launch. Two launches must not overlap. A block without work
+// costs 5 ns, so the declared tile of 4096 x 4 limits the grid to 2048 blocks at the ranked size.
+// Tensor cores truncate sums. 64 additions to an accumulator cost up to 5.5e-6 if all terms have
+// one sign. Therefore at most eight chunks share an accumulator.
 //
-//       for each eight chunks:   INT8 INT8 ... INT8 | to float | FP16 FP16 ... FP16 | to the sums
-//       the last of the eight warps that is through with a stage refills its slot: no producer warp
-//       a warpgroup takes one half of its columns out of the accumulators while the other half is
-//       still multiplied, so that the tensor cores never run dry
-//
-// No order of blocks can deadlock. Rows and strips of columns are drawn by ticket, and a block waits
-// only for units that others have drawn, which wait for nobody. Counters carry the number of the
-// launch; two launches of this kernel must not overlap. The launch line asks for tiles of 4096 x 4,
-// because a block without work costs 5 ns: the ranked size has 2048 blocks for its 132 workers.
-//
-// Accumulators of tensor cores truncate: 64 additions in a row cost 5.5e-6 where all are of one
-// sign, so eight chunks are as many as may share an accumulator. A block multiplies one stage too many
-// behind its last tile, so that the code that takes sums out of the accumulators stands here once.
-//
-// Should gain over 33: four units of work where three BF16 products take six, 1.5 x at most.
+// Expected gain over 33: four units of work instead of six, so at most 1.5 x.
 // In the judge, on an H200: 6.631 x cuBLAS (95 %: 6.626 to 6.640), 1.231 ms, 1.37 x the speed of
 // 33; 255 registers, 64 bytes spilled, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h200/36_wgmma_one_accumulator.json has the rest.
 constexpr int BM = 144;          // rows of C in a tile: wgmma's N
 constexpr int BN = 256;          // columns of C in a tile: twice wgmma's M for each warpgroup
-constexpr int DEPTH = 128;       // inner dimension of a chunk: four stages
-constexpr int SEGMENT = 8;       // chunks that share a scale, between two promotions
+constexpr int DEPTH = 128;       // elements of a chunk along N: four stages
+constexpr int SEGMENT = 8;       // chunks that share a scale and an accumulator
 constexpr int ROW_BYTES = 128;   // a row of a stage: 128 INT8 or 64 FP16 values
 constexpr int CHUNK_STAGES = 4;  // INT8 low x high, INT8 high x low, FP16 twice
 constexpr int HALF_CHUNK = CHUNK_STAGES / 2;
@@ -63,41 +60,41 @@ constexpr int A_BYTES = BM * ROW_BYTES;
 constexpr int B_BYTES = BN * ROW_BYTES;
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
 constexpr int WARPS = 8;
-constexpr int ROW_SLOTS = 2;  // segments of rows of A on their way to a warp
+constexpr int ROW_SLOTS = 2;  // segments of rows of A that a warp has in flight
 constexpr long long POOL_BYTES = 544ll << 20;
 
-// The split matrices, in the layout that wgmma reads from shared memory.
+// The split matrices, by tile and stage: A first, then B. A stage has the layout that wgmma reads.
 __device__ __align__(1024) unsigned char pool[POOL_BYTES];
-// What undoes the scale of each row of A, column of B, in each segment.
+// Inverse scales, by tile, segment, and row or column of the tile.
 __device__ __align__(16) float factors_a[POOL_BYTES / (CHUNK_STAGES * ROW_BYTES)];
 __device__ __align__(16) float factors_b[POOL_BYTES / (CHUNK_STAGES * ROW_BYTES)];
 
 // Launch-wide counters: the epoch of the launch in the high 40 bits, a count in the low 24.
-// The first phase may be run twice: for INT8 corrections, then for FP16 ones where INT8 is too coarse.
+// Phase one has a second pass, for FP16 corrections, if INT8 is too coarse.
 constexpr int PASSES = 2;
 __device__ unsigned long long strip_tickets[PASSES];
 __device__ unsigned long long row_tickets[PASSES];
 __device__ unsigned long long units_done[PASSES];
 __device__ unsigned long long blocks_done;
-__device__ unsigned long long wide_rows;  // the epoch of the last launch with a wide row or column
-__device__ unsigned long long extreme_range;  // of the last one that needs plain FP32
+__device__ unsigned long long wide_rows;      // epoch of the last launch with a wide row or column
+__device__ unsigned long long extreme_range;  // epoch of the last launch that needs plain FP32
 constexpr int COUNT_BITS = 24;
 
 struct Shape {
     int M, N, K;
     unsigned row_tiles, column_tiles, tiles;
-    unsigned chunks, segments;  // along the inner dimension
-    unsigned strips;            // of STRIP columns of B
-    unsigned workers;           // blocks that do all the work
+    unsigned chunks, segments;  // along N
+    unsigned strips;            // groups of STRIP columns of B
+    unsigned workers;           // blocks that share all work; the others exit
 };
 
 struct Control {
-    alignas(16) float row_factors[2][BM];  // of the rows of A of even and odd pieces
+    alignas(16) float row_factors[2][BM];  // inverse scales, for even and odd pieces
     alignas(16) float column_factors[2][BN];
-    unsigned long long full[STAGES];  // mbarriers: a stage has arrived
-    unsigned released[STAGES];        // warps that are through with a stage, ever growing
+    unsigned long long full[STAGES];  // mbarriers: the copies into a slot are complete
+    unsigned released[STAGES];        // releases of a slot by warps; never reset
     unsigned ticket[2];
-    unsigned long long arrived[WARPS][ROW_SLOTS];  // mbarriers: a segment of a row has arrived
+    unsigned long long arrived[WARPS][ROW_SLOTS];  // mbarriers: the copy of a segment is complete
 };
 
 constexpr int THREADS = WARPS * 32;
@@ -112,7 +109,7 @@ __device__ __forceinline__ unsigned shared_address(const void* p) {
 
 // ---- launch-wide counters ---------------------------------------------------------------------
 
-// Larger in each launch, so that counters left by an aborted launch are recognised as old.
+// Returns a number that grows with every launch, so counters of an aborted launch count as old.
 __device__ __forceinline__ unsigned long long launch_epoch() {
     unsigned long long id;
     asm("mov.u64 %0, %%gridid;" : "=l"(id));
@@ -178,20 +175,20 @@ __device__ __forceinline__ void bulk_store(void* to, const void* from, int bytes
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-// Shared memory descriptor: K-major, 128-byte swizzle, 1024 bytes from 8 rows to the next 8.
+// Returns a wgmma descriptor: K-major, 128-byte swizzle, groups of 8 rows 1024 bytes apart.
 __device__ __forceinline__ unsigned long long descriptor(unsigned address) {
     return (unsigned long long)(address >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 
-// Where 16 bytes of a row lie in a stage's image, by the 128-byte swizzle of wgmma.
+// Returns the offset of 16 bytes of a row in a stage, in the 128-byte swizzle of wgmma.
 __device__ __forceinline__ int place(int row, int segment) {
     return row * ROW_BYTES + (segment ^ row % 8) * 16;
 }
 
 // ---- phase one: x = FP16 + INT8, scaled ---------------------------------------------------------
 
-// The power of two that brings the largest magnitude of a segment of a row to 2^12..2^13, and what
-// undoes it. Extreme: so large or so small that intermediate products could leave a float's range.
+// A power of two that scales the largest magnitude of a segment to 2^12 .. 2^13, and its inverse.
+// If a segment is extreme, intermediate products could leave the range of a float.
 struct Scale {
     float scale, factor;
     bool extreme;
@@ -205,21 +202,21 @@ __device__ __forceinline__ Scale scale_for(unsigned largest) {
     return {__uint_as_float((266 - exponent) << 23), __uint_as_float((exponent - 12) << 23), false};
 }
 
-// The largest magnitude of four values, as the bits of a float.
+// Returns the largest magnitude of four values as bits, which integer maxima can compare.
 __device__ __forceinline__ unsigned magnitude(float4 v) {
     return __float_as_uint(fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w))));
 }
 
-// Four values after scaling: in FP16, and what corrects the product of two such. For INT8 that is
-// what FP16 lost, in units of 2^-6, and the values, in units of 2^6, so that products of low and
-// high need no unit. For FP16 it is what FP16 lost, in FP16.
+// Four scaled values in FP16, with the operands of the corrections. `low` has the remainders as
+// INT8 in units of 2^-6; `high` has the values in units of 2^6. So the unit of low x high is 1.
+// `fp16_low` has the remainders in FP16 instead.
 struct Parts {
     uint2 fp16;
     unsigned low, high;
     uint2 fp16_low;
 };
 
-// The float that has the integer nearest to x, 127 at most, in its low bits.
+// Returns bits whose lowest byte is x * unit, rounded to an integer of at most 127.
 __device__ __forceinline__ unsigned int8_bits(float x, float unit) {
     constexpr float INTEGER = 12582912.0f;  // 1.5 * 2^23
     return __float_as_uint(fminf(fmaf(x, unit, INTEGER), INTEGER + 127.0f));
@@ -229,8 +226,8 @@ __device__ __forceinline__ unsigned pack(unsigned a, unsigned b, unsigned c, uns
     return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }
 
-// Two values to FP16, ties upwards, so that what is lost is in [-2, 2) and fits INT8 in units of
-// 2^-6.
+// Rounds two values to FP16. Ties are rounded up, so that remainders are in [-2, 2) and fit INT8 in
+// units of 2^-6.
 __device__ __forceinline__ unsigned to_fp16(float x, float y, float& x_low, float& y_low) {
     constexpr float ULP = 1.0f / (1 << 23);
     unsigned packed;
@@ -273,15 +270,16 @@ __device__ __forceinline__ float squares_of(float4 v) {
     return v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
 }
 
-// INT8 corrections serve a row whose largest scale is at most this many times the root mean square
-// of the whole row. Beyond that, what INT8 cannot resolve would show.
+// INT8 corrections are used if the largest value of each row is at most this multiple of the row's
+// root mean square. Beyond it, the error of INT8 would dominate.
 constexpr float LIMIT = 9.0f;
 
-// What is known of a row so far: its largest scale, and its squares in units of that scale squared.
+// The size of a row so far: its largest inverse scale, and the sum of its squares in units of
+// (2^13 largest)^2. No value exceeds 2^13 largest.
 struct RowSize {
     float largest, squares;
 
-    // Squares of values of one scale, after scaling.
+    // Adds the sum of squares of scaled values with one inverse scale.
     __device__ __forceinline__ void add(float factor, float scaled_squares) {
         if (factor == 0.0f) return;
         constexpr float UNIT = 1.0f / (1 << 26);  // scaled values are up to 2^13
@@ -296,8 +294,8 @@ struct RowSize {
     }
 };
 
-// A row or column is too wide for INT8: the second pass will split everything again, so the rows that
-// nobody has drawn yet count as split.
+// Ends the first pass after a wide row or column was found. The second pass splits everything
+// again, so the rows that are still to be taken count as done.
 __device__ __forceinline__ void end_first_pass(const Shape& s, unsigned long long epoch) {
     atomicMax(&wide_rows, epoch);
     const unsigned long long all = epoch + s.M, drawn = atomicMax(&row_tickets[0], all);
@@ -307,8 +305,8 @@ __device__ __forceinline__ void end_first_pass(const Shape& s, unsigned long lon
 constexpr int SEGMENT_LENGTH = SEGMENT * DEPTH;
 constexpr int ROW_SLOT = SEGMENT_LENGTH * (int)sizeof(float);
 
-// The rows of A that a warp draws, on their way to it: a segment in each slot of its ring in shared
-// memory, so that memory is never without something to read.
+// A warp's ring of segments of rows of A in shared memory. The warp takes rows from a work counter
+// and keeps ROW_SLOTS bulk copies in flight while it splits.
 template <bool WIDE>
 struct RowRing {
     const float* A;
@@ -316,10 +314,10 @@ struct RowRing {
     Control& c;
     unsigned char* slots;
     int warp, lane;
-    bool aligned;           // where rows do not begin at 16 bytes, nothing is loaded ahead
-    unsigned row, segment;  // what is loaded next
-    unsigned ahead;         // the row after that; only the first lane knows
-    unsigned held;          // of lane i: the row in slot i
+    bool aligned;           // rows start at multiples of 16 bytes; otherwise nothing is copied
+    unsigned row, segment;  // the next segment to copy
+    unsigned ahead;         // the row after that; valid in lane 0
+    unsigned held;          // in lane i: the row of slot i
 
     __device__ __forceinline__ void start() {
         aligned = s.N % 4 == 0 && (size_t)A % 16 == 0;
@@ -347,7 +345,7 @@ struct RowRing {
     }
 };
 
-// A segment of a row of A as a warp holds it: of each chunk four values a lane.
+// A segment of a row of A in a warp's registers. Each lane has four consecutive elements per chunk.
 struct RowPart {
     float4 v[SEGMENT];
 
@@ -371,8 +369,8 @@ struct RowPart {
     }
 };
 
-// Split the rows of A that this warp draws. `parity` is that of the barriers, whose phases go on in
-// the second pass. Returns how many rows it was.
+// Splits the rows of A that this warp takes, and returns their number. `parities` has one bit per
+// mbarrier of the ring; the phases continue in the second pass.
 template <bool WIDE>
 __device__ __forceinline__ unsigned split_rows(RowRing<WIDE>& ring, unsigned long long epoch,
                                                unsigned& parities) {
@@ -399,7 +397,7 @@ __device__ __forceinline__ unsigned split_rows(RowRing<WIDE>& ring, unsigned lon
 #pragma unroll
         for (int i = 0; i < SEGMENT; ++i) largest = max(largest, magnitude(part.v[i]));
         const Scale chosen = scale_for(__reduce_max_sync(0xffffffffu, largest));
-        __syncwarp();
+        __syncwarp();  // all lanes have read the slot
         ring.load(slot);
         extreme |= chosen.extreme;
         const unsigned tile = row / BM, tile_row = row % BM;
@@ -452,21 +450,21 @@ __device__ __forceinline__ unsigned split_rows(RowRing<WIDE>& ring, unsigned lon
     return done;
 }
 
-constexpr int STRIP = 32;  // columns of B that a block splits at a time, each warp a chunk of them
-constexpr int STRIP_BYTES = STRIP * ROW_BYTES;  // of a stage
+constexpr int STRIP = 32;  // columns of B that a block splits at a time, one chunk per warp
+constexpr int STRIP_BYTES = STRIP * ROW_BYTES;  // a strip's share of a stage
 static_assert(SEGMENT == WARPS, "each warp has a chunk of the segment");
 
-// A segment of a strip on its way to the pool, and what the warps tell each other of its columns.
+// Shared memory in which a block assembles a segment of a strip, and exchanges maxima of columns.
 struct StripBuffer {
     unsigned char stages[WARPS][CHUNK_STAGES][STRIP_BYTES];
-    unsigned largest[2][WARPS][STRIP];  // of even and odd segments
+    unsigned largest[2][WARPS][STRIP];  // for even and odd segments
     float squares[WARPS][STRIP];
 };
 static_assert(sizeof(StripBuffer) + WARPS * ROW_SLOTS * ROW_SLOT <=
                   STAGES * STAGE_BYTES + SUM_BYTES,
               "the first phase uses the slots, and what is for sums");
 
-// A chunk of a strip as a warp holds it: of one column a lane, all of the chunk.
+// A chunk of a strip in a warp's registers. Each lane has all 128 elements of one column.
 struct StripPart {
     float4 v[DEPTH / 4];
 
@@ -488,7 +486,8 @@ __device__ __forceinline__ unsigned char* pool_b(const Shape& s) {
     return pool + (size_t)s.row_tiles * s.chunks * (CHUNK_STAGES * A_BYTES);
 }
 
-// Split the strips of B that this block draws. Returns how many it was.
+// Splits the strips of B that this block takes, and returns their number. Each register is
+// refilled with a value of the next segment after its value is split.
 template <bool WIDE>
 __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
                                                  unsigned long long epoch, int thread, Control& c,
@@ -515,6 +514,7 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
             for (int i = 0; i < DEPTH / 4; ++i) largest = max(largest, magnitude(part.v[i]));
             buffer.largest[parity][warp][lane] = largest;
             if (thread == 0) c.ticket[1] = next_strip;
+            // The bulk stores of the previous segment must have read the buffer.
             asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
             __syncthreads();
 #pragma unroll
@@ -546,8 +546,8 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
                     *reinterpret_cast<uint4*>(to + place(lane, place16 + 5)) = make_uint4(
                         p[2].fp16_low.x, p[2].fp16_low.y, p[3].fp16_low.x, p[3].fp16_low.y);
                 } else {
-                    // High comes before low here: each stage multiplies the low parts of one matrix by
-                    // the high parts of the other.
+                    // A stage multiplies low parts of one matrix by high parts of the other, so
+                    // here stage 0 has the high parts.
                     *reinterpret_cast<uint4*>(stages[0] + place(lane, i)) =
                         make_uint4(p[0].high, p[1].high, p[2].high, p[3].high);
                     *reinterpret_cast<uint4*>(stages[1] + place(lane, i)) =
@@ -590,8 +590,8 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
     return done;
 }
 
-// Split all that this block draws: strips of B, then each warp rows of A. Then wait for the units of
-// all blocks; running blocks hold them, which wait for nobody.
+// Phase one for one block: strips of B, then rows of A for each warp. Then waits until all blocks
+// have split all units. The ring copies the first rows of A while B is split.
 template <bool WIDE>
 __device__ __forceinline__ void split_matrices(const float* A, const float* B, const Shape& s,
                                                unsigned long long epoch, int thread, Control& c,
@@ -605,6 +605,7 @@ __device__ __forceinline__ void split_matrices(const float* A, const float* B, c
     const unsigned strips =
         split_strips<WIDE>(B, s, epoch, thread, c, *reinterpret_cast<StripBuffer*>(shared));
     const unsigned rows = split_rows<WIDE>(ring, epoch, parities);
+    // Other blocks will read the pool by bulk copies (async proxy), after acquiring the counter.
     async_proxy_fence();
     __threadfence();
     __syncthreads();
@@ -616,9 +617,9 @@ __device__ __forceinline__ void split_matrices(const float* A, const float* B, c
     async_proxy_fence();
 }
 
-// ---- phase two: C = low·high + high·low (INT8, or FP16 where that is too coarse) + FP16·FP16 ----
+// ---- phase two: C = low·high + high·low (INT8 or FP16) + FP16·FP16 ------------------------------
 
-// Registers of a thread that hold its share of sums, as operands of a wgmma: 32 of them, 72 of them.
+// Operand lists of wgmma for 32 and for 72 accumulator registers of a thread.
 #define SUMS_32                                                              \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -637,7 +638,7 @@ __device__ __forceinline__ void split_matrices(const float* A, const float* B, c
     ALL_32(type, acc), EIGHT(type, acc, 32), EIGHT(type, acc, 40), EIGHT(type, acc, 48), \
         EIGHT(type, acc, 56), EIGHT(type, acc, 64)
 
-// acc += A·B for one 64 x 144 x 32 step in INT8; acc are integers.
+// acc (+)= A·B for a 64 x 144 x 32 step in INT8; acc has integers. `accumulate` 0 overwrites acc.
 __device__ __forceinline__ void wgmma_int8(unsigned (&acc)[BM / 2], unsigned long long a,
                                            unsigned long long b, int accumulate) {
     asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %74, 0;\n"
@@ -646,7 +647,7 @@ __device__ __forceinline__ void wgmma_int8(unsigned (&acc)[BM / 2], unsigned lon
                  : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// acc (+)= A·B for one 64 x 144 x 16 step in FP16; acc are floats.
+// acc (+)= A·B for a 64 x 144 x 16 step in FP16; acc has the bits of floats.
 template <bool ACCUMULATE>
 __device__ __forceinline__ void wgmma_fp16(unsigned (&acc)[BM / 2], unsigned long long a,
                                            unsigned long long b) {
@@ -665,8 +666,8 @@ struct Tile {
     unsigned row, column;
 };
 
-// Tiles of neighbouring blocks share RASTER tile columns, so that what runs together fits the L2
-// cache.
+// Returns the tile with a given index. Consecutive indices fill bands of RASTER tile columns row by
+// row, so that the operands of concurrent tiles fit the L2 cache.
 __device__ __forceinline__ Tile tile_of(unsigned index, const Shape& s) {
     const unsigned per_raster = RASTER * s.row_tiles;
     const unsigned raster = index / per_raster, rest = index % per_raster;
@@ -674,10 +675,10 @@ __device__ __forceinline__ Tile tile_of(unsigned index, const Shape& s) {
     return {rest / width, raster * RASTER + rest % width};
 }
 
-// What a block multiplies between two promotions: the chunks of one segment of a tile.
+// The work of a block between two promotions: one segment of a tile.
 struct Piece {
-    unsigned index;         // of the tile
-    unsigned chunk, count;  // the piece's first chunk and how many they are
+    unsigned index;         // number of the tile
+    unsigned chunk, count;  // first chunk of the piece, and number of chunks
     Tile tile;
 
     __device__ __forceinline__ void begin(unsigned tile_index, const Shape& s) {
@@ -698,11 +699,11 @@ struct Piece {
     }
 };
 
-// The next stage that this block loads. Every warp keeps its own copy and moves it along. With INT8
-// a piece is all its corrections, then all products of the FP16 parts themselves.
+// The next stage to copy. Each warp advances a copy of its own, since any warp may start the copy.
+// With INT8, the steps of a piece are all its corrections, then all its FP16 products.
 struct Cursor {
     Piece piece;
-    unsigned step, parity;  // parity of the piece
+    unsigned step, parity;  // stage within the piece; 0 for even pieces, 1 for odd ones
 
     __device__ __forceinline__ void advance(const Shape& s) {
         if (++step < CHUNK_STAGES * piece.count) return;
@@ -712,7 +713,6 @@ struct Cursor {
     }
 };
 
-// Where a stage of a tile begins in the pool.
 struct Source {
     const unsigned char *rows, *columns;
 };
@@ -722,7 +722,7 @@ __device__ __forceinline__ Source source_of(const Cursor& next, const Shape& s) 
     const Piece& p = next.piece;
     unsigned stage = p.chunk * CHUNK_STAGES + next.step;
     if (!WIDE) {
-        const unsigned first = HALF_CHUNK * p.count;  // of those that are no corrections
+        const unsigned first = HALF_CHUNK * p.count;  // the first step that is not a correction
         const bool main = next.step >= first;
         const unsigned step = main ? next.step - first : next.step;
         stage = (p.chunk + step / HALF_CHUNK) * CHUNK_STAGES + step % HALF_CHUNK +
@@ -733,8 +733,8 @@ __device__ __forceinline__ Source source_of(const Cursor& next, const Shape& s) 
     return {pool + (size_t)a * A_BYTES, pool_b(s) + (size_t)b * B_BYTES};
 }
 
-// Start loading a stage into a slot, and with the last of a piece its factors; one thread. Behind the
-// last tile nothing is loaded: the slot counts as full.
+// Starts the copy of a stage into a slot; called by one thread. The last stage of a piece also
+// brings its inverse scales. After the last tile nothing is copied, and the slot counts as full.
 template <bool WIDE>
 __device__ __forceinline__ void load_stage(const Cursor& next, const Source& from, Control& c,
                                            const Shape& s, unsigned char* slots, int slot) {
@@ -755,7 +755,8 @@ __device__ __forceinline__ void load_stage(const Cursor& next, const Source& fro
               factors_b + (p.tile.column * s.segments + segment) * BN, COLUMN_FACTORS, full);
 }
 
-// The stages of one block on their way through the slots of shared memory.
+// The pipeline of a block: STAGES slots in shared memory. `slot` is multiplied next; `previous` is
+// the slot multiplied before it; `parity` is the mbarrier phase of `slot`.
 struct Ring {
     const Shape& s;
     Control& c;
@@ -766,10 +767,10 @@ struct Ring {
     int slot, previous;
     unsigned parity;
 
-    // Wait until all but PENDING steps are multiplied, and release the slot of the last that is. The
-    // last of the eight warps to do so refills it, so nobody ever waits for a free slot. From where,
-    // is found before the wait: no instruction comes between a slot that is free and its refilling
-    // that could come earlier.
+    // Waits until at most PENDING groups of wgmma are incomplete, then releases slot `used`. The
+    // last of the eight warps to release it starts its refill, so no warp waits for a free slot.
+    // The atomic's release and acquire order all reads of the slot before the refill. The source
+    // address is computed before the wait, to shorten the time between release and refill.
     template <bool WIDE, int PENDING>
     __device__ __forceinline__ void release(int used) {
         const Source from = source_of<WIDE>(next, s);
@@ -787,9 +788,9 @@ struct Ring {
         next.advance(s);
     }
 
-    // acc += a stage, 32 bytes of each row at a time, for half of this warpgroup's columns.
-    // CORRECT: these are INT8 corrections. WIDE: the stage holds high and low parts, small products
-    // first.
+    // acc += the stage in `slot`, for one half of this warpgroup's columns. CORRECT: the stage has
+    // INT8 corrections. WIDE: it has high and low FP16 parts, and small products come first.
+    // FIRST: acc is overwritten, unless it has converted INT8 sums.
     template <bool WIDE, bool CORRECT, bool FIRST>
     __device__ __forceinline__ void multiply_half(unsigned (&acc)[BM / 2], int half) {
         const unsigned address = slots_address + slot * STAGE_BYTES;
@@ -798,7 +799,7 @@ struct Ring {
             descriptor(address + A_BYTES + (warpgroup * (BN / 2) + half * 64) * ROW_BYTES);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
         if constexpr (WIDE) {
-            constexpr int LOW = ROW_BYTES / 2 / 16;  // of a descriptor: where low parts begin
+            constexpr int LOW = ROW_BYTES / 2 / 16;  // descriptor units (16 bytes) to the low parts
             wgmma_fp16<!FIRST>(acc, b + LOW, a);
             wgmma_fp16<true>(acc, b, a + LOW);
             wgmma_fp16<true>(acc, b + LOW + 2, a + 2);
@@ -824,7 +825,7 @@ struct Ring {
         parity ^= 1;
     }
 
-    // acc += a stage.
+    // acc += the stage in `slot`, for all columns of this warpgroup.
     template <bool WIDE, bool CORRECT, bool FIRST>
     __device__ __forceinline__ void multiply_stage(unsigned (&acc)[2][BM / 2]) {
         barrier_wait(&c.full[slot], parity);
@@ -832,7 +833,6 @@ struct Ring {
         multiply_half<WIDE, CORRECT, FIRST>(acc[1], 1);
     }
 
-    // acc += the next `steps` stages.
     template <bool WIDE, bool CORRECT>
     __device__ __forceinline__ void multiply(unsigned (&acc)[2][BM / 2], unsigned steps) {
 #pragma unroll 1
@@ -843,8 +843,8 @@ struct Ring {
         }
     }
 
-    // The last of some stages and the first of others. Between them `finish` takes what is in each
-    // half of acc, while the tensor cores are at the other half.
+    // Multiplies the last stage of a series and the first stage of the next series. Between them,
+    // finish(h) processes half h of acc while the tensor cores work on the other half.
     template <bool WIDE, bool CORRECT, class Finish>
     __device__ __forceinline__ void turn(unsigned (&acc)[2][BM / 2], Finish finish) {
         multiply_stage<WIDE, CORRECT, false>(acc);
@@ -861,7 +861,6 @@ struct Ring {
     }
 };
 
-// An integer to a float, in its register.
 __device__ __forceinline__ void to_float(unsigned& x) {
     asm volatile("{.reg .f32 f;\ncvt.rn.f32.s32 f, %0;\nmov.b32 %0, f;}\n" : "+r"(x)::"memory");
 }
@@ -870,15 +869,15 @@ __device__ __forceinline__ void add_to(float* sums, float4 v) {
     sums[0] += v.x, sums[1] += v.y, sums[2] += v.z, sums[3] += v.w;
 }
 
-// Four sums, which are zero afterwards.
+// Returns four sums and clears them.
 __device__ __forceinline__ float4 taken(float* sums) {
     const float4 v = {sums[0], sums[1], sums[2], sums[3]};
     sums[0] = sums[1] = sums[2] = sums[3] = 0.0f;
     return v;
 }
 
-// Write a thread's elements of HEIGHT rows and 64 columns: value(i) are those of rows 8 i, 8 i + 1 and columns
-// 0, 8 from `row`, `column`.
+// Stores a thread's elements of HEIGHT rows x 64 columns of C. value(i) returns those of rows 8 i
+// and 8 i + 1 and of columns 0 and 8, relative to `row` and `column`.
 template <int HEIGHT, class Sizes, class Value>
 __device__ __forceinline__ void store_rows(float* C, const Sizes& s, int row, int column,
                                            Value value) {
@@ -911,8 +910,7 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
     for (int i = 0; i < STAGES; ++i, ring.next.advance(s))
         if (thread == 0) load_stage<WIDE>(ring.next, source_of<WIDE>(ring.next, s), c, s, slots, i);
 
-    // A thread's sums: of its left columns in registers, of those 64 further right in shared
-    // memory.
+    // A thread's promoted sums: left columns in registers, those 64 further right in shared memory.
     float sum[BM / 2];
     float4* sum_right = reinterpret_cast<float4*>(slots + STAGES * STAGE_BYTES) + thread;
 #pragma unroll
@@ -923,13 +921,14 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
     const int own_column = warpgroup * (BN / 2) + warp * 16 + lane / 4;
     unsigned acc[2][BM / 2];
     unsigned parity = 1;
-    // Take half of what the piece before this one has left in the accumulators.
+    // Promotes half h of the previous piece's accumulators. Stores C after a tile's last piece.
     auto finish = [&](int h) {
         const float* columns = c.column_factors[parity] + own_column + 64 * h;
         const float* rows = c.row_factors[parity] + own_row;
         const float left = columns[0], right = columns[8];
         unsigned(&v)[BM / 2] = acc[h];
-        // Four of its sums, scaled: rows 8 i, 8 i + 1, columns 0, 8.
+        // Returns four accumulators with their scales removed: rows 8 i, 8 i + 1, columns 0, 8.
+        // The empty asm keeps the compiler from moving reads of accumulators before the wait.
         auto promoted = [&](int i) {
             const float2 f = *reinterpret_cast<const float2*>(rows + 8 * i);
 #pragma unroll
@@ -968,6 +967,7 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
                        });
     };
     if (piece.index >= s.tiles) return;
+    // After the last tile one more stage is multiplied and discarded, so finish is inlined once.
     ring.multiply_stage<WIDE, true, true>(acc);
     ring.pass();
 #pragma unroll 1
@@ -987,12 +987,12 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
         ring.turn<WIDE, false>(acc, finish);
         if (piece.index >= s.tiles) break;
     }
-    wgmma_wait<0>();  // for products of what the slots still held, which nobody wants
+    wgmma_wait<0>();  // for the discarded products
 }
 
-// ---- what is short, too large for the pool, or beyond the range of factors: plain FP32 ------
+// ---- short N, matrices too large for the pool, extreme values: plain FP32 -------------------
 
-constexpr int PART = 64, FP32_DEPTH = 32;  // rows and columns of C; inner dimension at a time
+constexpr int PART = 64, FP32_DEPTH = 32;  // rows and columns of C in a part; depth along N
 
 struct Matrices {
     const float *A, *B;
@@ -1000,7 +1000,7 @@ struct Matrices {
     int M, N, K;
 };
 
-// PART x PART of C: a thread has every 16th row and column.
+// Computes PART x PART elements of C. A thread computes every 16th row and column.
 __device__ __forceinline__ void fp32_part(const Matrices& m, int row0, int column0, int thread,
                                           unsigned char* shared) {
     float(*As)[FP32_DEPTH + 1] = reinterpret_cast<float(*)[FP32_DEPTH + 1]>(shared);
@@ -1036,8 +1036,8 @@ __device__ __forceinline__ void fp32_part(const Matrices& m, int row0, int colum
         }
 }
 
-// Errors are measured over blocks of 16 x 16, where they average. A corner block of fewer than 16
-// elements has too few for that: these elements are computed once more, in FP32, each by one warp.
+// Recomputes the last corner of C in FP32, one warp per element. The accuracy rule averages errors
+// over blocks of 16 x 16; a corner block of fewer than 16 elements has too few to average.
 __device__ __forceinline__ void fp32_corner(const Matrices& m, int thread) {
     const int height = m.M % 16, width = m.K % 16, lane = thread % 32;
     if (height * width >= 16) return;
@@ -1053,23 +1053,23 @@ __device__ __forceinline__ void fp32_corner(const Matrices& m, int thread) {
 
 // ---- small problems: BF16 in one phase ---------------------------------------------------------
 
-// Two phases, and their code, cost some 30 us before anything is multiplied. Small problems go the
-// way of 32: blocks split what they load on its way to shared memory, into two parts of BF16. All
-// four products are added, since small problems leave errors little to average over. A block that has
-// seen an element beyond 2^-100 .. 2^126, of which a part or a product could be infinite or lost,
-// computes its tiles once more in plain FP32.
-constexpr int ROWS = 128, COLUMNS = 64;      // of C in a tile
-constexpr int WG_ROWS = ROWS / 2;            // of a warpgroup
-constexpr int SMALL_DEPTH = 64;              // inner dimension of a stage
-constexpr int PART_A = ROWS * ROW_BYTES;     // of a stage: of A the high part, then the low
-constexpr int PART_B = COLUMNS * ROW_BYTES;  // part; then those of B
+// Two phases take about 30 us before the first product. Small problems are computed as in 32: each
+// block splits the values that it loads into two BF16 parts. All four products are added, since
+// errors average over fewer terms. If a block finds an element outside 2^-100 .. 2^126, a part or a
+// product could overflow or vanish; it then recomputes its tiles in FP32.
+//     stage:  | high A | low A | high B | low B |      64 elements of each row or column, swizzled
+constexpr int ROWS = 128, COLUMNS = 64;      // tile of C
+constexpr int WG_ROWS = ROWS / 2;            // rows of a warpgroup
+constexpr int SMALL_DEPTH = 64;              // elements of a stage along N
+constexpr int PART_A = ROWS * ROW_BYTES;     // bytes of one part of A in a stage
+constexpr int PART_B = COLUMNS * ROW_BYTES;  // bytes of one part of B
 constexpr int SMALL_STAGE = 2 * (PART_A + PART_B);
 constexpr int PROMOTE = 2;  // stages between two promotions
 
-// Where a stage begins, from the first to the last of all tiles of a block.
+// The position of a stage. advance() visits all stages of all tiles of a block.
 struct Place {
     int row, column, k;
-    int rows_on, columns_on, width;  // to the next tile of the block; of all columns of tiles
+    int rows_on, columns_on, width;  // step to the block's next tile; C's width in whole tiles
 
     __device__ __forceinline__ Place(const Matrices& m, int block, int blocks) {
         const int across = (m.K + COLUMNS - 1) / COLUMNS;
@@ -1097,7 +1097,7 @@ struct Place {
     }
 };
 
-// Two floats to two packed BF16 pairs: the rounded values, and what rounding lost.
+// Splits two floats into two packed pairs of BF16: the rounded values and the rounded remainders.
 __device__ __forceinline__ void split_bf16(float x, float y, unsigned& high, unsigned& low) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(high) : "f"(y), "f"(x));
     const float x_low = x - __uint_as_float(high << 16);
@@ -1105,9 +1105,9 @@ __device__ __forceinline__ void split_bf16(float x, float y, unsigned& high, uns
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(low) : "f"(y_low), "f"(x_low));
 }
 
-// The largest and the smallest magnitude of some values, as the bits of floats; zero does not count.
+// The largest and the smallest magnitude of some values, as the bits of floats. Zeros are ignored.
 struct Range {
-    unsigned largest = 0, smallest = ~0u;  // one is subtracted from the smallest
+    unsigned largest = 0, smallest = ~0u;  // `smallest` is less by one, so that zero wraps around
 
     __device__ __forceinline__ void add(float x) {
         const unsigned bits = __float_as_uint(fabsf(x));
@@ -1120,14 +1120,14 @@ struct Range {
     }
 };
 
-// A stage on its way from global to shared memory.
+// A thread's share of a stage, in registers between global and shared memory.
 struct Values {
-    float4 a[ROWS / 16];       // row (thread / 16) + 16 i, inner 4 (thread % 16)
-    float b[COLUMNS / 32][8];  // column lane + 32 i, inner 8 warp + j
-    Range range;               // of all that was split
+    float4 a[ROWS / 16];       // row thread / 16 + 16 i; elements 4 (thread % 16) to + 3 along N
+    float b[COLUMNS / 32][8];  // column lane + 32 i; element 8 warp + j along N
+    Range range;               // range of all values that were split
 
-    // Split these values into `stage`, if anywhere, and load those of `next` into each register as
-    // soon as it is free.
+    // Splits these values into `stage` if `split` is set. Each register is then refilled with a
+    // value of `next`.
     __device__ __forceinline__ void pass(unsigned char* stage, bool split, const Matrices& m,
                                          const Place& next, int thread) {
         const int warp = thread / 32, lane = thread % 32;
@@ -1176,7 +1176,7 @@ struct Values {
         }
     }
 
-    // Where rows do not begin at 16 bytes.
+    // Loads A if its rows do not start at multiples of 16 bytes.
     __device__ __forceinline__ void load_unaligned(const Matrices& m, int row, int k) {
 #pragma unroll
         for (int i = 0; i < ROWS / 16; ++i)
@@ -1187,7 +1187,7 @@ struct Values {
     }
 };
 
-// acc (+)= A·B for one 64 x 64 x 16 step in BF16.
+// acc (+)= A·B for a 64 x 64 x 16 step in BF16.
 __device__ __forceinline__ void wgmma_bf16(float (&acc)[WG_ROWS / 2], unsigned long long a,
                                            unsigned long long b, int accumulate) {
     asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
@@ -1197,8 +1197,8 @@ __device__ __forceinline__ void wgmma_bf16(float (&acc)[WG_ROWS / 2], unsigned l
                  : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// All tiles of a block in one loop: a stage is multiplied while the next one is split and the one
-// after that is loaded.
+// Computes all tiles of a block in one loop. A stage is multiplied while the next one is split and
+// the one after that is loaded.
 __device__ __forceinline__ void multiply_small(const Matrices& m, int block, int blocks, int thread,
                                                unsigned char* stages) {
     const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
@@ -1212,7 +1212,7 @@ __device__ __forceinline__ void multiply_small(const Matrices& m, int block, int
 #pragma unroll
     for (int i = 0; i < WG_ROWS / 2; ++i) sum[i] = 0.0f;
 #pragma unroll 1
-    for (int stage = -2; stage < count; ++stage) {  // the first is loaded in -2, split in -1
+    for (int stage = -2; stage < count; ++stage) {  // stage 0 is loaded in -2 and split in -1
         if (stage >= 0) {
             const unsigned address = shared_address(stages) + stage % 2 * SMALL_STAGE;
             const unsigned long long a = descriptor(address + warpgroup * WG_ROWS * ROW_BYTES);
@@ -1220,7 +1220,7 @@ __device__ __forceinline__ void multiply_small(const Matrices& m, int block, int
             const bool fresh = now.k / SMALL_DEPTH % PROMOTE == 0;
             asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-            for (int k = 0; k < ROW_BYTES / 16; k += 2) {  // 16 values are 2 in a descriptor
+            for (int k = 0; k < ROW_BYTES / 16; k += 2) {  // 16 values are 2 descriptor units
                 const unsigned long long a_low = a + k + PART_A / 16, b_low = b + k + PART_B / 16;
                 wgmma_bf16(acc, b_low, a_low, !fresh || k > 0);
                 wgmma_bf16(acc, b_low, a + k, 1);
@@ -1232,6 +1232,7 @@ __device__ __forceinline__ void multiply_small(const Matrices& m, int block, int
         const bool split = stage >= -1 && stage + 1 < count;
         v.pass(stages + (stage + 1) % 2 * SMALL_STAGE, split, m, next, thread);
         next.advance(m);
+        // The fence orders the stores before the reads of wgmma, which follow the barrier below.
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
         if (stage >= 0) {
@@ -1268,8 +1269,8 @@ __device__ __forceinline__ void multiply_small(const Matrices& m, int block, int
 
 // ---- the kernel -------------------------------------------------------------------------------
 
-constexpr int SHORT = 16;                   // an inner dimension up to this goes to plain FP32
-constexpr long long SMALL = 1'400'000'000;  // multiply-adds up to which one phase is faster
+constexpr int SHORT = 16;                   // largest N that is multiplied in plain FP32
+constexpr long long SMALL = 1'400'000'000;  // most multiply-adds for which one phase is faster
 
 extern "C" __global__ void __launch_bounds__(256, 1)
     matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
@@ -1285,8 +1286,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     s.segments = (s.chunks + SEGMENT - 1) / SEGMENT;
     s.strips = (K + STRIP - 1) / STRIP;
 
-    // As many blocks as there are multiprocessors do all the work; each fills one. Plain FP32 takes
-    // all.
+    // One block fills a multiprocessor, so the others exit. Only plain FP32 uses all blocks.
     const long long needed =
         (long long)s.chunks * CHUNK_STAGES *
         ((long long)s.row_tiles * A_BYTES + (long long)s.column_tiles * B_BYTES);
@@ -1331,8 +1331,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         multiply_tiles<false>(C, s, block, thread, control, slots);
     }
 
-    // The last block leaves the counters as a fresh module has them: a replayed graph repeats its
-    // epoch.
+    // The last block resets the counters, since launches of a replayed graph have the same epoch.
     __syncthreads();
     if (thread == 0) {
         __threadfence();
