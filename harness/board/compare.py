@@ -158,7 +158,7 @@ def _quantities(report: Report, entry: Entry) -> Quantities:
             ("spill loads", "bytes", kernel.resources.spill_load_bytes),
             ("static shared", "bytes", kernel.resources.static_shared_bytes),
             ("dynamic shared", "bytes", kernel.resources.dynamic_shared_bytes),
-            ("blocks a multiprocessor", "", kernel.occupancy.blocks),
+            ("blocks per multiprocessor", "", kernel.occupancy.blocks),
             ("occupancy", "%", 100 * kernel.occupancy.fraction),
         ]
     if entry.accuracy:
@@ -169,12 +169,12 @@ def _quantities(report: Report, entry: Entry) -> Quantities:
         blocks = counters.counted_blocks
         rows += [
             ("counted at", "", str(counters.shape)),
-            ("global load sectors", "a block", counters.global_load_sectors / blocks),
-            ("global store sectors", "a block", counters.global_store_sectors / blocks),
-            ("shared load wavefronts", "a block", counters.shared_load_wavefronts / blocks),
-            ("shared store wavefronts", "a block", counters.shared_store_wavefronts / blocks),
-            ("bank conflicts", "a block", counters.bank_conflicts / blocks),
-            ("divergent branches", "a block", counters.divergent_branches / blocks),
+            ("global load sectors", "per block", counters.global_load_sectors / blocks),
+            ("global store sectors", "per block", counters.global_store_sectors / blocks),
+            ("shared load wavefronts", "per block", counters.shared_load_wavefronts / blocks),
+            ("shared store wavefronts", "per block", counters.shared_store_wavefronts / blocks),
+            ("bank conflicts", "per block", counters.bank_conflicts / blocks),
+            ("divergent branches", "per block", counters.divergent_branches / blocks),
             ("intensity", "FLOP/byte", counters.flop_per_global_byte),
         ]
     return rows

@@ -167,7 +167,7 @@ def shared_memory_problem(resources: Resources, arch: str) -> str | None:
     if has_room(resources, arch):
         return None
     return (
-        f"the kernel asks for {resources.shared_bytes} bytes of shared memory a block; "
+        f"the kernel asks for {resources.shared_bytes} bytes of shared memory per block; "
         f"{arch} gives a block at most {multiprocessor(arch).shared_per_block}"
     )
 

@@ -271,7 +271,7 @@ def _differences(output: str, call: Node, launch: LaunchLine, sizes: _Sizes) -> 
         shown = "×".join(str(size) for size in (*threads, 1)[: max(2, len(threads))])
         names = sorted({text_of(each) for each in written if _NAME.fullmatch(text_of(each))})
         tile = " and ".join(f"`{name}`" for name in names) if names else "the kernel's tile size"
-        cure = f"set {tile} to 16, or compute several elements a thread"
+        cure = f"set {tile} to 16, or compute several elements per thread"
         if all(size == 1 for size in threads[1:]):
             cure = "number the threads of a block by `threadIdx.y * 16 + threadIdx.x`"
             cure += "" if threads[0] == 256 else ", of which there are 256"

@@ -14,7 +14,7 @@ from harness.protocol.report import Diagnostic, Unsupported
 SOLUTIONS = sorted((Path(__file__).parents[2] / "solutions").glob("*.cu"))
 CP_ASYNC = "exists on sm_80 or newer; this is sm_75"
 WGMMA = "`wgmma.fence` exists on sm_90a only"
-SHARED_MEMORY = "bytes of shared memory a block"
+SHARED_MEMORY = "bytes of shared memory per block"
 SHARED_BYTES = {"sm_80": 166_912, "sm_86": 101_376, "sm_89": 101_376, "sm_120a": 101_376}
 """The limits of shared memory that are too low for some solutions."""
 

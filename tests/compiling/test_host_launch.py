@@ -16,7 +16,7 @@ def warnings(launch: str, before: str = "") -> list[str]:
 
 
 def blocks_of(shown: str, tile: str = "the kernel's tile size") -> str:
-    cure = f"set {tile} to 16, or compute several elements a thread"
+    cure = f"set {tile} to 16, or compute several elements per thread"
     if shown.endswith("×1"):
         cure = "number the threads of a block by `threadIdx.y * 16 + threadIdx.x`"
         cure += "" if shown == "256×1" else ", of which there are 256"

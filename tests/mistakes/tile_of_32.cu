@@ -1,6 +1,6 @@
 // expect: memory-error
 // says: A block has 16×16 threads, whatever its tile
-// says: takes several loads a thread
+// says: takes several loads per thread
 #define TILE 32
 
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {

@@ -1,5 +1,5 @@
 // expect: runtime-error
-// says: asks for 300000 bytes of shared memory a block
+// says: asks for 300000 bytes of shared memory per block
 // says: Use smaller tiles
 // solve: shared_memory=300000
 extern __shared__ float tile[];

@@ -1,8 +1,8 @@
-// What is live: a submission's status, and a board that says when it has changed.
+// Keeps pages current: the progress of a submission, and a board that has changed.
 "use strict";
 
-// A browser gives up for ever after one refused connection: a restart of the arena, or too many
-// requests, must only cost time.
+// An EventSource closes for good when a connection is refused. Connect again later, so that a
+// restart of the arena, or too many requests, only cause a delay.
 function watch(address, handlers) {
   let wait = 1000;
   let source = null;
@@ -28,7 +28,7 @@ function watch(address, handlers) {
   };
 }
 
-// Only once the arena answers: a browser's own error page would stay for ever.
+// Reloads only once the arena answers, because the browser's own error page has no script.
 async function reload(wait = 0) {
   for (;;) {
     await new Promise((over) => setTimeout(over, wait));
@@ -42,7 +42,7 @@ for (const refused of document.querySelectorAll("[data-retry]")) {
   reload(1000 * refused.dataset.retry * (1 + Math.random()));
 }
 
-// Times are written in UTC, and shown in the reader's zone.
+// The server writes times in UTC; the page shows them in the reader's time zone.
 for (const time of document.querySelectorAll("time[data-moment]")) {
   time.title = time.textContent;
   time.textContent = new Date(time.dateTime).toLocaleString(undefined, {
@@ -51,7 +51,7 @@ for (const time of document.querySelectorAll("time[data-moment]")) {
   });
 }
 
-// A form takes a time in the reader's zone, and sends it in UTC.
+// A form takes a time in the reader's time zone, and sends it in UTC.
 for (const input of document.querySelectorAll("input[data-utc]")) {
   if (input.value) {
     const at = new Date(`${input.value}Z`);
@@ -63,7 +63,7 @@ for (const input of document.querySelectorAll("input[data-utc]")) {
   });
 }
 
-// A page that is the same for everybody asks who its reader is.
+// The server sends everybody the same page, so the script asks for the reader's name.
 for (const who of document.querySelectorAll("[data-who]")) {
   fetch(who.dataset.who)
     .then((answer) => answer.json())
@@ -73,22 +73,22 @@ for (const who of document.querySelectorAll("[data-who]")) {
         if (author) cell.classList.toggle("own", cell.textContent === author);
       }
     })
-    .catch(() => {}); // it stays as it is
+    .catch(() => {}); // the page stays as it is
 }
 
 for (const progress of document.querySelectorAll("[data-live]")) {
   const state = document.querySelector("[data-state]");
   const close = watch(progress.dataset.live, {
     state: (text) => {
-      // A screen reader says it, and so not twice.
+      // A screen reader reads every change aloud, so leave an equal text alone.
       if (state.textContent.trim() !== text) state.textContent = text;
     },
     status: (html) => {
-      progress.innerHTML = html; // as the page's own template writes it
+      progress.innerHTML = html; // rendered by the page's own template, which escapes it
     },
     over: () => {
       close();
-      reload(); // the whole result, as the server writes it
+      reload(); // the page with the whole result
     },
   });
   setInterval(() => {
@@ -97,19 +97,19 @@ for (const progress of document.querySelectorAll("[data-live]")) {
     left.dataset.left -= 1;
     left.textContent =
       left.dataset.left > 0
-        ? `About ${left.dataset.left} s left, by what past gradings took.`
-        : "It takes longer than recent gradings did.";
+        ? `About ${left.dataset.left} s left, estimated from past gradings.`
+        : "This grading takes longer than recent ones did.";
   }, 1000);
 }
 
-// A board is read again when it has changed, but not while somebody is searching in it.
+// A board that has changed is loaded again, unless its reader is searching in it.
 const board = document.querySelector("table.rows[id], [data-empty-board]");
 const made = document.querySelector('meta[name="board-version"]');
 if (board && made) {
   const filters = document.querySelector(`[data-filters-for="${board.id}"]`);
   const chosen = () => (filters ? new URLSearchParams(new FormData(filters)).toString() : "");
   const untouched = chosen();
-  // Of this page: what changes before the first event would go unseen otherwise.
+  // The version of this page, so that changes before the first event are noticed.
   let version = made.content;
   const root = document.querySelector('link[href$="assets/arena.css"]').getAttribute("href");
   watch(root.replace("assets/arena.css", "live/board"), {
@@ -118,7 +118,7 @@ if (board && made) {
       version = newest;
       if (!changed) return;
       if (chosen() === untouched && !filters?.contains(document.activeElement)) {
-        // Not everybody who watches at the same moment.
+        // A random delay, so that not all readers reload at the same moment.
         reload(2000 * Math.random());
       } else if (!document.querySelector("[data-changed]")) {
         const note = document.createElement("p");
@@ -135,7 +135,7 @@ if (board && made) {
   });
 }
 
-// What cannot be undone asks first.
+// Buttons for actions that cannot be undone ask first.
 for (const button of document.querySelectorAll("button.danger")) {
   button.addEventListener("click", (event) => {
     if (!window.confirm(`${button.textContent.trim()}?`)) event.preventDefault();

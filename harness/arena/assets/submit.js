@@ -1,4 +1,4 @@
-// A file may be dropped anywhere on the form.
+// Lets a file be dropped anywhere on the form.
 "use strict";
 
 for (const form of document.querySelectorAll("[data-drop]")) {
@@ -12,7 +12,7 @@ for (const form of document.querySelectorAll("[data-drop]")) {
   }
   form.addEventListener("drop", (event) => {
     if (event.dataTransfer.files.length !== 1) {
-      say.textContent = "Drop one file.";
+      say.textContent = "Drop exactly one file.";
       return;
     }
     input.files = event.dataTransfer.files;

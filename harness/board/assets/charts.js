@@ -1,5 +1,5 @@
-// Draws every <figure data-chart>, each from the table that stands in the page beside it: what a
-// screen reader reads is what the chart shows. Colours come from the style sheet, in both schemes.
+// Draws every <figure data-chart> from a table of the page, so that a screen reader can read the
+// data that the chart shows. Colours come from the style sheet, in both schemes.
 "use strict";
 
 const BARS = 30;
@@ -37,11 +37,11 @@ function layout(extra) {
   };
 }
 
-// The library reads a little HTML in labels; a stranger's name must not be read so.
+// Plotly interprets some HTML in labels, so names from submissions are escaped.
 const plain = (text) =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-// At most so many columns of text; an emoji or an ideograph takes two.
+// Returns at most this many columns of a text; an emoji or an ideograph takes two.
 function shortened(text, columns) {
   let left = columns;
   let end = 0;
@@ -55,7 +55,8 @@ function shortened(text, columns) {
 
 const narrow = () => window.matchMedia("(max-width: 640px)").matches;
 
-// The body of a figure's table: one list of cells a row; a cell is its data-value or its text.
+// Returns the body of a figure's table, as a list of cells for each row. A cell is its data-value
+// if it has one, and its text otherwise.
 function tableOf(figure) {
   return [...figure.querySelectorAll("tbody tr")].map((row) =>
     [...row.cells].map((cell) =>

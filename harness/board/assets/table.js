@@ -1,6 +1,6 @@
-// Sorts, filters and pages the tables of class "rows". The rows are in the page already: without
-// this script the whole table shows. Only one page of rows is in the document at a time, so that
-// ten thousand of them sort as fast as a hundred.
+// Sorts, filters and pages the tables of class "rows". The rows are in the page already, so the
+// whole table is shown without this script. With it, only one page of rows is in the document at
+// a time, so that ten thousand of them are sorted as fast as a hundred.
 "use strict";
 
 const PAGE = 100;
@@ -35,14 +35,14 @@ class Rows {
     this.choose();
   }
 
-  // What a search looks at: names and columns, but not the small print below a name.
+  // Returns the text that a search examines: names and columns, without the notes below a name.
   static searchable(row) {
     const text = (cell) => (cell.querySelector("bdi") ?? cell).textContent;
     return [...row.cells].map(text).join("\n").toLowerCase();
   }
 
-  // A number a row by which the column sorts, read once: what stands there, or for text the
-  // place among all texts.
+  // Returns a number for each row, by which the column is sorted: the cell's own number, or the
+  // position of its text among all texts of the column. They are computed once.
   keysOf(column) {
     if (!this.keys.has(column)) {
       const texts = this.rows.map((row) => row.cells[column].textContent.trim());
@@ -80,7 +80,7 @@ class Rows {
     return rows.slice().sort((a, b) => sign * (keys.get(a) - keys.get(b)) || 0);
   }
 
-  // Apply the filters. Choosing cores, a launch or an accuracy ranks the chosen rows
+  // Applies the filters. If cores, a launch or an accuracy are chosen, the chosen rows are ranked
   // among themselves.
   choose() {
     const values = new FormData(this.filters);
@@ -102,8 +102,8 @@ class Rows {
     this.table.dispatchEvent(new CustomEvent("chosen", { detail: this.chosen }));
   }
 
-  // One more than the number of rows whose interval lies above, and no better than the row before.
-  // The rows are in the order of their scores.
+  // Ranks rows that are in the order of their scores. A row's rank is one more than the number of
+  // rows whose intervals lie above its own, and never better than that of the row before.
   rank(rows, kinds) {
     if ((this.kinds || "") === kinds) return;
     this.kinds = kinds;

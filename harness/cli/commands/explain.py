@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 HELP = """\
 The screen shows what a block must move and do, how long each unit of the GPU
 alone would be busy with the ranked size, the lines that cost most (sectors and
-wavefronts a request, next to the ideal where that is less; how often a block
+wavefronts per request, next to the ideal where that is less; how often a block
 reads the same sector again; active lanes), and at most three findings, those
 with the largest gain first. Without a GPU the figures are those of an H100, or
 of --gpu NAME.

@@ -32,7 +32,7 @@ def advice(report: Report) -> str | None:
     if not isinstance(outcome, MemoryFault | Race | RuntimeFault | TimeLimit | WrongAnswer):
         return None
     if isinstance(outcome, RuntimeFault):
-        if "bytes of shared memory a block" in outcome.message:
+        if "bytes of shared memory per block" in outcome.message:
             return "Use smaller tiles or fewer of them at a time; each float takes 4 bytes."
         return None
     causes = [*filter(None, (_one_dimensional(report), _order_of_sizes(source)))]
@@ -58,7 +58,7 @@ def _of_finding(found: Finding) -> str | None:
         case Hazard.UNINITIALISED if found.array == Array.SHARED:
             return (
                 "A block has 16×16 threads, whatever its tile: each element of a tile must be "
-                "written before it is read, so a larger tile takes several loads a thread."
+                "written before it is read, so a larger tile takes several loads per thread."
             )
         case Hazard.RACE if found.array == Array.SHARED and "no barrier between" in found.message:
             return (

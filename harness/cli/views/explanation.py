@@ -70,9 +70,9 @@ def refusal(outcome: Outcome, submission: Submission) -> RenderableType:
 def first_finding(explanation: Explanation) -> Text:
     """Return the one line about the explanation that a grading shows."""
     if not explanation.units:
-        return Text("why it is as fast as it is: explain FILE", "dim")
+        return Text("what limits it: explain FILE", "dim")
     if not explanation.findings:
-        return Text(f"limited by {explanation.units[0].unit}; no remedy that we know of", "dim")
+        return Text(f"limited by {explanation.units[0].unit}; we know no remedy", "dim")
     first = explanation.findings[0]
     return Text.assemble("first to try: ", _headline(first), _see(first))
 
@@ -95,7 +95,7 @@ def _parts(e: Explanation, source: str) -> Iterable[RenderableType]:
     if counted:
         yield Text("\nFindings", "bold")
     if counted and not e.findings:
-        yield Text("  nothing that costs time and that we know a remedy for")
+        yield Text("  we know no change that would save time")
     for number, finding in enumerate(e.findings, 1):
         yield _finding(f"  {number}.", finding)
     for note in e.notes:
@@ -134,14 +134,16 @@ def _facts(e: Explanation) -> Table:
     table.add_row("resources", figures.resources(e.resources))
     table.add_row("occupancy", figures.occupancy(e.occupancy))
     if e.block_bytes is None or e.block_flop is None:
-        table.add_row("blocks", f"{figures.grouped(e.blocks)}, which share the work out")
+        table.add_row(
+            "blocks", f"{figures.grouped(e.blocks)}, which divide the work among themselves"
+        )
     else:
         tail = f", {100 * e.tail:.1f} % idle in the last" if e.tail > 0.001 else ""
         table.add_row("waves", f"{figures.grouped(e.blocks)} blocks in {e.waves:.2f} waves{tail}")
         table.add_row(
-            "a block",
-            f"must move {e.block_bytes / 1e6:.2f} MB and do {e.block_flop / 1e6:.0f} MFLOP: "
-            f"{e.block_flop / e.block_bytes:.1f} FLOP a byte",
+            "per block",
+            f"moves {e.block_bytes / 1e6:.2f} MB or more, does {e.block_flop / 1e6:.0f} MFLOP: "
+            f"{e.block_flop / e.block_bytes:.1f} FLOP/byte",
         )
     if e.mix:
         total = sum(e.mix.values())

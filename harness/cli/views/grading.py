@@ -188,14 +188,18 @@ def _traffic(counted: Counters) -> str:
     """Return the memory traffic per warp instruction: the minimum is 4 sectors and 1 wavefront."""
     words = []
     for name, cost, requests in (
-        ("sectors a global load", counted.global_load_sectors, counted.global_load_requests),
-        ("sectors a store", counted.global_store_sectors, counted.global_store_requests),
-        ("wavefronts a shared load", counted.shared_load_wavefronts, counted.shared_load_requests),
+        ("sectors per global load", counted.global_load_sectors, counted.global_load_requests),
+        ("sectors per store", counted.global_store_sectors, counted.global_store_requests),
+        (
+            "wavefronts per shared load",
+            counted.shared_load_wavefronts,
+            counted.shared_load_requests,
+        ),
     ):
         if requests:
             words.append(f"{cost / requests:.3g} {name}")
     words.append(f"{counted.bank_conflicts} bank conflicts")
-    words.append(f"{counted.flop_per_global_byte:.3g} FLOP a byte")
+    words.append(f"{counted.flop_per_global_byte:.3g} FLOP/byte")
     return ", ".join(words)
 
 
@@ -254,9 +258,9 @@ def _measurement(measured: Measurement, report: Report) -> Iterable[tuple[str, s
         pays = measured.pinning_pays_after
         yield (
             "",
-            "pinning never pays here"
+            "pinned memory never pays off here"
             if pays is None
-            else f"pinning has paid after {pays:.1f} round trips",
+            else f"pinned memory pays off after {pays:.1f} round trips",
         )
 
 
@@ -281,7 +285,7 @@ def _sustained(found: Sustained) -> str:
     if found.kernel_joules is None or found.baseline_joules is None:
         return words
     return (
-        f"{words}; {found.kernel_watts:.0f} W, {found.kernel_joules:.2f} J a product "
+        f"{words}; {found.kernel_watts:.0f} W, {found.kernel_joules:.2f} J per product "
         f"(cuBLAS {found.baseline_watts:.0f} W, {found.baseline_joules:.2f} J)"
     )
 

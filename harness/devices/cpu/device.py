@@ -58,7 +58,7 @@ from problem.signature import SIGNATURE, Arguments, Signature
 from problem.threads import available_cores
 
 CACHE_VARIABLE = "MATMUL_ARENA_CACHE"
-MAX_SHARED_BYTES = 227 << 10  # bytes a block: what an H100 allows
+MAX_SHARED_BYTES = 227 << 10  # bytes per block: what an H100 allows
 MAX_GRID = (2**31 - 1, 65535, 65535)
 
 PROGRAM = "the CPU device"

@@ -122,16 +122,16 @@ def _not_at_the_ranked_size(evidence: Evidence, gpu: Gpu, measured_ms: float | N
 
 def _units(work: Workload, gpu: Gpu) -> tuple[UnitTime, ...]:
     why = {
-        Unit.L1: f"{128 * gpu.l1_passes:.0f} bytes a clock",
-        Unit.FMA: f"{gpu.fp32_lanes} multiply-adds a clock",
+        Unit.L1: f"{128 * gpu.l1_passes:.0f} bytes per clock",
+        Unit.FMA: f"{gpu.fp32_lanes} multiply-adds per clock",
         Unit.FP64: "float64 arithmetic",
         Unit.SPECIAL: "conversions, reciprocals and the like",
         Unit.INTEGER: "addresses, bounds and so on",
         Unit.LATENCY: "results that warps wait for",
-        Unit.ISSUE: "four warp instructions a clock",
+        Unit.ISSUE: "four warp instructions per clock",
         Unit.FETCH: "a loop larger than the instruction cache",
         Unit.TENSOR: "products at the type's peak",
-        Unit.L2: f"{L2_BYTES} bytes a clock",
+        Unit.L2: f"{L2_BYTES} bytes per clock",
         Unit.DRAM: "A, B and C once",
     }
     times = [

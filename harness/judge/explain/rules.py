@@ -109,7 +109,7 @@ SECTORS_OF_A_LINE = 4
 
 @_rule("uncoalesced", "let neighbouring threads read neighbouring addresses", "03_coalesced")
 def _uncoalesced(evidence: Evidence) -> Saving | None:
-    """The L1 cache looks up one line of 128 bytes a clock, however few of them are wanted."""
+    """The L1 cache looks up one line of 128 bytes per clock, however few of them are wanted."""
 
     def wasted(line: LineCounters) -> float:
         few = line.global_passes <= ROWS_OF_A_WARP * line.global_requests
@@ -189,7 +189,7 @@ def _bank_conflicts(evidence: Evidence) -> Saving | None:
     figure = line.shared_wavefronts / line.shared_requests
     ideal = line.shared_min_wavefronts / line.shared_requests
     return Saving(
-        f"shared memory takes {figure:.1f} wavefronts a request where {ideal:.1f} would do",
+        f"shared memory takes {figure:.1f} wavefronts per request where {ideal:.1f} would do",
         figure,
         ideal,
         evidence.without_passes(wavefronts),
@@ -201,8 +201,8 @@ SEVERAL_OUTPUTS = "09_vector_loads"
 """The file for authors whose threads compute several outputs already."""
 
 WAVEFRONTS_OF_FLOATS, WAVEFRONTS_OF_VECTORS = 0.25, 12 / 64
-"""Wavefronts for each multiply-add of a warp with 8x8 outputs a thread, where most loads bring one
-float a thread, and where they bring four: a load of A takes two, and one of B four."""
+"""Wavefronts for each multiply-add of a warp with 8x8 outputs per thread, if most loads bring one
+float per thread, and if they bring four: a load of A takes two, and one of B four."""
 
 LATENCY_OF_06 = 0.27
 """The share of the latency of 02_shared_tile that is left in 06_outputs_per_thread: one wait serves
@@ -266,7 +266,7 @@ def _narrow_loads(evidence: Evidence) -> Saving | None:
     if "LDG.E" in copying and "LDG.E.128" not in copying:
         saved += FEWER_LOADS * instructions_around(loop, evidence.counters)
     return Saving(
-        f"{narrow} of {loads} shared loads of the loop bring 4 bytes a thread",
+        f"{narrow} of {loads} shared loads of the loop bring 4 bytes per thread",
         narrow / loads,
         0.0,
         left.without(Unit.ISSUE, saved * evidence.ratio / WARP_INSTRUCTIONS),
@@ -280,7 +280,7 @@ PRODUCTS_OF_15 = 0.94
 
 @_rule(
     "overhead",
-    "fewer loads for each product (16x8 outputs a thread), addresses out of the loop",
+    "fewer loads for each product (16x8 outputs per thread), addresses out of the loop",
     "15_thread_tile_16x8",
 )
 def _overhead(evidence: Evidence) -> Saving | None:
@@ -360,7 +360,7 @@ SPILLED_TO = {
 }
 
 
-@_rule("spills", "fewer outputs a thread, or a larger register budget by __launch_bounds__")
+@_rule("spills", "fewer outputs per thread, or a larger register budget by __launch_bounds__")
 def _spills(evidence: Evidence) -> Saving | None:
     """Values that do not fit into registers are stored and loaded through the L1 cache."""
     used = evidence.facts.resources
@@ -375,7 +375,7 @@ def _spills(evidence: Evidence) -> Saving | None:
     what = "move an array of the thread, whose indices are not constant,"
     if used.spill_load_bytes:
         what = f"move registers ({used.spill_store_bytes} B stored, "
-        what += f"{used.spill_load_bytes} B loaded a thread)"
+        what += f"{used.spill_load_bytes} B loaded per thread)"
     share = sum(code.values()) / evidence.loop_size
     waits_left = min(evidence.waits_without(Producer.LOCAL) / share, 1.0)
     return Saving(
@@ -788,8 +788,8 @@ CONTRARY = {
     **dict.fromkeys(MORE_A_THREAD, LESS_A_THREAD),
     **dict.fromkeys(LESS_A_THREAD, MORE_A_THREAD),
 }
-"""Rules that ask for more outputs a thread, and rules that ask for fewer registers: only the first
-of two that are contrary gives advice."""
+"""Rules that ask for more outputs per thread, and rules that ask for fewer registers. Of two
+contrary rules, only the first gives advice."""
 
 INCLUDES = {
     "spills": {"tensor-cores", "latency"},

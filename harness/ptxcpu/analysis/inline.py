@@ -245,7 +245,7 @@ class _Inliner:
         self.lay_out_shared(dynamic, GAP if gaps else 0)
         if self.kernel.local.size > MAX_LOCAL_BYTES:
             raise CannotTranslate(
-                f"the kernel's local arrays take {self.kernel.local.size} bytes a thread; "
+                f"the kernel's local arrays take {self.kernel.local.size} bytes per thread; "
                 f"this device allows {MAX_LOCAL_BYTES}"
             )
 

@@ -1,4 +1,4 @@
-// A 128x128 tile, 8x8 results a thread, shared memory in two buffers. Sizes in multiples of 8.
+// A 128x128 tile, 8x8 results per thread, shared memory in two buffers. Sizes in multiples of 8.
 #define BM 128
 #define BK 8
 __device__ float4 row_of_four(const float* X, int row, int rows, int column, int columns) {

@@ -1,4 +1,4 @@
-// A 64x64 tile, 4x4 results a thread, vector loads where a row allows it.
+// A 64x64 tile, 4x4 results per thread, vector loads where a row allows it.
 #define BM 64
 #define BK 16
 extern "C" __global__ __launch_bounds__(256) void matrix_multiplication_kernel(

@@ -40,7 +40,7 @@ def _must(t: Translator, m: MatchedInstruction, name: str, *arguments: IrValue |
     t.leave_unless(t.compare("ne", _ask(t, m, name, *arguments), 0))
 
 
-# ---- cp.async: 4, 8 or 16 bytes a thread, in groups
+# ---- cp.async: 4, 8 or 16 bytes per thread, in groups
 
 
 @TABLE.instruction(
