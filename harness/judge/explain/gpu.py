@@ -14,8 +14,8 @@ MIB = 2**20
 
 L2_BYTES = 32
 """A multiprocessor's share of the L2 cache's bandwidth, in bytes per clock. On an H100, `ncu` gives
-the traffic of solutions/02_shared_tile.cu (2.0 TB/s) as 22 % of the peak. The same is assumed of other
-GPUs, on which we did not measure it."""
+the traffic of solutions/02_shared_tile.cu (2.0 TB/s) as 22 % of the peak. The same is assumed for
+other GPUs, on which we did not measure it."""
 
 MMA_SYNC_SHARE = 0.63
 """The share of the tensor cores' peak on sm_90 that mma.sync reaches ("Dissecting the NVIDIA Hopper

@@ -1,13 +1,13 @@
-// The checks: which bytes were written, and which conflicting accesses are ordered (clocks.cu), so
-// that a race is found whenever it is possible, not only when it happens.
+// The checks record which bytes were written and which accesses conflict. The clocks (clocks.cu) say
+// which of them are ordered. So a race is found whenever it is possible, not only when it happens.
 
-// The number of the block with this rank in the cluster of which the first block is given.
+// Returns the number of the block with this rank in the cluster that begins with the given block.
 __device__ long long block_of_rank(Context* c, long long first, long long rank) {
     long long across = rank % c->cluster_x, down = rank / c->cluster_x % c->cluster_y;
     return first + across + c->grid_x * (down + c->grid_y * (rank / c->cluster_x / c->cluster_y));
 }
 
-// other: the other access; null where there is none
+// other: the other access; null if there is none
 __device__ void note_of_block(Context* c, long long kind, long long pc, long long other_pc, long long thread,
                               long long other_thread, long long other_block, Address address, long long bytes,
                               int access, int other_access) {
@@ -33,7 +33,7 @@ __device__ void note_of_block(Context* c, long long kind, long long pc, long lon
     f->count = 1;
 }
 
-// other_thread: counted through the cluster; -1 where there is none.
+// other_thread: counted through the cluster; -1 if there is none.
 __device__ void note(Context* c, long long kind, long long pc, long long other_pc, long long thread,
                      long long other_thread, Address address, long long bytes, int access,
                      int other_access) {
@@ -62,7 +62,7 @@ __device__ void note_bad_access(Context* c, long long t, long long pc, Address a
 
 __device__ long long cells_of_block(Context* c) { return cell_of(c->shared_bytes + c->checks->cell_width - 1, c->checks->cell_width); }
 
-// By cell of the block's shared memory.
+// Indexed by cell of the block's shared memory.
 __device__ ShadowCell* cells_of(Context* block) { return block->checks->cells + block->rank * cells_of_block(block); }
 
 __device__ unsigned char* local_ready(Context* c, long long t) {
@@ -94,7 +94,7 @@ __device__ int distance_to(Context* c, const Event* other) {
     return other->thread / c->threads == c->rank ? SAME_BLOCK : SAME_CLUSTER;
 }
 
-// Whether two accesses are morally strong: strong, with scopes that include both threads.
+// Returns whether two accesses are morally strong: strong, with scopes that include both threads.
 __device__ bool both_strong(Context* c, int access, const Event* other) {
     const int STRONG = ACCESS_ATOMIC | ACCESS_STRONG;
     if (!(access & STRONG) || !(other->access & STRONG)) return false;
@@ -122,20 +122,20 @@ __device__ void record(Context* c, Event* e, long long t, long long pc, int acce
 
 __device__ long long warp_of_cluster(Context* c, long long w) { return c->rank ? c->rank * (c->checks->warps / c->cluster_blocks) + w : w; }
 
-// By cell of the block's shared memory, warp and lane.
+// Indexed by cell of the block's shared memory, warp and lane.
 __device__ Event* reads_of(Context* block) {
     return block->checks->reads + block->rank * cells_of_block(block) * block->checks->warps * 2;
 }
 
 __device__ int* awaited_by(Context* c, long long warp) { return c->checks->awaited + warp * cells_of_block(c); }
 
-// A cell that the warp's products are about to read. mine: what is recorded of the warp there.
+// Records a cell that the warp's products are about to read. mine: the warp's record of the cell.
 __device__ void await_products(Context* c, Event* mine, long long warp, long long g) {
     if (!may_still_read(mine) && !may_still_read(mine + 1))
         awaited_by(c, warp)[c->checks->awaited_cells[warp]++] = (int)g;
 }
 
-// All groups up to this one are complete: from now on their reads are ordinary ones.
+// All groups up to this one are complete, so from now on their reads are ordinary ones.
 __device__ void check_products(Context* c, long long w, long long waited_for) {
     Checks* k = c->checks;
     long long warp = warp_of_cluster(c, w), left = 0;
@@ -152,7 +152,7 @@ __device__ void check_products(Context* c, long long w, long long waited_for) {
     k->awaited_cells[warp] = (int)left;
 }
 
-// At the end of a block: all four warps of a warpgroup have issued as many products.
+// At the end of a block, all four warps of a warpgroup must have issued equally many products.
 __device__ void check_warpgroups(Context* c) {
     const long long WARPGROUP = 4 * LANES;
     for (long long t = 0; t < c->threads; t += LANES) {
@@ -167,8 +167,8 @@ __device__ void check_warpgroups(Context* c) {
 
 __device__ bool is_weak(int access) { return !(access & (ACCESS_ATOMIC | ACCESS_STRONG)); }
 
-// The same for shared memory, where what earlier clusters did is over. known: by thread t, which has
-// this number
+// Reports a conflict with an earlier access to shared memory, unless it is ordered. Those of earlier
+// clusters are. known: the clock of thread t, which has this number
 __device__ __forceinline__ void conflict_in_block(Context* c, long long t, long long pc, Address address, long long n,
                                                   int access, Event* other, const unsigned* known, long long number) {
     bool is_ordered = other->clock <= c->checks->base || other->thread == number || known[other->thread] >= other->clock;
@@ -244,7 +244,7 @@ __device__ void check_global(Context* c, long long t, long long pc, Address addr
     }
 }
 
-// The flags of whether the bytes at an address were written; null if there are none.
+// Returns the flags that say whether the bytes at an address were written; null if there are none.
 __device__ unsigned char* ready_flags(Context* c, long long t, Address address) {
     Checks* k = c->checks;
     long long window = window_of(address), offset = offset_in_window(address);
@@ -256,7 +256,7 @@ __device__ unsigned char* ready_flags(Context* c, long long t, Address address) 
     return k->buffer_ready[window] + offset;
 }
 
-// Whether that is so of n bytes, for which four are compared at once.
+// Returns whether n bytes, a multiple of four, were all written. It compares four flags at once.
 __device__ __forceinline__ bool are_written(const unsigned char* ready, long long n) {
     const unsigned FOUR = BYTE_WRITTEN * 0x01010101u;
     if (n & 3) return false;
@@ -303,7 +303,7 @@ __device__ void check_arrival(Context* c, long long t, long long pc, Address add
 
 // ---- barriers and collectives
 
-// A collective whose mask has lanes that have exited, or lacks a lane that runs it.
+// Reports a collective whose mask has lanes that have exited, or lacks a lane that runs it.
 __device__ void check_collective(Context* c, long long w, unsigned here, unsigned alive) {
     Checks* k = c->checks;
     long long first = LANES * w;
@@ -319,7 +319,7 @@ __device__ void check_collective(Context* c, long long w, unsigned here, unsigne
         if (thread->mask && (gone || !(thread->mask >> lane & 1)))
             note(c, FINDING_KIND_MISSING_LANES, thread->pc >> 2, -1, first + lane, -1, thread->mask, 0, 0, 0);
     }
-    if (!orders) return;  // only bar.warp.sync orders memory, and the wait for what all have issued
+    if (!orders) return;  // only bar.warp.sync orders memory, and a wait for the instructions of all lanes
     Thread* one = c->thread + first + __ffs(here) - 1;
     if (one->collective == COLLECTIVE_WGMMA_WAIT) check_products(c, w, c->thread[first].products - one->argument);
     for (long long t = 0; t < c->threads; ++t) k->here[t] = t / LANES == w && here >> t % LANES & 1;
@@ -350,7 +350,7 @@ __device__ void check_barrier(Context* c, int barrier, long long left) {
         long long n = number_of(c, t);
         k->here[t] = c->thread[t].state == STATE_BARRIER && c->thread[t].barrier == barrier;
         if (!k->here[t] || !k->has_common[n]) {
-            unsigned* clock = clock_of(c, t);  // those who stay away keep what they have
+            unsigned* clock = clock_of(c, t);  // threads that are not at the barrier keep their clocks
             if (k->here[t]) join(c, k->joined, clock);
             continue;
         }

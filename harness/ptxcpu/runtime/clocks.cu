@@ -12,12 +12,12 @@ enum { SAME_BLOCK = 0, SAME_CLUSTER = 1, OTHER_CLUSTER = 2, DISTANCES = 3 };
 enum { EMPTY_SET = 0, EVERYTHING = 1 };
 enum { ACQUIRES = 1, RELEASES = 2 };
 
-// Of a thread, counted through the cluster.
+// Returns a thread's number, counted through the cluster.
 __device__ long long number_of(Context* c, long long t) { return c->rank * c->threads + t; }
 
 __device__ long long threads_of_cluster(Context* c) { return c->cluster_blocks * c->threads; }
 
-// Words of a clock.
+// Returns the number of words of a clock.
 __device__ long long clock_words(Context* c) { return threads_of_cluster(c) + 1; }
 
 __device__ unsigned* row_of(Context* c, long long t) {
@@ -40,7 +40,7 @@ __device__ unsigned* clock_of(Context* c, long long t) {
     return row;
 }
 
-// What thread t knows of the others; its own number may be missing.
+// Returns the clock of thread t for reading; its own number may be missing.
 __device__ const unsigned* known_to(Context* c, long long t) {
     return c->checks->has_common[number_of(c, t)] ? common_of(c) : row_of(c, t);
 }
@@ -68,7 +68,7 @@ __device__ unsigned long long* set_at(Context* c, unsigned set) {
     return c->checks->sets + (long long)set * (MAX_SNAPSHOTS / 64);
 }
 
-// An empty set, or 0 where there is no room for more.
+// Returns an empty set, or 0 if there is no room for more.
 __device__ unsigned new_set(Context* c) {
     Checks* k = c->checks;
     return k->sets_used == MAX_SETS ? 0 : (unsigned)k->sets_used++;
@@ -127,7 +127,7 @@ __device__ void forget(Context* c, unsigned* clock) {
     for (long long u = 0; u < n; ++u) clock[u] = 0;
 }
 
-// All later events of a thread come after those that it has published.
+// Advances the thread's own number: its later events come after those that it has published.
 __device__ void tick(Context* c, long long t) { *own_clock(c, t) += 1; }
 
 // The run of a cluster in which a clock had this value: its number among the launch's.
@@ -160,7 +160,7 @@ __device__ bool ordered(Context* c, long long t, const Event* earlier) {
     return earlier->thread == number_of(c, t) || known_to(c, t)[earlier->thread] >= earlier->clock;
 }
 
-// A run of a cluster, behind all earlier ones. c: of rank 0
+// Begins the run of a cluster, after all earlier ones. c: of rank 0
 __device__ void begin_run(Context* c) {
     Checks* k = c->checks;
     long long n = threads_of_cluster(c);
@@ -194,7 +194,7 @@ __device__ void begin_clocks(Context* c) {
 
 // ---- fences and barriers
 
-// how: ACQUIRES, RELEASES or both; reach: how far the fence's scope does
+// how: ACQUIRES, RELEASES or both; reach: the distance that the fence's scope includes
 extern "C" __device__ void rt_fence(Context* c, long long t, long long how, long long reach) {
     Checks* k = c->checks;
     if (!k) return;
@@ -251,8 +251,8 @@ __device__ void share_fences(Context* c, const unsigned char* here) {
 
 // ---- what is published at an address
 
-// Its entry; null where there is none. make: make one. The last entry is of all addresses for which
-// there was no room: it only ever gains.
+// Returns an address's entry; null if there is none. make: make one. The last entry is for all
+// addresses for which there was no room, so clocks are only added to it.
 __device__ Sync* sync_at(Context* c, Address address, bool make) {
     Checks* k = c->checks;
     unsigned at = (unsigned)((address >> 2) * 0x9e3779b97f4a7c15ull >> 40);
@@ -298,7 +298,7 @@ __device__ void observe(Context* c, long long t, Address address, bool acquires,
     }
 }
 
-// chained: the write is part of an atomic operation, behind which an earlier release still counts.
+// chained: the write is part of an atomic operation, after which an earlier release still counts.
 __device__ void publish(Context* c, long long t, Address address, bool releases, int reach, bool chained) {
     Checks* k = c->checks;
     long long number = number_of(c, t), n = threads_of_cluster(c);
@@ -309,7 +309,7 @@ __device__ void publish(Context* c, long long t, Address address, bool releases,
     if (only_gains(c, s)) chained = true;
     if (!far && chained) return;
     if (s->run != k->run) {
-        bool has_room = k->near_used < NEAR_CLOCKS - 1;  // the last clocks are of all others, and only gain
+        bool has_room = k->near_used < NEAR_CLOCKS - 1;  // the last clocks are for all other addresses
         s->near = (int)(has_room ? k->near_used++ : NEAR_CLOCKS - 1);
         for (int distance = 0; distance < 2; ++distance) {
             unsigned* row = near_of(c, s, distance);
@@ -342,7 +342,7 @@ __device__ void synchronise(Context* c, long long t, Address address, int access
     if (writes) publish(c, t, address, access & ACCESS_RELEASE, reach, atomic);
 }
 
-// Mbarriers order whatever their scope says.
+// Mbarriers order accesses whatever their scope says.
 __device__ void release(Context* c, long long t, Address address) {
     publish(c, t, address, true, OTHER_CLUSTER, true);
 }

@@ -24,7 +24,7 @@ extern "C" __device__ long long rt_cluster_arrive(Context* c, long long t, long 
     return 1;
 }
 
-// Whether this thread may wait: it has arrived.
+// Returns whether this thread may wait, which it may after its arrival.
 extern "C" __device__ long long rt_cluster_wait(Context* c, long long t, long long pc) {
     Thread* thread = c->thread + t;
     if (thread->cluster_arrivals != thread->cluster_waits) return 1;
@@ -91,7 +91,7 @@ extern "C" __device__ void rt_fence_init(Context* c, long long t) {
     tick(c, t);
 }
 
-// Whether an mbarrier was initialised, and fenced, before a phase that thread t may know of.
+// Returns whether an mbarrier was initialised and fenced before a phase that thread t has waited for.
 __device__ bool init_is_known(Context* c, long long t, Event* init) {
     return c->cluster_blocks > 1 && c->thread[t].cluster_waits &&
            init->clock <= c->checks->init_known[init->thread];
@@ -127,7 +127,7 @@ __device__ bool visit_is_known(Context* block, long long number, unsigned clock)
     return false;
 }
 
-// At the end: accesses and copies in flight for which the block accessed did not wait.
+// At the end, reports accesses and copies in flight for which the accessed block did not wait.
 // c: of rank 0
 __device__ void check_visits(Context* c) {
     for (long long b = 0; b < c->cluster_blocks; ++b) {

@@ -1,5 +1,5 @@
-// Asynchronous copies, which are delivered only when a thread waits for them: cp.async in groups of
-// a thread, cp.async.bulk through an mbarrier or in groups; and the mbarriers themselves.
+// Asynchronous copies and mbarriers. A copy is delivered only when a thread waits for it: cp.async in
+// groups of a thread, cp.async.bulk through an mbarrier or in groups.
 
 struct Copy {
     char* to;
@@ -38,7 +38,7 @@ __device__ void deliver_until(Context* c, long long t, int group) {
     }
 }
 
-// bypass: of the L1 cache
+// bypass: whether the copy bypasses the L1 cache
 extern "C" __device__ long long rt_copy(Context* c, long long t, long long pc, Address to, Address from,
                                         long long bytes, long long filled, long long bypass) {
     Thread* thread = c->thread + t;
@@ -100,7 +100,7 @@ extern "C" __device__ long long rt_mbarrier_init(Context* c, long long t, long l
 }
 
 // Arrive `count` times and expect `bytes` more; returns the state before, for a later test_wait.
-// reach: ACCESS_OWN where the mbarrier must be the block's own
+// reach: ACCESS_OWN if the mbarrier must be the block's own
 extern "C" __device__ long long rt_mbarrier_arrive(Context* c, long long t, long long pc,
                                                    Address mbarrier, long long count,
                                                    long long bytes, long long dropped,
@@ -193,7 +193,7 @@ extern "C" __device__ long long rt_bulk_multicast(Context* c, long long t, long 
     return !c->fault;
 }
 
-// Copies into the block from others that it never waited for.
+// Reports copies into the block from other blocks for which it never waited.
 __device__ void check_copies(Context* c) {
     for (long long i = 0; i < c->bulk_count; ++i) {
         Bulk* bulk = c->bulk + i;

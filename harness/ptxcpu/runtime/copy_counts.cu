@@ -4,7 +4,7 @@
 // Banks are as wide as the copy of a lane.
 __device__ int wide_bank(Address address, int bytes) { return (int)(address / bytes % (128 / bytes)); }
 
-// A copy through the L1 cache goes by phases of 128 bytes. A lane of a phase waits for all with
+// A copy through the L1 cache takes phases of 128 bytes. A lane of a phase waits for all lanes with
 // which it shares the bank that it reads or the bank that it writes.
 __device__ int cached_wavefronts(const Address* from, unsigned reads, const Address* to, unsigned here, int bytes) {
     int lanes = 128 / bytes, total = 0;
@@ -25,8 +25,8 @@ __device__ int cached_wavefronts(const Address* from, unsigned reads, const Addr
     return total;
 }
 
-// A copy past the L1 cache goes from sector to sector. `opens` gets the first lane of each pair of
-// sectors, `halves` for these lanes which halves go to which. Returns how many pairs there are.
+// A copy that bypasses the L1 cache moves sectors. `opens` gets the first lane of each pair of
+// sectors; `halves` gets, for these lanes, which halves go to which. Returns the number of pairs.
 __device__ int sector_pairs(const Address* from, const Address* to, unsigned here, unsigned* opens, int* halves) {
     *opens = 0;
     for (int i = 0; i < LANES; ++i) {
@@ -76,7 +76,7 @@ __device__ void count_source(Context* c, long long pc, const Address* from, unsi
     row->first_sectors += first_sectors(c, from, here, bytes, window_of(from[__ffs(here) - 1]));
     row->new_sectors += new_sectors(c, from, here, bytes);
     row->global_passes += pieces(from, here, bytes, 7);
-    if (bypass && here != all) return;  // where some lanes only fill with zeros: as a store
+    if (bypass && here != all) return;  // if some lanes only fill with zeros, it counts as a store
     row->wavefronts -= c->counts->to_wavefronts;
     row->wavefronts += bypass ? bypassing_wavefronts(from, to, opens, halves)
                               : cached_wavefronts(from, here, to, all, bytes);

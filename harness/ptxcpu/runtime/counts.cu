@@ -39,7 +39,7 @@ __device__ int different_words(const Address* address, unsigned here, int bytes)
     return distinct(words, n);
 }
 
-// The passes over the 32 banks for some lanes: the most different words in one bank.
+// Returns the passes over the 32 banks for some lanes: the largest number of words in one bank.
 __device__ int passes(const Address* address, unsigned lanes, int bytes) {
     Address words[4 * LANES];
     int n = 0, in_bank[LANES], most = 0;
@@ -81,7 +81,7 @@ __device__ int wavefronts(const Address* address, unsigned here, int bytes) {
     return total;
 }
 
-// The fewest wavefronts of such a request: one per phase, and as many as its words fill.
+// Returns the fewest wavefronts of such a request: one for each phase, and enough for its words.
 __device__ int min_wavefronts(const Address* address, unsigned here, int bytes) {
     int least = (different_words(address, here, bytes) + LANES - 1) / LANES, phases = 0;
     int lanes = bytes <= 4 ? LANES : bytes == 8 ? 16 : 8;
@@ -182,8 +182,7 @@ __device__ void count_event(Context* c, long long pc, const Address* address, un
 
 __device__ int* traced_of(Context* c, long long t) { return c->counts->traced + c->rank * c->threads + t; }
 
-// The threads of a warp next to each other: threads that count use only as much memory as they have
-// events.
+// The threads of a warp, next to each other. A thread uses only as much memory as it has events.
 __device__ Traced* traced(Context* c, long long t, int i) {
     long long warps = (c->threads + LANES - 1) / LANES, warp = c->rank * warps + t / LANES;
     return c->counts->trace + (warp * TRACE + i) * LANES + t % LANES;
@@ -227,7 +226,7 @@ __device__ void count_traces(Context* c, long long w) {
     }
 }
 
-// order: instruction << 2 | which of its events
+// order: instruction << 2 | the number of the event in it
 extern "C" __device__ void rt_trace(Context* c, long long t, long long order, Address address, long long kind) {
     if (!c->counts) return;
     int* events = traced_of(c, t);

@@ -4,7 +4,7 @@
 
 struct Round;
 
-// The cell of a byte, where cells have 1, 2 or 4 bytes. (A division takes longer than the rest of a check.)
+// Returns the cell of a byte; cells have 1, 2 or 4 bytes. (A division would take longer than the rest of a check.)
 __device__ __forceinline__ long long cell_of(long long byte, long long width) { return byte >> (width >> 1); }
 
 // memory.cu

@@ -21,7 +21,7 @@ __device__ long long offset_in_window(Address address) {
     return (long long)(address & ((1ull << WINDOW_BITS) - 1)) - (1ll << (WINDOW_BITS - 1));
 }
 
-// The block whose shared memory contains an address of the shared window; null if there is none.
+// Returns the block whose shared memory contains an address of the shared window; null if none does.
 __device__ Context* block_at(Context* c, Address address) {
     long long offset = offset_in_window(address);
     bool is_one = window_of(address) == WINDOW_SHARED && offset >= 0 && offset >> BLOCK_BITS < c->cluster_blocks;
@@ -98,7 +98,7 @@ __device__ char* checked_access(Context* c, long long t, long long pc, Address a
     return host;
 }
 
-// The same with instruments. It never returns null, because the thread continues.
+// The same, with counters and checks. It never returns null, because the thread continues.
 extern "C" __device__ char* rt_watched_access(Context* c, long long t, long long pc, Address address,
                                               long long n, long long access) {
     if (window_of(address) != WINDOW_LOCAL) rt_trace(c, t, pc << 2 | 1, address, n << 8 | EVENT_ACCESS);

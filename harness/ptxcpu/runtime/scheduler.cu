@@ -46,8 +46,8 @@ __device__ void run_collectives(Context* c, long long w) {
 // The conditions that resume threads in one round.
 struct Round {
     unsigned open;     // barriers that are complete
-    int alive, moving; // threads that live; threads that can go on
-    long long stuck;   // one that waits
+    int alive, moving; // threads that have not exited; threads that can continue
+    long long stuck;   // a thread that waits
 };
 
 __device__ void collect_runnable(Context* c, Round* round) {
@@ -91,7 +91,7 @@ __device__ void begin_block(Context* c) {
     c->is_over = c->cluster_phases = c->phases_seen = 0;
 }
 
-// Whether all threads of the block have exited: then no thread may access its shared memory.
+// Returns whether all threads of the block have exited; then no thread may access its shared memory.
 __device__ void note_whether_over(Context* c) {
     c->is_over = 1;
     for (long long t = 0; t < c->threads; ++t) c->is_over &= c->thread[t].state == STATE_EXITED;
@@ -140,7 +140,7 @@ __device__ void resume_threads(Context* c, Round* r, bool backward) {
     note_whether_over(c);
 }
 
-// Runs the blocks of a cluster, their threads in turn, as those of one block. c: of rank 0;
+// Runs the blocks of a cluster: their threads take turns, like those of one block. c: of rank 0;
 // backward: the last thread begins.
 __device__ void run_cluster(Context* c, bool backward) {
     long long blocks = c->cluster_blocks;
@@ -170,8 +170,8 @@ __device__ void run_cluster(Context* c, bool backward) {
             return;
         }
         for (long long b = 0; b < blocks; ++b) open_barriers(c + b, rounds + b);
-        // Every other round goes backward, so that no order of the threads hides a lost barrier,
-        // and so does the first one of every other cluster, for a kernel that has no barrier.
+        // Every other round goes backward, so that no order of the threads hides a missing barrier.
+        // So does the first round of every other cluster, for kernels that have no barrier.
         for (long long i = 0; i < blocks; ++i) {
             long long b = backward ? blocks - 1 - i : i;
             resume_threads(c + b, rounds + b, backward);

@@ -6,23 +6,23 @@ enum Kind { TF32, F16, BF16, S8, U8 };
 // The elements of one 32-bit register.
 __device__ __forceinline__ int per_word(int kind) { return kind == TF32 ? 1 : kind < S8 ? 2 : 4; }
 
-// ---- 16 rows of A by 8 columns of B. In every fragment a lane's place is (lane / 4, lane % 4),
-// see the PTX manual's figures: a word of all lanes has 8 rows (or columns of B), one after the
-// other, of 16 bytes of their depth.
+// ---- 16 rows of A times 8 columns of B. In every fragment a lane's place is (lane / 4, lane % 4);
+// see the figures in the PTX manual. A word of all lanes holds 8 rows (or columns of B), one after
+// the other, with 16 bytes of the inner dimension each.
 
 const int TILE_COLUMNS = 8;
 
-// Rows of A as numbers, as products.py has them: in each step of the depth 16 rows, each four
-// times.
+// Rows of A as numbers, in the layout of products.py: for each step of the inner dimension, 16 rows,
+// each four times.
 const int STEPS = 16, GROUP = 4;
 
 struct Rows {
     unsigned x[STEPS][64];
     unsigned exponents[STEPS / GROUP][64];
-    long long is_ordinary;  // in the range in which floats suffice
+    long long is_ordinary;  // whether the numbers are in the range in which floats suffice
 };
 
-// raw: words of A, those of the first 8 rows and of the others by turns
+// raw: words of A, alternately those of the first 8 rows and those of the others
 extern "C" __device__ void host_unpack_rows(long long kind, Rows* to, const unsigned* raw, long long pairs,
                                             long long negated);
 
@@ -36,7 +36,7 @@ extern "C" __device__ void host_multiply(long long kind, unsigned* d, const Rows
 __device__ void load_matrix(Context* c, long long w, long long pc, long long variant, bool store) {
     int rows = 8 * (int)(variant >> 1);
     bool transposed = variant & 1;
-    int first_word = store ? 2 : 0;  // stmatrix publishes its data behind the address
+    int first_word = store ? 2 : 0;  // stmatrix publishes its data after the address
     char* at[LANES];
     for (int i = 0; i < rows; ++i) {
         Address address = lane_words(c, w, 0)[i] | (Address)lane_words(c, w, 1)[i] << 32;
@@ -88,7 +88,7 @@ __device__ __forceinline__ WmmaShape wmma_shape(long long code) {
 }
 
 // variant: shape | which (a, b, c) << 2 | column-major << 4 | 16-bit elements << 5; the address is
-// in words 0 and 1, the leading dimension in word 2, and what is stored behind them.
+// in words 0 and 1, the leading dimension in word 2, and the data to store after them.
 __device__ void wmma_move(Context* c, long long w, long long pc, long long variant, bool store) {
     WmmaShape s = wmma_shape(variant & 3);
     int which = variant >> 2 & 3, column_major = variant >> 4 & 1, halves = variant >> 5 & 1;
@@ -113,8 +113,8 @@ __device__ void wmma_move(Context* c, long long w, long long pc, long long varia
     }
 }
 
-// Where an element of a tile lies in the words of mma.sync: by element, in a matrix of 16 or 8
-// rows; and in the accumulators.
+// Return where an element of a tile lies in the words of mma.sync: in a matrix of 16 or 8 rows, and
+// in the accumulators.
 __device__ __forceinline__ int operand_place(int row, int k, int rows, int each) {
     int word = k / (4 * each) * (rows / 8) + row / 8;
     return (word * LANES + row % 8 * 4) * each + k % (4 * each);
@@ -124,7 +124,7 @@ __device__ __forceinline__ int accumulator_place(int row, int column) {
     return (row / 8 * 2 + column % 2) * LANES + row % 8 * 4 + column / 2;
 }
 
-// The j-th element of a lane, given its number of elements and of those in a word; to: in elements.
+// The j-th element of a lane, which has this number of elements, with so many in a word. to: in elements
 __device__ __forceinline__ void move_element(Context* c, long long w, int word, int j, int lane, int each, unsigned* words,
                                              int to) {
     unsigned value = lane_words(c, w, word + j / each)[lane];

@@ -22,9 +22,9 @@ __device__ long long choose_units(Context* c, long long units, bool* opens, long
 
 __device__ bool is_doubtful(Context* c) { return c->watch && c->watch->doubt < 0; }
 
-// Runs one block, watched where its context has a Watch. Returns whether all units came to their
-// end; if one did not, or if none can go on, or if they poll for too long what other lanes may have
-// to write, threads must run the block again.
+// Runs one block, watched if its context has a Watch. Returns whether all units reached their end.
+// If one did not, if none can continue, or if they poll too long for a value that other lanes may
+// have to write, threads must run the block again.
 __device__ bool run_units(Context* c, long long units, bool backward) {
     begin_block(c);
     c->fault = 0;
@@ -53,8 +53,8 @@ __device__ bool run_units(Context* c, long long units, bool backward) {
 }
 
 // Takes blocks from the list, as rt_run does. left: receives a 1 for each block that threads must
-// run. It gives up all other blocks, too, when most blocks must be run by threads; when the first
-// one must, if blocks depend on one another; and when a watched access may be an error.
+// run. It leaves all other blocks to threads, too, if threads must run most blocks; if they must run
+// the first one and blocks depend on one another; or if a watched access may be an error.
 extern "C" __device__ void rt_run_units(Context* c, unsigned long long* next, const long long* blocks,
                                         long long count, long long units, long long depend,
                                         unsigned char* left) {

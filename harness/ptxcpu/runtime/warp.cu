@@ -87,7 +87,7 @@ __device__ void reduce(Context* c, long long w, unsigned here, long long variant
         if (here >> lane & 1) value[lane] = found[lane];
 }
 
-// The lanes `here` have all arrived at a collective: execute it.
+// Executes a collective at which all the lanes `here` have arrived.
 __device__ void execute_collective(Context* c, long long w, unsigned here) {
     int lane = __ffs(here) - 1;
     Thread* thread = c->thread + w * LANES + lane;

@@ -19,7 +19,7 @@ __device__ void next_interval(Watch* w) {
     w->clock += 1;
 }
 
-// A block begins: a run of the checks' clocks, in which a barrier advances all of them.
+// Begins a block: a new run of the checks' clocks, in which a barrier advances all of them.
 __device__ void begin_watch(Context* c) {
     Watch* w = c->watch;
     c->checks = w->checks;
@@ -42,7 +42,7 @@ __device__ void mark_copy(Watch* w, const Copy* copy, int word) {
     mark_written(w, (long long)copy->address, copy->bytes, word);
 }
 
-// Copies that were never waited for do not arrive.
+// Copies for which no thread waited do not arrive.
 __device__ void forget_copies(Context* c) {
     for (long long t = 0; t < c->threads; ++t) {
         Thread* thread = c->thread + t;
@@ -66,7 +66,7 @@ __device__ void end_watch(Context* c, bool is_done) {
     c->watch->checks->clock[0] = c->watch->clock;
 }
 
-// All units that live are at a barrier. Whether it is one barrier, and all threads are there.
+// All live units are at a barrier. Returns whether it is one barrier, with all threads.
 __device__ bool passes_barrier(Context* c, long long units) {
     Watch* w = c->watch;
     for (long long u = 0; u < units; ++u)
@@ -76,7 +76,8 @@ __device__ bool passes_barrier(Context* c, long long units) {
     return true;
 }
 
-// addresses: offsets in the block's shared memory, one a lane; lanes: a bit for each that accesses it
+// addresses: offsets in the block's shared memory, one for each lane; lanes: a bit for each lane that
+// accesses it
 extern "C" __device__ void rt_watch_shared(Context* c, long long t, unsigned long long lanes,
                                            const long long* addresses, long long bytes, long long stores) {
     Watch* w = c->watch;
@@ -104,7 +105,7 @@ __device__ bool may_store(Watch* w, Checks* k, long long t, const GlobalCell* ce
     return cell->write.clock > k->base && (cell->write.thread == t || cell->write.clock < w->clock);
 }
 
-// Stores to buffers; addresses: one a lane
+// Stores to buffers. addresses: one for each lane
 extern "C" __device__ void rt_watch_global(Context* c, long long t, unsigned long long lanes,
                                            const Address* addresses, long long bytes, long long stores) {
     Watch* w = c->watch;
@@ -130,7 +131,7 @@ extern "C" __device__ void rt_watch_global(Context* c, long long t, unsigned lon
     }
 }
 
-// A copy to shared memory by each of these lanes begins: nobody may access it until it is waited for.
+// Begins a copy to shared memory by each of these lanes. No thread may access its cells before a wait.
 extern "C" __device__ void rt_watch_copy(Context* c, long long t, unsigned long long lanes,
                                          const long long* addresses, long long bytes) {
     rt_watch_shared(c, t, lanes, addresses, bytes, 1);
@@ -153,7 +154,7 @@ extern "C" __device__ void rt_watch_commit(Context* c, long long t, unsigned lon
     for (; lanes; lanes &= lanes - 1) c->thread[t + __ffsll(lanes) - 1].group += 1;
 }
 
-// As rt_copy_wait, for these lanes.
+// The same as rt_copy_wait, for these lanes.
 extern "C" __device__ void rt_watch_wait(Context* c, long long t, unsigned long long lanes, long long pending) {
     for (; lanes; lanes &= lanes - 1) {
         long long one = t + __ffsll(lanes) - 1;
@@ -167,10 +168,10 @@ extern "C" __device__ void rt_watch_wait(Context* c, long long t, unsigned long 
     }
 }
 
-// ---- mbarriers and bulk copies. What an mbarrier orders is not known here, except that the copies
-// that it counts have arrived once a thread has waited.
+// ---- mbarriers and bulk copies. The order that an mbarrier establishes is not known here, except
+// that the copies that it counts have arrived once a thread has waited.
 
-// A store to shared memory, after which the cells have this word.
+// Records a store to shared memory; the cells get this word.
 __device__ void watch_store(Context* c, long long t, Address address, long long bytes, int word) {
     long long first = offset_in_block(address);
     if (window_of(address) != WINDOW_SHARED) {
@@ -196,7 +197,7 @@ __device__ void watch_mbarrier(Context* c, long long t, Address mbarrier) {
     }
 }
 
-// A bulk copy by thread t begins: nobody may access its cells until somebody has waited for it.
+// Begins a bulk copy by thread t. No thread may access its cells before a thread has waited for it.
 __device__ void watch_bulk(Context* c, long long t, Address to, long long bytes) {
     watch_store(c, t, to, bytes, NOBODYS);
 }

@@ -1,12 +1,12 @@
 // wgmma: warp w of four computes rows 16w to 16w+15 of the 64 x N product. It needs its part of A,
-// all of B, and its accumulators, but no other warp.
+// all of B and its accumulators, but nothing from the other warps.
 
-// A matrix in shared memory as its 64-bit descriptor gives it: atoms of 8 rows, as long as a
-// swizzled row or, without swizzle, 16 bytes.
+// A matrix in shared memory, described by its 64-bit descriptor. Its atoms have 8 rows, each as long
+// as a swizzled row or, without swizzling, 16 bytes long.
 struct SharedMatrix {
-    Address start, along, over;  // bytes: where it lies, to the next atom along the rows, over the rows
-    int log2;                    // of the bytes side by side in an atom
-    bool transposed;             // the dimension of rows (or columns of B) lies side by side
+    Address start, along, over;  // its address; bytes to the next atom along the rows, and across them
+    int log2;                    // log2 of the contiguous bytes in an atom
+    bool transposed;             // whether the dimension of rows (or columns of B) is contiguous
 };
 
 __device__ __forceinline__ SharedMatrix shared_matrix(Address descriptor, bool transposed) {
@@ -22,8 +22,8 @@ __device__ __forceinline__ SharedMatrix shared_matrix(Address descriptor, bool t
     return m;
 }
 
-// The shared-memory address of 16 bytes of a row, the pieces of which are exchanged by exclusive or
-// with the row's number.
+// Returns the shared-memory address of 16 bytes of a row. Swizzling permutes these pieces: their
+// numbers are combined with the row's number by exclusive or.
 __device__ __forceinline__ Address place(const SharedMatrix& m, int row, int byte) {
     int last = (1 << m.log2) - 1;
     Address at = m.start + (byte & last) + ((row & 7) << m.log2);
@@ -31,16 +31,16 @@ __device__ __forceinline__ Address place(const SharedMatrix& m, int row, int byt
     return at ^ ((at >> 7 & last >> 4) << 4);
 }
 
-// Whether a matrix of this many rows and contiguous bytes is certainly inside the block's shared
+// Returns whether a matrix of so many rows and contiguous bytes is certainly inside the block's shared
 // memory, so that its parts need no lookup. Swizzling stays inside 128 bytes.
 __device__ bool is_inside(Context* c, const SharedMatrix& m, int rows, int bytes) {
     Address last = m.start + (((bytes - 1) >> m.log2) * m.along) + (((rows - 1) >> 3) * m.over) + (8ll << m.log2);
     return (last | 127) < c->shared_bytes && !((m.start | m.along | m.over) & 15);
 }
 
-// Eight rows of A or columns of B from the first one on, in all of their depth: two words of all
-// lanes, `stride` words apart. The lanes bring 16 bytes each, in turn. halves: of a transposed
-// matrix, whose elements have 16 bits.
+// Loads eight rows of A or columns of B from the first one on, over the whole inner dimension: two
+// words of all lanes, `stride` words apart. Each lane in turn brings 16 bytes. halves: for a
+// transposed matrix, whose elements have 16 bits.
 __device__ void fetch(Context* c, long long w, long long pc, const SharedMatrix& m, bool all_inside, int first,
                       unsigned* raw, int stride) {
     Address window = ((Address)(FIRST_WINDOW + WINDOW_SHARED) << WINDOW_BITS) + (1ull << (WINDOW_BITS - 1)) + c->shared_address;
@@ -61,10 +61,10 @@ __device__ void fetch(Context* c, long long w, long long pc, const SharedMatrix&
 
 // variant: kind of A | kind of B << 3 | A in registers << 6 | A transposed << 7 | B transposed << 8 |
 // product negated << 9 | saturates << 10 | N << 11; A: 4 registers, or 2 of its descriptor
-const int OF_ROWS = 7 | 1 << 6 | 1 << 7 | 1 << 9;  // what of the variant decides how A is unpacked
+const int OF_ROWS = 7 | 1 << 6 | 1 << 7 | 1 << 9;  // the bits of the variant that decide how A is unpacked
 
 __device__ void unpack_rows(Context* c, long long w, const Product* p, Rows* rows) {
-    const int BYTES = 32;  // of the depth
+    const int BYTES = 32;  // of the inner dimension
     unsigned raw[4 * LANES];
     const unsigned* words = lane_words(c, w, p->a);
     if (!(p->variant >> 6 & 1)) {
@@ -96,7 +96,7 @@ __device__ void wgmma(Context* c, long long w, const Product* p, Rows* rows, boo
     }
 }
 
-// The products of a batch, one after the other. Words of operands stay as they are meanwhile.
+// Computes the products of a batch, one after the other. The words of operands do not change meanwhile.
 __device__ void execute_products(Context* c, long long w, const Product* product) {
     Rows rows;
     for (const Product *p = product, *last = 0; p->pc >= 0 && !c->fault; last = p++) {
