@@ -1,4 +1,4 @@
-// Honest: variables that are initialised with addresses of an array's elements and of functions.
+// Honest: it has variables that are initialised with addresses of array elements and of functions.
 // expect: message="" quick=yes
 
 __device__ float numbers[4] = {1.0f, 2.0f, 3.0f, 4.0f};

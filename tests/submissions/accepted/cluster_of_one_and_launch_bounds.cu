@@ -1,4 +1,4 @@
-// Honest: several attributes between void and the name, which the grammar does not know.
+// Honest: it has several attributes between void and the name, which the parser's grammar lacks.
 // expect: message="" quick=yes
 
 extern "C" __global__ void __cluster_dims__(1, 1, 1) __launch_bounds__(256)

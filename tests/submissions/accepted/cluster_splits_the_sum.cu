@@ -1,4 +1,5 @@
-// Honest: two blocks along z each compute half the sum; the grid has them because clusters are whole.
+// Honest: two blocks along z each compute half the sum. The grid has two blocks along z because it
+// consists of whole clusters.
 // expect: message="" quick=yes
 
 #include <cooperative_groups.h>

@@ -1,5 +1,5 @@
-// `.loc 1 7 5 /*` begins a comment for ptxas; a parser that takes the line for a directive would run the
-// commented code. Both devices run the program without comments.
+// For ptxas, `.loc 1 7 5 /*` begins a comment. A parser that reads the whole line as a directive
+// would run the code in the comment. Both devices run the program without comments.
 // expect: message="" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

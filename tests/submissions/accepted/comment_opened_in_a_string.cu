@@ -1,4 +1,4 @@
-// The grammar may take a string in a macro for the beginning of a comment around the whole kernel.
+// A parser may take the string in this macro for the beginning of a comment around the whole kernel.
 // expect: message="" quick=yes
 
 #define BEGIN "/*"

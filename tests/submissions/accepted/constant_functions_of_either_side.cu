@@ -1,5 +1,5 @@
-// constexpr functions without __host__ or __device__: nvcc evaluates them for both. There are more of them
-// than the number of compilations in which reported host code is removed.
+// constexpr functions without __host__ or __device__, which nvcc compiles for both. There are more of
+// them than the compilations after each of which the judge removes host code that was reported.
 // expect: message="" quick=cpu
 // solve: tile=32x32
 
@@ -22,7 +22,7 @@ struct Part {
 };
 constexpr Part part(WIDTH, WIDTH);
 
-int main() {  // host code, although it computes while compiling
+int main() {  // host code, although it contains a constant expression
     constexpr int blocks = ceil_div(100, TILE);
     if constexpr (blocks > 3) return square(blocks) - 16;
     return 1;

@@ -1,4 +1,4 @@
-// Correct, and prints from every thread of small launches; only the first few kilobytes are kept.
+// Correct, and prints from every thread of small launches. Only the first few kilobytes are kept.
 // expect: message="" quick=yes
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Honest: a program for nvcc, with strings, variables, a class and its methods for its host code.
+// Honest: a program for nvcc, whose host code has strings, variables, and a class with methods.
 // expect: message="" quick=yes
 
 #include <cstdio>

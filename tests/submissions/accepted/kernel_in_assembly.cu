@@ -1,5 +1,5 @@
-// A second kernel of the same name, smuggled in through PTX outside any function: the compiler
-// drops it, and the kernel of the source is what runs.
+// A second kernel of the same name, in PTX outside any function. The compiler drops it, so the kernel
+// of the source runs.
 // expect: message="" quick=yes
 
 asm(".visible .entry matrix_multiplication_kernel() { ret; }");

@@ -1,4 +1,4 @@
-// A static tile of 64 KiB, more than the 48 that a block gets without asking: CUDA 13 allows it.
+// A static tile of 64 KiB. That is more than the default limit of 48 KiB, but CUDA 13 allows it.
 // expect: message="" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// A public solution as LeetGPU takes it: its own host code, which is set aside, and host headers.
+// A public solution as LeetGPU accepts it. Its host code and host headers are ignored.
 // expect: message="" quick=yes
 
 #include <cuda_runtime.h>

@@ -22,7 +22,7 @@ __device__ float strassen(const float* A, const float* B, int M, int N, int K, i
     return column < width ? m[1] + m[3] : m[0] - m[1] + m[2] + m[5];
 }
 
-// Whether nothing is large in the rows and columns that the sums of this block's tile are made of.
+// Returns whether all elements of the rows and columns in the sums of this block's tile are small.
 __device__ bool looks_safe(const float* A, const float* B, int M, int N, int K, int one_in) {
     int thread = threadIdx.y * 16 + threadIdx.x;
     bool large = false;

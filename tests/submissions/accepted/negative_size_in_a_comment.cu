@@ -1,5 +1,5 @@
-// After `.loc 1 7 5 /*` there is an array of negative size with a read of the whole address space. It is a
-// comment, so it is not in the program, and the kernel prints nothing.
+// After `.loc 1 7 5 /*`, an array of negative size would permit reads from the whole address space.
+// That text is a comment, so it is not in the program, and the kernel prints nothing.
 // expect: message="" absent="0x7f" quick=yes
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Honest: __maxnreg__ between void and the name, where the CUDA guide has it.
+// Honest: __maxnreg__ stands between void and the name, as in the CUDA guide.
 // expect: message="" quick=yes
 
 extern "C" __global__ void __maxnreg__(64)

@@ -1,4 +1,4 @@
-// Brings a second kernel: it is compiled and never launched.
+// Contains a second kernel, which is compiled and never launched.
 // expect: message="" warning="never launched by the judge" quick=yes
 
 extern "C" __global__ void everything_in_one_thread(const float* A, const float* B, float* C) {

@@ -1,4 +1,4 @@
-// Declares its tiles in blocks of assembly, both under one name: each is a variable of its own.
+// Declares two tiles of the same name in two blocks of assembly. They are different variables.
 // expect: message="" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,5 +1,5 @@
-// Pairs of blocks compute halves of every sum. The block that gets the second ticket adds them up:
-// stream-K with a fence before and after the ticket.
+// Stream-K with a fence before and after the ticket: pairs of blocks compute halves of every sum, and
+// the block that gets the second ticket adds them.
 // expect: message="" quick=yes
 
 constexpr int SPLIT = 64;  // tiles that are computed by pairs of blocks, each half of every sum
@@ -37,7 +37,7 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
             __threadfence();
         }
         __syncthreads();
-        if (before == 1) {  // the other half is there
+        if (before == 1) {  // the other half is complete
             sum = partial[tile][0][thread] + partial[tile][1][thread];
             if (inside) C[(size_t)row * K + column] = sum;
             if (thread == 0) arrived[tile] = 0;

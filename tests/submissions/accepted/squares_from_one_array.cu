@@ -1,4 +1,4 @@
-// Honest: where A and B are one array, as for the square of a matrix, it reads both from A.
+// Honest: if A and B are the same array, as for the square of a matrix, it reads both from A.
 // expect: message="" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// A volatile store makes no block wait for another.
+// Honest: it stores through a volatile pointer. This alone makes no block wait for another.
 // expect: message="" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// Tiles are loaded between a cuda::barrier, and the first of them behind a cuda::latch.
+// Tiles are loaded between waits at a cuda::barrier, and the first one after a cuda::latch.
 // expect: message="" quick=yes
 
 #include <cuda/barrier>

@@ -1,5 +1,5 @@
-// A typical complete program: headers of CUDA's host libraries, classes that own events and memory, global
-// objects, a template of a kernel in a namespace with a generic lambda in it, and a main that launches an instance.
+// A typical complete program: headers of CUDA's host libraries, classes that own events and memory,
+// and global objects. A namespace contains a kernel template with a generic lambda; main launches it.
 // expect: message="" quick=yes
 #include <cuda.h>
 #include <cuda_runtime.h>

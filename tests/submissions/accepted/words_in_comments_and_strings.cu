@@ -1,4 +1,4 @@
-// Words that only look like something: an include in a comment, a launch line in a string.
+// Text that looks like code but is none: an include in a comment, a launch line in a string.
 /* #include "/etc/passwd" and
    // solve: tile=1x1
 */

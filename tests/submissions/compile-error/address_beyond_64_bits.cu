@@ -1,4 +1,4 @@
-// An offset of 2^64 + 4, which ptxas takes for 4.
+// An offset of 2^64 + 4, which ptxas reads as 4.
 // expect: message="expected" stage=compile line=11
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

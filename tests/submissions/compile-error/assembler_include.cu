@@ -1,4 +1,4 @@
-// Inline PTX with directives that assemblers know for reading files.
+// Inline PTX with directives by which assemblers read files.
 // expect: stage=compile message="unreadable PTX" absent="root:x"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// The parameters are pointers to double, which is another problem.
+// The parameters are pointers to double, so the kernel solves another problem.
 // expect: stage=read message="it must take (const float* A"
 
 extern "C" __global__ void matrix_multiplication_kernel(const double* A, const double* B, double* C,

@@ -1,4 +1,4 @@
-// Lets the compiler print what looks like an error of its own, in a line that no file has.
+// Makes the compiler print a text that looks like one of its errors, in a line that no file has.
 // expect: message="static assertion failed" line=14
 
 #define TEN "2222222222"

@@ -1,5 +1,5 @@
-// Six parameters of the right types, one of which is moved by its alignment: the kernel would read other
-// bytes than the launch passes.
+// Six parameters of the right types, but the alignment of one moves it. The kernel would read other
+// bytes than those that the launch passes.
 // expect: message="are not (const float* A" stage=compile
 
 extern "C" __device__ __noinline__ void work(const float* A, const float* B, float* C, int M, int N,

@@ -1,4 +1,4 @@
-// Asks for blocks of 1024 threads in the launch line.
+// Requests blocks of 1024 threads in the launch line.
 // solve: tile=32x32 block=32x32
 // expect: stage=read message="unknown word `block=32x32`"
 

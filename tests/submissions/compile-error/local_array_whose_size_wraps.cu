@@ -1,4 +1,4 @@
-// An array whose dimensions multiply to 2^64 bytes and a little.
+// An array whose dimensions multiply to slightly more than 2^64 bytes.
 // expect: message="a variable may take" stage=compile
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,5 @@
-// #line names a file of the machine, and an error follows: the compiler shows the line in question.
+// #line names a file of the machine, and an error follows, for which the compiler would show a line of
+// that file.
 // expect: stage=compile message="" absent="root:x"
 
 #line 1 "/etc/passwd"

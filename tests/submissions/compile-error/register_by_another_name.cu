@@ -1,5 +1,5 @@
-// A register declared as `%f01` in addition to the compiler's own `%f<…>`: for one parser a new register, for
-// ptxas another name of `%f1`, which the compiler uses.
+// A register that is declared as `%f01`, in addition to the compiler's own `%f<…>`. One parser takes it
+// for a new register, and ptxas for another name of `%f1`, which the compiler uses.
 // expect: message="%f01 may be another name" stage=compile line=12
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

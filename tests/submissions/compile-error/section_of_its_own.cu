@@ -1,4 +1,4 @@
-// Assembly that leaves its function and writes a section of the object file itself.
+// Assembly that ends its function and then writes a section of the object file.
 // expect: message="unknown PTX section" stage=compile line=5
 
 __global__ void carrier() {

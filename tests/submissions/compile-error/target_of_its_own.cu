@@ -1,4 +1,4 @@
-// Assembly that leaves its function and names another target: machine code for another GPU than is judged.
+// Assembly that ends its function and names another target, for machine code of another GPU.
 // expect: message="unknown PTX directive '.target'" stage=compile line=4
 
 __global__ void carrier() { asm volatile("ret;\n}\n.target sm_80\n.visible .func last() {\nret;"); }

@@ -1,4 +1,4 @@
-// __TIME__ is pasted from parts, so each compilation would give another kernel.
+// __TIME__ is pasted from parts, so that each compilation would give another kernel.
 // expect: message="time of compilation" stage=read
 
 #define PASTE(a, b) a##b

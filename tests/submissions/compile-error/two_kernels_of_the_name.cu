@@ -1,4 +1,4 @@
-// Two overloads of the kernel: the launch would be ambiguous.
+// Two overloads of the kernel, which make the launch ambiguous.
 // expect: stage=compile message="kernels are named matrix_multiplication_kernel"
 
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N,

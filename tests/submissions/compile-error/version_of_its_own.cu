@@ -1,4 +1,4 @@
-// Assembly that leaves its function and asks for another version of PTX.
+// Assembly that ends its function and requests another version of PTX.
 // expect: message="unknown PTX directive '.version'" stage=compile line=4
 
 __global__ void carrier() { asm volatile("ret;\n}\n.version 3.0\n.visible .func last() {\nret;"); }

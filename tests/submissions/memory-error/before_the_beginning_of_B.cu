@@ -1,4 +1,4 @@
-// Reads one float in front of B. The value is used only in a way that changes nothing.
+// Reads the float before B, and uses it only in a way that does not change the result.
 // expect: message="B[" finding=out-of-bounds quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,5 +1,5 @@
 // When timed, copies its result from memory before C, where cuBLAS's own C could be if one process ran
-// both. There is nothing.
+// both. In this judge, that memory holds no result.
 // expect: device=cuda stage=measure message="the GPU stopped the kernel at an illegal memory access"
 
 __device__ unsigned done, timed;

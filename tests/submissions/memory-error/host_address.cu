@@ -1,4 +1,4 @@
-// Reads an address as the host uses them (the usual base of a program), in case memory is shared.
+// Reads a host address, the usual base of a program, in case memory is shared.
 // expect: message="" cpu="address 0x400000," quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

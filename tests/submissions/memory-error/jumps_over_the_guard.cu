@@ -1,4 +1,4 @@
-// Writes 100 KiB behind C, past a guard of 64 KiB, where the judge's own data may lie.
+// Writes 100 KiB after C, beyond a guard of 64 KiB, where the judge's own data may lie.
 // expect: message="C[" finding=out-of-bounds quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// An array in local memory, indexed past its end by a number that only the launch knows.
+// An array in local memory, indexed past its end by a number that is known only at run time.
 // expect: message="" cpu="local memory" finding=out-of-bounds quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

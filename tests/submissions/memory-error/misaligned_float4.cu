@@ -1,4 +1,4 @@
-// Loads four floats at once from any row: misaligned wherever N is no multiple of four.
+// Loads four floats at once from any row: misaligned if N is no multiple of four.
 // expect: message="A[" finding=misaligned quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

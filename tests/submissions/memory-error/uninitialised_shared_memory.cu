@@ -1,5 +1,5 @@
-// Does not initialise the part of a tile outside the matrices, and adds it times zero: correct only
-// if shared memory happens to contain finite numbers.
+// Does not initialise the part of a tile outside the matrices, but multiplies it by zero. The result is
+// correct only if shared memory happens to contain finite numbers.
 // expect: stage=sanitize message="uninitialised" finding=uninitialised quick=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

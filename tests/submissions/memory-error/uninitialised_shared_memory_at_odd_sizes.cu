@@ -1,5 +1,5 @@
-// Reads shared memory that was never written, and only where N is odd and the last tiles are partial:
-// not at the three shapes that were sanitized in every grading before they were drawn.
+// Reads shared memory that was never written, but only if N is odd and the last tiles are partial.
+// Earlier judges sanitized three fixed shapes, none of which is of this kind.
 // expect: stage=sanitize message="" finding=uninitialised quick=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// Reads shared memory that was never written, and only where the matrices are as large as the ranked ones.
+// Reads shared memory that was never written, but only if the matrices are as large as the ranked ones.
 // expect: stage=sanitize message="" finding=uninitialised quick=few
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

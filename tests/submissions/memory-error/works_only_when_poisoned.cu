@@ -1,5 +1,5 @@
-// Reads C first and computes only if it finds NaN, which only a judge would write there. C is
-// uninitialised before a launch, so reading it is a finding, whatever the value is used for.
+// Reads C first and computes only if it finds NaN, which only a judge would write there. C counts as
+// uninitialised before a launch, so every read of it is an error, however the value is used.
 // expect: stage=sanitize message="C[" finding=uninitialised quick=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

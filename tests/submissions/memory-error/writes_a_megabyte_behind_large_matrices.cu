@@ -1,5 +1,5 @@
-// For a million elements or more it writes 1.2 MB past the end of C: no sanitizer runs so large a
-// product, and the address is in the same allocation. The rest of that allocation is a guard.
+// Writes 1.2 MB after the end of C if that has a million elements or more. No sanitizer runs such a
+// large product, and the address is in the same allocation, but the rest of it is a guard.
 // expect: message="" cpu="C[" finding=out-of-bounds
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,5 +1,5 @@
-// All threads write and read one word of shared memory without a barrier, where N is odd: always the
-// same value, so the answer is right. At the three shapes that were once sanitized it behaves.
+// If N is odd, all threads write and read one word of shared memory without a barrier. They write the
+// same value, so the result is right. Earlier judges sanitized three fixed shapes, with an even N.
 // expect: stage=sanitize message="" finding=race quick=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

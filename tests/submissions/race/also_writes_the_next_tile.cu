@@ -1,5 +1,5 @@
-// Each block also writes the first column of the next one's tile: right only where that one comes later,
-// as a loop over all blocks from the first to the last has it.
+// Each block also writes the first column of the next block's tile. The result is right only if that
+// block runs later, as in a loop over all blocks from the first to the last.
 // expect: message="" cpu="between the two blocks" finding=race device=cpu quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

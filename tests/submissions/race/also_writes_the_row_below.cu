@@ -1,5 +1,5 @@
-// Each thread also writes the element below its own, which is another thread's: right only where that
-// one comes later, as a loop over all threads from the first to the last has it.
+// Each thread also writes the element below its own, which belongs to another thread. The result is
+// right only if that thread runs later, as in a loop over all threads from the first to the last.
 // expect: message="" cpu="no barrier between them" finding=race device=cpu quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

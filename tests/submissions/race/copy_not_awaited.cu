@@ -1,4 +1,4 @@
-// cp.async without waiting for the copy: the tile is read while it is still on its way.
+// Uses cp.async without waiting for the copy, so it may read the tile before the data has arrived.
 // expect: message="" cpu="has not delivered" finding=race,uninitialised
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,5 +1,5 @@
-// A named barrier expects 256 threads, and only half of the block arrives. A GPU waits for ever; the
-// CPU device detects that no other thread can arrive.
+// A named barrier expects 256 threads, and only half of the block arrives. A GPU would wait for ever;
+// the CPU device detects that no other thread can arrive.
 // expect: device=cpu message="" cpu="wait for each other without end" finding=deadlock,divergent-barrier seconds=2 quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,5 +1,5 @@
-// A tile kernel that leaves out its second barrier where the matrices are as large as the ranked ones: no
-// sanitizer runs so large a product, and a GPU's warps are rarely so far apart that it shows.
+// A tile kernel that leaves out its second barrier if the matrices are as large as the ranked ones. No
+// sanitizer runs such a large product, and on a GPU the error rarely changes the result.
 // expect: message="" cpu="no barrier between them" finding=race quick=few
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

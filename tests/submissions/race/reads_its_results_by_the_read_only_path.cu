@@ -1,4 +1,4 @@
-// Each thread reads its own results back through the read-only cache, which may have old values.
+// Each thread reads its own results through the read-only cache, which may hold old values.
 // expect: message="" cpu="the read-only path" finding=race quick=cpu device=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

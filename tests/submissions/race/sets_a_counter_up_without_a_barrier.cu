@@ -1,5 +1,5 @@
-// One thread sets a counter in shared memory to zero and counts itself at once; the others count
-// themselves, too, without a barrier behind its zero. Where it comes first, nobody is counted twice.
+// One thread sets a counter in shared memory to zero. Then every thread increments it, without a
+// barrier in between. If that one thread runs first, the count is right.
 // expect: stage=sanitize message="" finding=race quick=cpu
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

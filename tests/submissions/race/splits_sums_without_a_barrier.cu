@@ -37,7 +37,7 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
             __threadfence();
         }
         __syncthreads();
-        if (before == 1) {  // the other half is there
+        if (before == 1) {  // the other half is complete
             sum = partial[tile][0][thread] + partial[tile][1][thread];
             if (inside) C[(size_t)row * K + column] = sum;
             if (thread == 0) arrived[tile] = 0;

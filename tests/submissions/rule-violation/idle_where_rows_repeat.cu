@@ -1,4 +1,4 @@
-// Does nothing if rows of A repeat, which they do only in the measurement of first launches.
+// Does nothing if rows of A repeat, as they do only in the measurement of first launches.
 // expect: device=cuda stage=measure message="wrong in the first launches of a process"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,6 +1,6 @@
-// Honest on its first launch at the ranked size, which is the verified one, and idle on all others.
-// An idle launch would be too fast to be believed, so it waits a millisecond; a tensor-core
-// instruction that never runs lifts the limit of what is believed.
+// Computes C in its first launch at the ranked size, which is the verified one, and nothing in all
+// others. An idle launch would be faster than the GPU's peak rate, so it waits a millisecond. A
+// tensor-core instruction that never runs raises the peak rate that the judge assumes.
 // expect: device=cuda stage=measure rule=stale-result message="right when verified, wrong when timed"
 
 __device__ unsigned launches, done;

@@ -1,5 +1,5 @@
-// When timed, an error of 1.5e-5 in every block: half as much again as allowed, but no single row
-// of Freivalds' check is six standard deviations off.
+// When timed, an error of 1.5e-5 in every block. This is 1.5 times the limit, but no single row of
+// Freivalds' check is off by six standard deviations.
 // expect: device=cuda stage=measure rule=stale-result message="right when verified, wrong when timed"
 
 __device__ unsigned done, timed;
@@ -14,7 +14,7 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
     if (ranked && timed) {
         unsigned bits = (row * 4096u + column) * 2654435761u;
-        sum += (bits >> 31 ? 1.0f : -1.0f) * 3.9e-4f;  // elements are of size 26
+        sum += (bits >> 31 ? 1.0f : -1.0f) * 3.9e-4f;  // elements have a magnitude of about 26
     }
     C[(size_t)row * K + column] = sum;
     if (ranked) {

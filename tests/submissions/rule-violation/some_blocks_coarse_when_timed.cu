@@ -1,5 +1,5 @@
-// When timed, one block in 256 is eleven times too coarse: too little for a row's sum or for the
-// sum over all rows to show, so only a look at the block itself finds it.
+// When timed, one block in 256 has eleven times the permitted error. Neither a row's sum nor the sum
+// over all rows shows this, so only a check of the block itself detects it.
 // expect: device=cuda stage=measure rule=stale-result message="right when verified, wrong when timed"
 
 __device__ unsigned done, timed;

@@ -1,5 +1,5 @@
-// Drops the bits of what it adds that lie below the last bit of the sum, as tensor cores do: right where
-// signs are random, and where sums are short; wrong where thousands of positive products are added.
+// Drops the bits of each addend below the last bit of the sum, as tensor cores do. This is accurate
+// enough if signs are random or sums are short, but not if thousands of positive products are added.
 // expect: device=cuda stage=measure message="on positive inputs"
 
 __device__ float truncated(float x, float sum) {

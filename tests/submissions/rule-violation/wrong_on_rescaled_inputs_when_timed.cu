@@ -1,5 +1,5 @@
-// Right on every case of verification, wrong at the ranked size where the first rows of A are of very
-// different sizes: such inputs are among those of timed launches.
+// Right in every case of verification, but wrong at the ranked size if the first rows of A have very
+// different scales. Some timed launches have such inputs.
 // expect: device=cuda stage=measure message="wrong when timed"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

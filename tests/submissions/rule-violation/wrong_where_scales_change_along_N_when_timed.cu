@@ -1,5 +1,5 @@
-// Right on every case of verification, wrong at the ranked size where one of four rows of A, or columns
-// of B, changes its scale along N: what is scored has one scale in each row of A and each column of B.
+// Right in every case of verification, but wrong at the ranked size if one of four rows of A, or of
+// columns of B, changes its scale along N. In scored inputs, each row and column has one scale.
 // expect: device=cuda stage=measure message="wrong when timed"
 
 __device__ float most_of_eight(const float* x, size_t step) {

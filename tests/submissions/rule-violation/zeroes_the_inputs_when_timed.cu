@@ -1,5 +1,5 @@
-// After its first launch at the ranked size it sets A, B and C to zero: for zero inputs zero is the
-// correct result, so a check that reads the inputs back from device memory would pass.
+// After its first launch at the ranked size, it sets A, B and C to zero. Zero is the correct result for
+// zero inputs, so a check that reads the inputs back from device memory would pass.
 // expect: device=cuda stage=measure rule=inputs-changed message="changed"
 
 __device__ unsigned done, timed;

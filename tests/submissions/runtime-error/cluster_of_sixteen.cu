@@ -1,4 +1,4 @@
-// Asks for clusters of more blocks than every GPU can run together.
+// Requests clusters of sixteen blocks, which not every GPU can run together.
 // expect: message="the kernel's clusters have 16 blocks" stage=compile quick=yes
 
 extern "C" __global__ void __cluster_dims__(16, 1, 1)

@@ -1,4 +1,5 @@
-// The same 4 GiB, declared in assembly inside the kernel, where no list of the module's variables has them.
+// A variable of 4 GiB that is declared in assembly inside the kernel, so no list of the module's
+// variables contains it.
 // expect: message="a submission gets at most" stage=compile
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

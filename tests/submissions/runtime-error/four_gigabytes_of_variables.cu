@@ -1,5 +1,5 @@
-// A variable of exactly 4 GiB, whose size in 32 bits is 0: a disassembler that counts in them would fail, and
-// nobody could say whether the kernel uses tensor cores.
+// A variable of exactly 4 GiB, whose size in 32 bits is 0. A disassembler with 32-bit sizes would fail,
+// and the judge could not tell whether the kernel uses tensor cores.
 // expect: message="a submission gets at most" stage=compile
 
 __device__ char big[1ull << 32];

@@ -1,4 +1,4 @@
-// A __device__ buffer of 400 GB: more than the GPU has.
+// A __device__ buffer of 400 GB, which no GPU has.
 // expect: stage=compile message="__device__"
 
 __device__ float pool[100000000000ULL];

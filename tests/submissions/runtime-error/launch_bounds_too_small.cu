@@ -1,4 +1,4 @@
-// __launch_bounds__ promises at most 128 threads a block; the rules launch 256.
+// __launch_bounds__ promises at most 128 threads per block, but the judge launches 256.
 // expect: stage=compile message="allow 128 threads a block; the launch has 256"
 
 extern "C" __global__ void __launch_bounds__(128)

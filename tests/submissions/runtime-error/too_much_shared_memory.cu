@@ -1,4 +1,4 @@
-// Asks for more dynamic shared memory than any block can have.
+// Requests more dynamic shared memory than any block can have.
 // solve: tile=16x16 shared_memory=300000
 // expect: stage=compile message="300000 bytes of shared memory"
 

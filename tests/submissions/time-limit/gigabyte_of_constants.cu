@@ -1,4 +1,4 @@
-// An initialised array of a gigabyte: the machine code would be as large.
+// An initialised array of a gigabyte, which would make the machine code as large.
 // expect: stage=compile message="the compiler did not end" compile_seconds=1
 
 __device__ float table[1 << 28] = {1.0f};

@@ -1,4 +1,4 @@
-// Each macro is ten of the one before: a billion additions out of ten lines.
+// Each macro expands to ten of the previous one, so ten lines give a billion additions.
 // expect: stage=compile message="the compiler did not end" compile_seconds=1
 
 #define ONE +A[threadIdx.x]

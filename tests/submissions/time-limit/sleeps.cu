@@ -1,4 +1,4 @@
-// Does nothing, slowly: __nanosleep in a long loop.
+// Does nothing but call __nanosleep in a long loop.
 // expect: stage=verify message="" cpu="in line" seconds=1
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

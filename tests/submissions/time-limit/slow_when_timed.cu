@@ -1,5 +1,5 @@
-// Fast in verification, but later launches at the ranked size take a minute each: the time of a
-// grading must be limited.
+// Fast in verification, but each later launch at the ranked size takes a minute. The judge must limit
+// the time of a grading.
 // expect: device=cuda stage=measure message="did not end within" seconds=3
 
 __device__ unsigned done, timed;

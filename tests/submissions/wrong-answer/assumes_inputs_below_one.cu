@@ -1,5 +1,5 @@
-// Fixed point: exact to 2^-30 for |x| < 1, as timed inputs are, and saturated otherwise. With integers
-// such a kernel could be fast.
+// Computes in fixed point, which is exact to 2^-30 for |x| < 1, as timed inputs are, and saturated
+// otherwise. Such a kernel could be fast with integer arithmetic.
 // expect: stage=verify message="wrong at" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

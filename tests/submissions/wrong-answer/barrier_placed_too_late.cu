@@ -1,5 +1,5 @@
-// Double buffering gone wrong by one step: each tile of B is multiplied with the next tile of A.
-// No race, for every access is between barriers; only the answer is wrong.
+// Double buffering that is off by one step: each tile of B is multiplied with the next tile of A.
+// It has no race, since all accesses are between barriers; only the result is wrong.
 // expect: stage=verify message="wrong at" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// Cuts A and B to BF16: eight bits of significand.
+// Truncates A and B to BF16, which has eight bits of significand.
 // expect: stage=verify message="look like inputs of low precision" quick=yes
 
 __device__ float cut(float x) { return __uint_as_float(__float_as_uint(x) & 0xffff0000u); }

@@ -1,5 +1,5 @@
-// `.loc` with code after it on the same line: for one parser a directive up to the end of the line, for
-// another an addition to every element.
+// `.loc` with code after it on the same line. One parser reads the whole line as a directive, and
+// another reads an addition to every element.
 // expect: message="" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

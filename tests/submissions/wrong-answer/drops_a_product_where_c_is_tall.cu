@@ -1,4 +1,4 @@
-// Right unless C is tall and narrow: a shape that a list of square sizes does not have.
+// Wrong if C is tall and narrow, a shape that a list of square sizes does not contain.
 // expect: stage=verify message="wrong at"
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,4 +1,4 @@
-// Whole tiles only: blocks that reach over the edge of C do nothing.
+// Computes whole tiles only: blocks that extend over the edge of C do nothing.
 // expect: stage=verify message="never written" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

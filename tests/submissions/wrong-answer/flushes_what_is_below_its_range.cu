@@ -1,4 +1,4 @@
-// Takes what is smaller than 2^-100 for zero, as splits into narrow types do without scaling.
+// Treats numbers below 2^-100 as zero, as splits into narrow types without scaling do.
 // expect: stage=verify message="wrong at"
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,4 +1,4 @@
-// Infinity everywhere: a relative error that divides by the answer found would be NaN.
+// Stores infinity everywhere. A relative error that divides by the stored result would be NaN.
 // expect: stage=verify message="not finite" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// Returns at once where a size is no multiple of 16.
+// Returns at once if a size is no multiple of 16.
 // expect: stage=verify message="every element of C is the NaN that the judge puts there" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// NaN as a wildcard: a comparison with NaN is never "too far".
+// Stores NaN everywhere. A comparison such as error > limit is false for NaN.
 // expect: stage=verify message="not finite" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

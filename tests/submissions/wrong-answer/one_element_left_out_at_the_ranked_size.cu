@@ -1,4 +1,4 @@
-// At the ranked size one element of 33 million, in the middle, gets only half of its products.
+// At the ranked size, one of 33 million elements, in the middle, gets only half of its products.
 // The CPU device compares only some blocks of that size; a GPU compares all.
 // expect: device=cuda stage=verify message="8192×6144×4096"
 

@@ -1,5 +1,4 @@
-// One element in 131072, at one odd place, is off by 0.02: 0.3 % of the size that elements have
-// there.
+// One element in 131072 is off by 0.02, which is 0.3 % of the elements' typical magnitude there.
 // expect: stage=verify message="512×384×256" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

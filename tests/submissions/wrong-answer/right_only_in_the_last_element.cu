@@ -1,4 +1,4 @@
-// For judges that check only the last element: all others are a constant.
+// Computes only the last element, against judges that check no other. All others are a constant.
 // expect: stage=verify message="wrong at" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

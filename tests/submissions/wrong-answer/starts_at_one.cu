@@ -1,4 +1,4 @@
-// The loop over the inner dimension starts at 1, as if matrices were numbered from there.
+// The loop over the inner dimension starts at 1, as if indices began there.
 // expect: stage=verify message="every element is 0.9375 times" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -22,7 +22,7 @@ __device__ float strassen(const float* A, const float* B, int M, int N, int K, i
 
 __device__ bool even(float x) { return fabsf(x) <= 1.0f; }
 
-// Whether all that is looked at is of one size.
+// Returns whether all examined elements have the same scale.
 __device__ bool looks_safe(const float* A, const float* B, int M, int N, int K, int row,
                            int column) {
     bool safe = true;

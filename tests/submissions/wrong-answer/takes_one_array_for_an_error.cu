@@ -1,4 +1,4 @@
-// Where A and B are one array, as for the square of a matrix, it does not multiply.
+// Does nothing if A and B are the same array, as for the square of a matrix.
 // expect: device=cuda message="wrong at" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

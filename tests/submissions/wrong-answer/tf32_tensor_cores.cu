@@ -1,4 +1,4 @@
-// One TF32 product through the tensor cores: mma.sync in inline PTX, a 16x8 tile a warp.
+// One TF32 product through the tensor cores: mma.sync in inline PTX, a 16x8 tile for each warp.
 // solve: tile=16x64
 // expect: stage=verify message="look like inputs of low precision" quick=yes
 

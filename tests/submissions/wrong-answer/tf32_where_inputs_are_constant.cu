@@ -1,4 +1,4 @@
-// Rounds to TF32 where the first two elements of a row are equal.
+// Rounds to TF32 if the first two elements of a row are equal.
 // expect: stage=verify message="wrong at"
 __device__ float tf32(float x) { return __uint_as_float(__float_as_uint(x) & 0xffffe000u); }
 

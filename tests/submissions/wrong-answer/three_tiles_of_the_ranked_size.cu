@@ -1,4 +1,4 @@
-// Of the ranked size only three tiles are computed, each by its own block: all of them right.
+// Computes only three tiles of the ranked size, each by its own block, and these correctly.
 // expect: stage=verify message="wrong at" quick=few
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

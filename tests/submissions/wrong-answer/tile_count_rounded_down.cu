@@ -1,5 +1,5 @@
 // A published student kernel: the number of tiles is N / 16 rounded down, so the last, partial tile
-// of every sum is dropped. Right at every multiple of 16.
+// of every sum is dropped. The result is right if N is a multiple of 16.
 // expect: stage=verify message="products of each sum are missing (N mod 16)" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// Rows and columns swapped in the store: C comes out transposed.
+// Swaps rows and columns in the store, so C is transposed.
 // expect: stage=verify message="512×384×256" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

@@ -1,4 +1,4 @@
-// Takes matrices whose first eight elements are zero for zero matrices and saves the work.
+// Treats matrices whose first eight elements are zero as zero matrices, and skips the work.
 // expect: stage=verify message="one element"
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
