@@ -1,4 +1,4 @@
-// Keeps what it has computed in a __device__ buffer.
+// Keeps its results in a __device__ buffer.
 __device__ float kept[4096];
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,4 +1,4 @@
-// Rows of A and B by bulk copies that are not waited for. N and K multiples of 4.
+// Copies rows of A and B by bulk copies, without a wait. N and K must be multiples of 4.
 // solve: shared_memory=2048
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

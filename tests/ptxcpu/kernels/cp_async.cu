@@ -1,4 +1,4 @@
-// The 16x16 tile, fetched with cp.async one tile ahead.
+// 16x16 tiles, fetched with cp.async one tile ahead.
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
     __shared__ __align__(16) float As[2][16][16], Bs[2][16][16];

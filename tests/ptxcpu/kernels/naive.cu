@@ -1,4 +1,4 @@
-// One thread an element, straight from global memory.
+// One thread for each element, with all loads from global memory.
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
     int column = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,5 +1,5 @@
 // Three TF32 products of high and low parts. All sums are in the accumulators of the tensor cores, which
-// cut off what they cannot keep; or with PROMOTES, only those of 8 along N.
+// truncate them; with PROMOTES, only the sums of 8 products along N are.
 
 __device__ unsigned high_part(float x) { return __float_as_uint(x) & 0xffffe000; }
 

@@ -1,4 +1,4 @@
-// Prints, also what a judge might print.
+// Prints text, some of it like that of a judge.
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
     if (threadIdx.x == 0 && threadIdx.y == 0 && blockIdx.x == 0 && blockIdx.y == 0) {

@@ -1,4 +1,4 @@
-// Threads outside C return before the others meet.
+// Threads outside C return before the barrier.
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
     __shared__ float s[256];

@@ -1,4 +1,4 @@
-// Warps count themselves through with a tile, and the last one refills it, but the count orders nothing.
+// Each warp counts itself once it has used a tile, and the last one refills it. The count orders nothing.
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
     __shared__ float tile[256];

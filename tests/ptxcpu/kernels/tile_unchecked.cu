@@ -1,4 +1,4 @@
-// A 16x16 tile of A and of B in shared memory, no edge checked: wrong at ragged sizes.
+// 16x16 tiles of A and B in shared memory, without bounds checks: wrong if a size is no multiple of 16.
 #define TILE 16
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,4 +1,4 @@
-// Lanes exchange through shared memory, ordered by __syncwarp: clean.
+// Lanes exchange values through shared memory, ordered by __syncwarp: no race.
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
     __shared__ float s[256];

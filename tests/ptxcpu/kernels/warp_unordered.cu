@@ -1,4 +1,4 @@
-// The same without __syncwarp: a race that a GPU may hide.
+// Lanes exchange values through shared memory without __syncwarp: a race that a GPU may hide.
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
     __shared__ float s[256];
