@@ -255,13 +255,13 @@ def _race(raw: RawFinding, at: Location, other: Location | None) -> str:
     what = f"{_access_of(at)} {_verb(raw.access)}s what"
     if raw.kind is FindingKind.IN_FLIGHT:
         return (
-            f"{what} the copy of {_access_of(other)} has not delivered, for it was not waited "
-            "for: {spot}"
+            f"{what} the copy of {_access_of(other)} has not delivered, because it was not "
+            "waited for: {spot}"
         )
     if raw.other_access == Access.ASYNC:
         return (
-            f"{what} the product of {_access_of(other)} may still read, for it was not waited "
-            "for: {spot}"
+            f"{what} the product of {_access_of(other)} may still read, because it was not "
+            "waited for: {spot}"
         )
     if raw.kind is FindingKind.READ_ONLY_PATH:
         path = "the read-only path (ld.global.nc) needs memory that no thread writes"

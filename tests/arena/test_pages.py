@@ -18,7 +18,7 @@ from harness.arena.store import contest, gradings, people
 from harness.arena.store.people import Person, Role
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
-from harness.protocol.report import Stage
+from harness.protocol.report import Stage, Verdict
 from problem import starter
 from tests.arena.submitting import Add, FakeWorker, Grade, graded, joined, submit, take
 from tests.board import factory
@@ -97,6 +97,10 @@ def test_from_an_invitation_to_the_board(
         assert "fast one" in browser().get(path)
     # Used up.
     assert "used up" in browser().get(link[0], 404)
+
+
+def test_the_problem_page_explains_every_verdict(browser: Callable[[], Browser]) -> None:
+    assert re.findall(r"<dt>([a-z]+-?[a-z]*)</dt>", browser().get("/problem")) == [*Verdict]
 
 
 def test_pasted_code_is_submitted_and_mistakes_are_shown_beside_it(

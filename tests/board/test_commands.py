@@ -123,7 +123,7 @@ def test_a_bad_day_is_refused(call: Call, capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit) as exit:
         call("leaderboard", "--since", "yesterday")
     assert exit.value.code == 2
-    assert "'yesterday' is no day" in capsys.readouterr().err
+    assert "'yesterday' is no date" in capsys.readouterr().err
 
 
 def test_the_source_of_an_entry_is_exported(call: Call, stored: Enter) -> None:

@@ -32,6 +32,7 @@ from harness.board.compare import Comparison, compare
 from harness.board.document import Document
 from harness.board.entry import Entry
 from harness.board.site import entry_page
+from harness.protocol.report import Verdict
 from problem import starter
 from problem.cases import RANKED
 
@@ -39,16 +40,19 @@ router = APIRouter(include_in_schema=False)
 
 Token = Annotated[str, FormField(max_length=100)]
 Compared = Annotated[str, StringConstraints(max_length=64)]
-VERDICTS = (
-    ("accepted", "Right for every case, and safe."),
-    ("compile-error", "It does not compile; the first error is shown."),
-    ("wrong-answer", "C is wrong; the page shows which blocks, and the first wrong elements."),
-    ("memory-error", "It reads or writes outside its matrices, or reads what nobody wrote."),
-    ("race", "Two threads use the same memory, and at least one writes, with no barrier between."),
-    ("runtime-error", "The GPU stopped the kernel."),
-    ("time-limit", "It takes too long."),
-    ("judge-error", "The judge failed; this says nothing about the kernel and does not count."),
-)
+VERDICTS = {
+    Verdict.ACCEPTED: "C is right in every case, and the kernel is safe.",
+    Verdict.COMPILE_ERROR: "The file does not compile. The page shows the first errors.",
+    Verdict.WRONG_ANSWER: "C is wrong. The page shows which blocks are, and the worst elements.",
+    Verdict.MEMORY_ERROR: "The kernel accesses memory outside its arrays, or reads memory that was "
+    "not written.",
+    Verdict.RACE: "Threads access the same memory, at least one writes, and nothing orders them.",
+    Verdict.RUNTIME_ERROR: "The GPU stopped the kernel.",
+    Verdict.TIME_LIMIT: "The kernel or its compilation takes too long.",
+    Verdict.RULE_VIOLATION: "The kernel changes its inputs, or is wrong when it is timed.",
+    Verdict.UNSUPPORTED: "This device cannot run the kernel, which is no error of the kernel.",
+    Verdict.JUDGE_ERROR: "The judge failed. This says nothing about the kernel and does not count.",
+}
 CHARTS = {"Content-Security-Policy": policy("'self' 'unsafe-inline'")}
 """The chart library sets styles as attributes."""
 
@@ -240,7 +244,7 @@ def statement(site: ThisSite, visitor: ThisVisitor) -> Response:
         here="problem",
         visitor=visitor,
         ranked=RANKED.shape,
-        verdicts=VERDICTS,
+        verdicts=VERDICTS.items(),
         rules=site.rules,
         starter=starter.text(),
     )

@@ -39,7 +39,7 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         "--key",
         type=Path,
         metavar="FILE",
-        help="signs what is graded here (default: beside the file, or in the arena's folder)",
+        help="the key that signs results (default: next to the store, or in the arena's folder)",
     )
 
 
@@ -74,7 +74,10 @@ def add_seed(parser: argparse.ArgumentParser, help: str) -> None:
 def add_device(parser: argparse.ArgumentParser) -> None:
     """Add --device to a command that runs kernels on either device."""
     parser.add_argument(
-        "--device", choices=("auto", "cuda", "cpu"), default="auto", help="where to run"
+        "--device",
+        choices=("auto", "cuda", "cpu"),
+        default="auto",
+        help="the device that runs kernels (default: a GPU, if there is one)",
     )
     parser.set_defaults(starts_workers=True)
 
@@ -91,7 +94,7 @@ def add_arch(parser: argparse.ArgumentParser) -> None:
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("who takes part (ranks are given among those alone)")
+    group = parser.add_argument_group("the results to rank, among themselves")
     group.add_argument("--gpu", metavar="NAME", help="a part of the GPU's name")
     group.add_argument(
         "--badge",
@@ -141,7 +144,7 @@ def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no day; write 2026-01-31") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is no date; write 2026-01-31") from None
 
 
 def parse_shape(text: str) -> Shape:

@@ -1,7 +1,7 @@
-"""Run an arena: anybody submits, everybody watches.
+"""Run an arena: the judge as a web service.
 
-Prints its address and, when it is first started, an organiser's key. Ctrl-C ends it; everything
-that was submitted is kept, and graded after the next start.
+It prints its address and, at the first start, an organiser's key. Ctrl-C ends it; submissions are
+kept, and graded after the next start.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ examples:
   python3 -m harness arena key --for organiser       a new key for a lost one
   python3 -m harness arena worker-key --name lab-3 --file lab-3.key
 
-The third is for one behind a proxy with TLS. A backup is taken while it runs
-or not, and restored where no arena is. A worker key lets another machine grade
-for the arena: see `python3 -m harness worker --help`. Without --database it
-runs a PostgreSQL of its own in the folder of its data. The rules of a contest
-are in rules.toml there. It needs the packages that `nox -s arena` installs.
+The third example is for an arena behind a proxy with TLS. A backup can be made
+while the arena runs; it is restored into a new folder. A worker key lets
+another machine grade for the arena: see `python3 -m harness worker --help`.
+Without --database, the arena runs a PostgreSQL of its own in its folder. The
+rules of the contest are in rules.toml there. The arena needs the packages that
+`nox -s arena` installs.
 """
 
 
@@ -40,39 +41,43 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="run",
         help="default: run",
     )
-    parser.add_argument("--file", type=Path, help="the backup's, or the worker key's")
-    parser.add_argument("--for", dest="name", metavar="NAME", help="of the person who lost a key")
-    parser.add_argument("--name", help="of the machine that a worker key is for")
+    parser.add_argument("--file", type=Path, help="the file of the backup or worker key")
+    parser.add_argument("--for", dest="name", metavar="NAME", help="the person who lost a key")
+    parser.add_argument("--name", help="the machine that the worker key is for")
     parser.add_argument(
         "--data",
         type=Path,
         default=Path("arena-data"),
         metavar="DIR",
-        help="its folder (default: %(default)s)",
+        help="the folder of the arena's data (default: %(default)s)",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)"
+    )
     parser.add_argument(
         "--port",
         type=number("a port is a number", 1, 65535),
         default=8040,
-        help="default: %(default)s",
+        help="the port to listen on (default: %(default)s)",
     )
     parser.add_argument(
         "--root",
         type=_root,
         default="",
         metavar="/PATH",
-        help="the path under which a proxy has it",
+        help="the path under which the proxy serves the arena",
     )
     parser.add_argument(
-        "--https", action="store_true", help="people reach it by https: cookies go no other way"
+        "--https", action="store_true", help="people use https; cookies are sent over https only"
     )
     parser.add_argument(
-        "--proxy", default="", metavar="ADDRESS", help="believe this proxy's X-Forwarded-For"
+        "--proxy", default="", metavar="ADDRESS", help="the proxy whose X-Forwarded-For is trusted"
     )
-    parser.add_argument("--database", metavar="URL", help="a PostgreSQL from 15 on, as its owner")
     parser.add_argument(
-        "--workers", type=count, metavar="N", help="default: one for each GPU, else one"
+        "--database", metavar="URL", help="a PostgreSQL database (15 or newer), as its owner"
+    )
+    parser.add_argument(
+        "--workers", type=count, metavar="N", help="default: one for each GPU; without a GPU, one"
     )
     parser.add_argument(
         "--lease",
@@ -90,7 +95,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         raise UsageError(f"arena {arguments.what} takes no --file")
     if arguments.name is None and arguments.what in ("key", "worker-key"):
         option = "--for PERSON" if arguments.what == "key" else "--name MACHINE"
-        raise UsageError(f"say whom the key is for: arena {arguments.what} {option}")
+        raise UsageError(f"name the owner of the key: arena {arguments.what} {option}")
     try:
         from harness.arena import running
     except ModuleNotFoundError as error:
@@ -113,5 +118,5 @@ def _seconds(text: str) -> float:
 
 def _root(text: str) -> str:
     if text and not (text.startswith("/") and not text.endswith("/")):
-        raise argparse.ArgumentTypeError(f"a path begins with / and does not end with it: {text!r}")
+        raise argparse.ArgumentTypeError(f"a path begins and does not end with /, not {text!r}")
     return text

@@ -27,7 +27,7 @@ example:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "what was found")
-    add_seed(parser, "draw the inputs of that seed")
+    add_seed(parser, "draw the same inputs as the run with this seed")
     parser.set_defaults(starts_workers=True)
 
 

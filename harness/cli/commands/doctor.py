@@ -1,4 +1,4 @@
-"""Say of each part of the judge on this machine: works, or what to do."""
+"""Check each part of the judge on this machine, and say how to mend those that do not work."""
 
 from __future__ import annotations
 

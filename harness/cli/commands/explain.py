@@ -1,6 +1,6 @@
-"""Say why a kernel is as fast as it is, line by line, and what a change would be worth.
+"""Explain what limits a kernel's speed, line by line, and how much a change would save.
 
-With a GPU or without one: the accesses are counted on the CPU device.
+It needs no GPU: the CPU device counts the accesses.
 """
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ if TYPE_CHECKING:
     from harness.judge.session import Session
 
 HELP = """\
-The screen shows what a block must move and do, how long each unit of the GPU
-alone would be busy with the ranked size, the lines that cost most (sectors and
-wavefronts per request, next to the ideal where that is less; how often a block
-reads the same sector again; active lanes), and at most three findings, those
-with the largest gain first. Without a GPU the figures are those of an H100, or
-of --gpu NAME.
-
-The kernel is checked on a few cases, and sanitized on two shapes: errors are
-shown first.
+The screen shows
+  - how many bytes a block moves at least, and how many operations it does;
+  - how long each unit of the GPU would be busy at the ranked size;
+  - the lines that cost most: sectors and wavefronts per request, and the fewest
+    possible if that is less; how often a block reads a sector again; active lanes;
+  - at most three findings, the largest gain first.
+Without a GPU, the figures are those of an H100, or of --gpu NAME. The kernel is
+also checked on a few cases and sanitized on two shapes; errors are shown first.
 
 examples:
   python3 -m harness explain my_kernel.cu
@@ -49,8 +48,8 @@ examples:
   python3 -m harness explain --shape 512x2048x512 my_kernel.cu
 
 exit codes:
-  0  it is explained
-  1  it is explained, and wrong or unsafe; or it does not compile
+  0  the kernel is explained
+  1  it is explained but wrong or unsafe, or it does not compile
   2  wrong usage, or a fault of the judge
 """
 
@@ -67,8 +66,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--shape",
         type=parse_shape,
         metavar="MxNxK",
-        help="count accesses at this size (default: blocks of the ranked size; where blocks depend "
-        "on one another, a whole launch that is smaller and takes the same way)",
+        help="count accesses at this size (default: some blocks of the ranked size, or a smaller "
+        "launch if blocks depend on one another)",
     )
     parser.add_argument(
         "--against",
@@ -80,15 +79,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--gpu",
         type=_gpu,
         metavar="NAME",
-        help='explain for this GPU, such as "RTX 4090", T4 or A100, without having one',
+        help='explain for this GPU, such as "RTX 4090", T4 or A100; it need not be in this machine',
     )
     parser.add_argument(
         "--sass",
         type=int,
         metavar="LINE",
-        help="show the machine instructions that this line of the source became",
+        help="show the machine instructions of this line of the source",
     )
-    add_seed(parser, "draw the inputs of the few cases")
+    add_seed(parser, "draw the cases' inputs from this seed")
 
 
 def _gpu(text: str) -> Gpu:

@@ -20,13 +20,13 @@ examples:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("entries", nargs="*", metavar="ENTRY", help=ENTRY_HELP + "; default: all")
-    parser.add_argument("--source", action="store_true", help="the kernel's source instead")
+    parser.add_argument("--source", action="store_true", help="write the kernel's source instead")
     add_store(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     if arguments.source and not arguments.entries:
-        raise UsageError("--source needs an ENTRY: whose source?")
+        raise UsageError("--source needs an ENTRY, whose source it writes")
     with open_store(arguments.store, key=arguments.key) as store:
         if not arguments.entries:
             for document in store.documents():

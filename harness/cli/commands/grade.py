@@ -1,6 +1,7 @@
 """Grade kernel files, or all of solutions/.
 
-Is it right, is it safe, how fast is it relative to cuBLAS, and why?
+A grading says whether a kernel is right, whether it is safe, how fast it is relative to cuBLAS, and
+why.
 """
 
 from __future__ import annotations
@@ -72,19 +73,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="write the report as JSON; - for standard output, a directory for one file each",
     )
     parser.add_argument(
-        "--sizes", action="store_true", help="also score other sizes, from 1024³ to 8192³"
+        "--sizes", action="store_true", help="also score other sizes, from 256³ to 8192³"
     )
     parser.add_argument("--quick", action="store_true", help="a sample of cases and rounds")
     add_device(parser)
     add_arch(parser)
-    add_seed(parser, "draw the inputs of that grading")
+    add_seed(parser, "draw the cases and inputs of the grading with this seed")
     parser.add_argument(
         "--host-memory",
         choices=("pinned", "pageable", "both"),
         default="both",
-        help="host memory to measure copies with",
+        help="the host memory whose copies are measured",
     )
-    parser.add_argument("--author", help="who wrote it")
+    parser.add_argument("--author", help="the author's name")
     parser.add_argument("--submit", action="store_true", help="enter the result in the leaderboard")
     add_store(parser)
 

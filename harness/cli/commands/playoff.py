@@ -1,4 +1,4 @@
-"""Find the order of kernels whose scores cannot tell it.
+"""Find the order of kernels whose scores are too close to tell.
 
 Each kernel is graded. Then all are timed alternately with cuBLAS in one run, until their order is
 known or they differ by less than 0.1 %.

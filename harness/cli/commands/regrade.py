@@ -1,4 +1,4 @@
-"""Grade again what is unverified or of another version; show what changes, then enter it."""
+"""Grade unverified results and those of other versions again, show the changes, and enter them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Submit kernel files to an arena, and show what it says of them."""
+"""Submit kernel files to an arena, and show their gradings."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ HELP = f"""\
 example:
   python3 -m harness submit my_kernel.cu --arena https://arena.example.org
 
-Set {KEY_VARIABLE} to your key. Ctrl-C only ends the watching.
-Exit codes are those of `grade`: 0 accepted, 1 not accepted, 2 no judgement.
+Set {KEY_VARIABLE} to your key. Ctrl-C ends the display; the grading goes on.
+Exit codes are those of `grade`: 0 accepted, 1 not accepted, 2 no verdict.
 """
 
 
@@ -69,7 +69,7 @@ def _submit(client: Client, files: Sequence[Path], terminal: Terminal) -> Exit:
     from harness.cli.views.grading import screen
     from harness.cli.views.progress import TerminalProgress
 
-    # All are submitted before any is waited for: they wait together.
+    # All files are submitted before the first wait, so that they are in the queue together.
     submitted = [(file, client.submit(file.name, _content(file))) for file in files]
     code = Exit.YES
     for file, id in submitted:

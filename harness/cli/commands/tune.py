@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from harness.judge.tune.tune import Tuning, Variant
 
 HELP = """\
-A constant varies where a comment behind it says so, and the launch line follows
-in expressions over the file's constants:
+A comment after a constant lists the values to try. The launch line may depend on
+the file's constants:
   constexpr int BK = 16;  // tune: 8 16 32
   // tune: solve tile={BM}x{BN} shared_memory={4 * BK * (BM + BN)}
 
@@ -37,7 +37,7 @@ examples:
   python3 -m harness tune --limit 20 my_kernel.cu      20 variants, at random
   python3 -m harness tune --device cpu my_kernel.cu   verdicts, no times
 
-Ctrl-C ends it with the table so far.
+Ctrl-C ends the tuning and shows the table so far.
 
 exit codes:
   0    a variant was accepted
@@ -49,7 +49,7 @@ exit codes:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", type=Path, metavar="FILE", help="a kernel file that says what varies"
+        "file", type=Path, metavar="FILE", help="a kernel file with `// tune:` comments"
     )
     parser.add_argument("--out", type=Path, metavar="BEST.cu", help="write the best variant")
     add_json(parser, "the table")
@@ -58,9 +58,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=number("a limit is a whole number", 1, 10**9),
         default=100,
         metavar="N",
-        help="variants to try at most (100)",
+        help="the largest number of variants to try (default: %(default)s)",
     )
-    add_seed(parser, "draw that sample and those inputs")
+    add_seed(parser, "draw the same sample and inputs as the tuning with this seed")
     parser.add_argument(
         "--device",
         choices=("cuda", "cpu"),

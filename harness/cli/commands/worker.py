@@ -1,7 +1,7 @@
-"""Let this machine's GPUs grade for an arena on another one.
+"""Let this machine's GPUs grade for an arena on another machine.
 
-Each GPU grades until this is ended: Ctrl-C gives back what is in hand, and another worker grades
-it. The machine speaks HTTPS with the arena and reaches no database.
+Each GPU grades until the command is ended. Ctrl-C returns unfinished submissions to the queue. The
+machine speaks HTTPS with the arena and has no access to its database.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ examples:
   python3 -m harness worker --arena https://a.example.org --key a.key --drain
   python3 -m harness worker --arena http://arena:8040 --key a.key --device cpu
 
-The key is made on the organiser's page, or on the arena's machine:
+Make the key on the organiser's page, or on the arena's machine:
   python3 -m harness arena worker-key --name lab-3 --file lab-3.key
-It may also be in the environment as MATMUL_WORKER_KEY.
+It may also be in the environment variable MATMUL_WORKER_KEY.
 
 The machine needs the same version of the judge as the arena. --drain lets its
 workers end after the submissions that they are grading.
@@ -35,10 +35,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--device", choices=("auto", "cpu"), default="auto", help="auto: every GPU (default)"
     )
     parser.add_argument(
-        "--workers", type=count, metavar="N", help="default: one for each GPU, or one"
+        "--workers", type=count, metavar="N", help="default: one for each GPU; without a GPU, one"
     )
     parser.add_argument(
-        "--drain", action="store_true", help="let this machine's workers end after their job"
+        "--drain", action="store_true", help="let this machine's workers end after this grading"
     )
 
 

@@ -62,8 +62,8 @@ def _of_finding(found: Finding) -> str | None:
             )
         case Hazard.RACE if found.array == Array.SHARED and "no barrier between" in found.message:
             return (
-                "Write `__syncthreads();` between the two: no thread goes on from there before "
-                "all threads of the block have come."
+                "Write `__syncthreads();` between the two: no thread continues past it before "
+                "all threads of the block have reached it."
             )
         case Hazard.DIVERGENT_BARRIER:
             return (

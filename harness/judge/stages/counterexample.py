@@ -110,7 +110,7 @@ def _values(problem: Problem, inputs: Inputs, output: Matrix, comparison: Compar
     if not np.isfinite(output).all() and all(np.isfinite(matrix).all() for matrix in inputs):
         return (
             f"{C} is not finite somewhere: perhaps a read outside "
-            f"{' or '.join(problem.signature.inputs)}, behind whose ends the judge puts NaN, or an "
+            f"{' or '.join(problem.signature.inputs)}, after whose ends the judge puts NaN, or an "
             "accumulator that was not set to zero"
         )
     if not output.any():
@@ -152,7 +152,7 @@ def _magnitude(comparison: Comparison) -> str:
         return f"{times} look like an accumulator of less than float32's precision"
     if worst < 1e-2:
         return f"errors up to {worst:.1e} look like inputs of low precision (TF32, FP16, BF16)"
-    return "values are plainly different"
+    return "the values are far from the right ones"
 
 
 def _places(wrong: Blocks, shape: tuple[int, ...], output: str) -> str:
@@ -169,14 +169,16 @@ def _places(wrong: Blocks, shape: tuple[int, ...], output: str) -> str:
     last_row[:-1], last_column[:, :-1] = False, False
     for name, line in (("row", last_row), ("column", last_column)):
         if (wrong == line).all():
-            why = (
-                f", the one of only {partial[name]} {name}s: a bounds check"
-                if partial[name]
-                else ""
+            found = f"only the last {name} of blocks is wrong"
+            left = partial[name]
+            plural = "s" if left > 1 else ""
+            return (
+                f"{found}, which has only {left} {name}{plural}: check the bounds"
+                if left
+                else found
             )
-            return f"only the last {name} of blocks is wrong{why}"
     if (wrong == edges).all():
-        return "exactly the blocks at the lower and right edge are wrong: bounds checks"
+        return "exactly the blocks at the lower and right edge are wrong: check the bounds"
     if rows.all() and not columns.all() and (wrong == columns[None, :]).all():
         return _from("column", columns)
     if columns.all() and not rows.all() and (wrong == rows[:, None]).all():
@@ -184,7 +186,7 @@ def _places(wrong: Blocks, shape: tuple[int, ...], output: str) -> str:
     if wrong.shape[0] == wrong.shape[1] and not wrong.diagonal().any():
         return "only the blocks on the diagonal are right: rows and columns are swapped"
     share = 100 * float(wrong.mean())
-    return f"{share:.3g} % of the blocks are wrong, here and there"
+    return f"{share:.3g} % of the blocks are wrong, without a pattern"
 
 
 def _from(name: str, wrong: Blocks) -> str:
@@ -206,7 +208,7 @@ def wrong_answer(
     comparison: Comparison,
     corner: tuple[int, int] = (0, 0),
 ) -> WrongAnswer:
-    """Return the verdict for an output that is too far from what it should be; corner: as above."""
+    """Return the verdict for an output whose error is above the limit; corner: as above."""
     found = counterexample(problem, case, seed, inputs, output, comparison, corner)
     error = f"{comparison.worst:.3g}"
     if case.exact:

@@ -54,18 +54,18 @@ def everywhere(rows: int, columns: int) -> list[tuple[int, int]]:
         (
             (47, 64),
             [(2, 0), (2, 1), (2, 2), (2, 3)],
-            "only the last row of blocks is wrong, the one of only 15 rows: a bounds check",
+            "only the last row of blocks is wrong, which has only 15 rows: check the bounds",
         ),
         ((48, 64), [(0, 3), (1, 3), (2, 3)], "only the last column of blocks is wrong"),
         (
             (48, 49),
             [(0, 3), (1, 3), (2, 3)],
-            "only the last column of blocks is wrong, the one of only 1 columns: a bounds check",
+            "only the last column of blocks is wrong, which has only 1 column: check the bounds",
         ),
         (
             (48, 64),
             [(2, 0), (2, 1), (2, 2), (2, 3), (0, 3), (1, 3)],
-            "exactly the blocks at the lower and right edge are wrong: bounds checks",
+            "exactly the blocks at the lower and right edge are wrong: check the bounds",
         ),
         (
             (48, 64),
@@ -98,16 +98,16 @@ def everywhere(rows: int, columns: int) -> list[tuple[int, int]]:
             [place for place in everywhere(3, 3) if place[0] != place[1]],
             "only the blocks on the diagonal are right: rows and columns are swapped",
         ),
-        ((48, 64), [(0, 0), (1, 2), (2, 1)], "25 % of the blocks are wrong, here and there"),
-        ((48, 48), [(0, 0), (1, 2), (2, 1)], "33.3 % of the blocks are wrong, here and there"),
-        ((48, 64), [(0, 1), (1, 2), (2, 0)], "25 % of the blocks are wrong, here and there"),
+        ((48, 64), [(0, 0), (1, 2), (2, 1)], "25 % of the blocks are wrong, without a pattern"),
+        ((48, 48), [(0, 0), (1, 2), (2, 1)], "33.3 % of the blocks are wrong, without a pattern"),
+        ((48, 64), [(0, 1), (1, 2), (2, 0)], "25 % of the blocks are wrong, without a pattern"),
         (
             (48, 64),
             [(1, 0), (1, 1), (2, 2), (2, 3)],
-            "33.3 % of the blocks are wrong, here and there",
+            "33.3 % of the blocks are wrong, without a pattern",
         ),
-        ((48, 64), [(0, 1), (1, 1)], "16.7 % of the blocks are wrong, here and there"),
-        ((64, 48), [(1, 0), (1, 1)], "16.7 % of the blocks are wrong, here and there"),
+        ((48, 64), [(0, 1), (1, 1)], "16.7 % of the blocks are wrong, without a pattern"),
+        ((64, 48), [(1, 0), (1, 1)], "16.7 % of the blocks are wrong, without a pattern"),
     ],
 )
 def test_the_places_of_wrong_blocks_are_described(
@@ -116,7 +116,10 @@ def test_the_places_of_wrong_blocks_are_described(
     A, B = Case(Shape(shape[0], 8, shape[1])).draw(1)
     C = np.full(shape, 3, np.float32)
     comparison = blocks(-(-shape[0] // 16), -(-shape[1] // 16), *wrong)
-    assert pattern(PROBLEM, (A, B), C, comparison) == f"values are plainly different; {expected}"
+    assert (
+        pattern(PROBLEM, (A, B), C, comparison)
+        == f"the values are far from the right ones; {expected}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,7 +129,7 @@ def test_the_places_of_wrong_blocks_are_described(
         (5.9e-5, "errors up to 5.9 times the limit look like an accumulator of less than"),
         (6.1e-5, "errors up to 6.1e-05 look like inputs of low precision"),
         (9.9e-3, "errors up to 9.9e-03 look like inputs of low precision"),
-        (1e-2, "values are plainly different"),
+        (1e-2, "the values are far from the right ones"),
     ],
 )
 def test_the_size_of_errors_suggests_a_cause(worst: float, expected: str) -> None:
@@ -148,7 +151,7 @@ def test_the_size_of_errors_suggests_a_cause(worst: float, expected: str) -> Non
         (14, slice(1, 14), "the first product of each sum is missing"),
         (2, slice(0, 1), "the last product of each sum is missing"),
         (2, slice(1, 2), "the first product of each sum is missing"),
-        (14, slice(2, 14), "values are plainly different"),
+        (14, slice(2, 14), "the values are far from the right ones"),
     ],
 )
 def test_missing_products_are_recognised(n: int, kept: slice, expected: str) -> None:
