@@ -118,5 +118,5 @@ def _seconds(text: str) -> float:
 
 def _root(text: str) -> str:
     if text and not (text.startswith("/") and not text.endswith("/")):
-        raise argparse.ArgumentTypeError(f"a path begins and does not end with /, not {text!r}")
+        raise argparse.ArgumentTypeError(f"write a path such as /arena, not {text!r}")
     return text
