@@ -160,7 +160,7 @@ def sentence(error: HTTPError) -> str:
     except (ValueError, KeyError, TypeError, OSError):
         detail = f"it answers {error.code} {error.reason}"
     again = error.headers.get("Retry-After")
-    return f"the arena: {detail}" + (f" Come back in {again} s." if again else "")
+    return f"the arena: {detail}" + (f" Try again in {again} s." if again else "")
 
 
 class Lines:

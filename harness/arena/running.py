@@ -40,10 +40,10 @@ def run(arguments: argparse.Namespace, output: Output) -> None:
     try:
         if arguments.what == "run":
             _serve(arguments, data_dir, url, output)
-            output.note("The arena has ended; everything that was submitted is kept.")
+            output.note("The arena has ended; all submissions are kept.")
         elif arguments.what == "backup":
             backup(data_dir, url, arguments.file)
-            output.note(f"{arguments.file} has everything; keep it where nobody else reads it.")
+            output.note(f"{arguments.file} contains the whole arena; let nobody else read it.")
         elif arguments.what == "restore":
             restore(data_dir, url, arguments.file)
             output.note(f"{data_dir.folder} is the arena of {arguments.file} now; start it.")
@@ -60,7 +60,7 @@ def _new_key(data_dir: DataDir, url: URL | None, name: str, output: Output) -> N
     with _transaction(data_dir, url) as connection:
         person = people.named(connection, name)
         if person is None:
-            raise NotPossible(f"nobody here is called {name}")
+            raise NotPossible(f"there is no person called {name}")
         key = people.new_key(connection, person.id, "made on the arena's machine")
         contest.note(connection, None, "new key", person.name)
         output.show(f"The key of {person.name} is {key}")
@@ -145,7 +145,7 @@ def first_key(owner: URL, output: Output) -> bool:
         key = people.new_key(connection, person.id, "first start")
         output.show(
             f"The organiser's key is {key}",
-            "It is shown this once: the arena keeps its hash only. For another one run "
+            "It is shown this once: the arena keeps only its hash. To get another one, run "
             f"`nox -s arena -- key --for {FIRST_ORGANISER}`.",
         )
         return True

@@ -98,7 +98,7 @@ def listed(key_file: Path) -> dict[str, str]:
 def add_to_list(key_file: Path, key: str, owner: str) -> None:
     """Trust the reports that this key signs. Raises StoreError."""
     if not _PUBLIC_KEY.fullmatch(key):
-        raise StoreError(f"{key} is no public key: it has 64 hexadecimal digits.")
+        raise StoreError(f"{key} is no public key, which has 64 hexadecimal digits.")
     _write_list(key_file, listed(key_file) | {key: " ".join(owner.split())})
 
 

@@ -125,7 +125,7 @@ class Board:
         if not self.rows:
             return ""
         if len(self.gpus) == 1:
-            return f"Graded on one GPU of this model ({self.gpus[0][:12]}): the ranks hold for it."
+            return f"Graded on one GPU of this model ({self.gpus[0][:12]}): ranks hold for it."
         graded = f"Graded on {len(self.gpus)} GPUs of this model."
         if self.spread is None:
             return (

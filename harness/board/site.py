@@ -234,7 +234,7 @@ def _roofline(report: Report) -> list[tuple[str, float]]:
     floats = shape.M * shape.N + shape.N * shape.K + shape.M * shape.K
     points = [("every matrix moved once", shape.flop / (4 * floats))]
     if report.counters:
-        points.insert(0, ("as the blocks ask for it", report.counters.flop_per_global_byte))
+        points.insert(0, ("every load from memory", report.counters.flop_per_global_byte))
     return points
 
 

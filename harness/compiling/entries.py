@@ -141,7 +141,7 @@ def launch_problem(kernel: Function) -> str | None:
         allowed *= size
     if allowed < threads:
         return (
-            f"the kernel's __launch_bounds__ allow {allowed} threads a block; "
+            f"the kernel's __launch_bounds__ allow {allowed} threads per block; "
             f"the launch has {threads}"
         )
     required = kernel.directives.get("reqntid")

@@ -85,7 +85,7 @@ def evaluate(expression: str, value_of: Callable[[str], int]) -> int:
                 result = _OPERATORS[type(op)](a, b)
             case _:
                 raise ExpressionError(
-                    f"`{shown}` has more in it than whole numbers, names, + - * / % and parentheses"
+                    f"`{shown}` may contain only whole numbers, names, + - * / % and parentheses"
                 )
         if abs(result) > MOST:
             raise ExpressionError(f"`{shown}` is too large a number")

@@ -100,7 +100,7 @@ def resources(log: str, name: str, launch: LaunchLine) -> Resources:
         elif match := _USED.match(line):
             registers, shared, stack = int(match[1]), _bytes(_SHARED, line), _bytes(_STACK, line)
     if not registers:
-        raise RuntimeError(f"ptxas does not say what {name} takes")
+        raise RuntimeError(f"ptxas does not report the resources of {name}")
     return Resources(
         registers=registers,
         stack_bytes=stack,

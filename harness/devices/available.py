@@ -9,7 +9,7 @@ from dataclasses import dataclass
 def why_no_cuda() -> str | None:
     """Return why the cuda device cannot be used here; None if it can."""
     if importlib.util.find_spec("pynvml") is None or importlib.util.find_spec("cupy") is None:
-        return "CuPy and nvidia-ml-py are not installed (nox installs them where it sees a GPU)"
+        return "CuPy and nvidia-ml-py are not installed (nox installs them if it finds a GPU)"
     import pynvml
 
     try:

@@ -157,7 +157,7 @@ def _qualified(report: Report, others: Sequence[Player]) -> Player:
     submission, kernel = report.submission, report.kernel
     if report.verdict is not Verdict.ACCEPTED or report.score is None or kernel is None:
         why = f"{report.verdict.value}: {report.outcome.message}"
-        raise UsageError(f"{submission.name} cannot play: {why}")
+        raise UsageError(f"{submission.name} cannot take part: {why}")
     code = kernel.program_sha256
     assert code is not None, "this judge's reports have it"
     same = [player.name for player in others if player.code == code]

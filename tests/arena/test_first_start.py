@@ -83,7 +83,7 @@ def test_a_lost_key_is_made_again_on_the_machine(owner: Engine, empty: None, fol
     key = command("key", owner.url, folder, "ada").lines[0].split()[-1]
     with owner.begin() as connection:
         assert people.by_key(connection, key) == ada
-    with pytest.raises(UsageError, match="nobody here is called eve"):
+    with pytest.raises(UsageError, match="there is no person called eve"):
         command("key", owner.url, folder, "eve")
 
 

@@ -84,7 +84,7 @@ def test_the_spread_between_gpus_counts_where_it_was_measured() -> None:
 @pytest.mark.parametrize(
     ("entries", "said"),
     [
-        ([entry()], "Graded on one GPU of this model (GPU-0): the ranks hold for it."),
+        ([entry()], "Graded on one GPU of this model (GPU-0): ranks hold for it."),
         ([entry("a"), entry("b", uuid="GPU-1")], "No kernel was graded on two of them"),
         ([entry(half_width=0.1)], ""),
     ],

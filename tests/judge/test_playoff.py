@@ -173,7 +173,7 @@ def test_the_order_is_known_where_the_difference_is(accepted: None) -> None:
 
 def test_a_rejected_kernel_does_not_play(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(playing, "grade", lambda submission, *_: rejected(submission.name))
-    with pytest.raises(UsageError, match="a cannot play: memory-error: reads 4 bytes"):
+    with pytest.raises(UsageError, match="a cannot take part: memory-error: reads 4 bytes"):
         played((), *submissions("a", "b"))
 
 

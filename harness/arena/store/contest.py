@@ -82,7 +82,7 @@ def reinstate(connection: Connection, actor: Person, submission: str) -> None:
 def announce(connection: Connection, actor: Person, words: str) -> None:
     words = words.replace("\r\n", "\n").strip()[:1000]
     if not words:
-        raise NotPossible("an announcement says something")
+        raise NotPossible("an announcement needs a text")
     connection.execute(insert(announcements).values(made_by=actor.id, text=words))
     _board_changed(connection)
     note(connection, actor, "announce", words[:100])

@@ -152,7 +152,7 @@ def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
     )
     if (waiting or 0) >= limits.in_flight:
         raise OverLimit(
-            f"{waiting} of your submissions are not graded yet, and {limits.in_flight} may be",
+            f"{waiting} of your submissions are not graded yet; at most {limits.in_flight} may be",
             typical_seconds(connection),
         )
     since = func.now() - DAY

@@ -389,7 +389,7 @@ def invited(connection: Connection, token: str) -> Invitation:
     row = connection.execute(query).one_or_none()
     if row is None:
         raise NotPossible(
-            "this invitation is not valid: it was used up, has expired, or never was; "
+            "this invitation is not valid: it was used up, has expired, or never existed; "
             "ask the organiser for another"
         )
     return Invitation.of(row)

@@ -197,10 +197,10 @@ def give_up(site: Site, visitor: Visitor, id: str) -> Status:
     """Cancel a submission of the visitor's. Raises Problem."""
     status = readable(site, visitor, id)
     if not visitor.owns(status):
-        raise Problem(403, "Only its author may cancel it.")
+        raise Problem(403, "Only the author may cancel a submission.")
     with site.transaction() as connection:
         if not gradings.cancel(connection, id):
-            raise Problem(409, f"It is {status.state} already.")
+            raise Problem(409, f"The submission is {status.state} already.")
         return gradings.status(connection, [id])[id]
 
 
@@ -224,7 +224,7 @@ def readable(site: Site, visitor: Visitor, id: str) -> Status:
 def document(site: Site, status: Status) -> Document:
     """Return the report of a submission that is readable. Raises Problem."""
     if status.report is None:
-        raise Problem(409, "It has no report yet.", retry_after=2)
+        raise Problem(409, "The submission has no report yet.", retry_after=2)
     with site.reading() as connection:
         text = board.report_text(connection, status.report) or ""
     return site.signed(text, status.author)

@@ -61,7 +61,7 @@ class Boards:
         organises = visitor.organises
         frozen = rules.frozen_from if rules.frozen(now()) and not organises else None
         if rules.private_board and visitor.person is None:
-            raise Problem(401, "Sign in first: only who takes part sees the boards.")
+            raise Problem(401, "Sign in first: only participants see the boards.")
         hidden = rules.pseudonyms and not organises
         everything = organises or rules.failures
         readable = visitor.reads_imported(rules)

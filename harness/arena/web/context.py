@@ -111,7 +111,7 @@ class Site:
             raise database_unavailable() from None
         except DataError:
             raise Problem(
-                400, "The request has a character or a number that cannot be kept."
+                400, "The request has a character or a number that cannot be stored."
             ) from None
         except OperationalError as error:
             log.error("the database failed: %s", error.orig)

@@ -126,7 +126,7 @@ class Guard:
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
             raise Problem(400, "An address has no NUL character.")
         if self._local and not LOCAL_HOST.fullmatch(dict(scope["headers"]).get(b"host", b"")):
-            raise Problem(421, "This arena serves its own machine; a proxy's needs --proxy.")
+            raise Problem(421, "The arena serves its own machine only; a proxy needs --proxy.")
         if path.startswith(WORKERS):
             await self._worker(scope, receive, send)
         elif STREAM.fullmatch(path):
@@ -171,7 +171,7 @@ class Guard:
             sources.append(("person", person, STREAMS_PER_PERSON))
         for kind, who, most in sources:
             if self._streams[kind, who] >= most:
-                raise Problem(429, f"{most} pages of yours are watching already.", retry_after=10)
+                raise Problem(429, f"{most} live pages are open; close one.", retry_after=10)
         try:
             for kind, who, _ in sources:
                 self._streams[kind, who] += 1

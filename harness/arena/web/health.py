@@ -58,8 +58,10 @@ def metrics(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
         for fate, count in gradings.counts_by_fate(connection).items():
             fates.labels(fate).set(count)
         gauge("workers", "Workers that have sent a heartbeat", gradings.alive_workers(connection))
-        gauge("typical_grading_seconds", "Median of the last", gradings.typical_seconds(connection))
-        gauge("oldest_waiting_seconds", "In the queue", gradings.oldest_waiting(connection))
+        gauge(
+            "typical_grading_seconds", "Median of recent ones", gradings.typical_seconds(connection)
+        )
+        gauge("oldest_waiting_seconds", "Longest wait", gradings.oldest_waiting(connection))
         _workers(connection, registry)
     gauge("watchers", "Connections that watch a submission", request.app.state.watch.watchers)
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
@@ -70,9 +72,9 @@ def _workers(connection: Connection, registry: CollectorRegistry) -> None:
     gauges = {
         name: Gauge(f"arena_worker_{name}", help, _WORKER, registry=registry)
         for name, help in (
-            ("up", "1: it sends heartbeats"),
-            ("busy", "1: it grades"),
-            ("set_aside", "1: it is not to judge"),
+            ("up", "1 if it sends heartbeats"),
+            ("busy", "1 if it is grading"),
+            ("set_aside", "1 if an organiser set it aside"),
             ("graded_1d", "Gradings within 24 hours"),
             ("died_1d", "Attempts that died within 24 hours"),
         )

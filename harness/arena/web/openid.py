@@ -61,7 +61,7 @@ async def back(request: Request, site: ThisSite) -> Response:
     except HTTPError:
         raise _away(provider) from None
     except (OAuthError, ValueError, KeyError):
-        raise Problem(403, "The provider did not vouch for you; begin again.") from None
+        raise Problem(403, "The provider did not confirm your sign-in; begin again.") from None
     session = await run_in_threadpool(_let_in, site, provider, claims)
     request.session.clear()
     return with_session(site, RedirectResponse(f"{site.root}/submit", 303), session)

@@ -259,7 +259,7 @@ def thaw(change: OrganisersChange) -> Response:
     """Show everybody the board as it is now."""
     frozen_from = change.site.rules.frozen_from
     if frozen_from is None:
-        raise NotPossible("the rules freeze no board")
+        raise NotPossible("the rules do not freeze the board")
     change.note("thaw", str(frozen_from))
     change.site.rules_file.thaw()
     return change.to("organiser")

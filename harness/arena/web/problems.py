@@ -39,7 +39,7 @@ def sentence(text: object) -> str:
     return said[:1].upper() + said[1:] + ("" if said.endswith(".") else ".")
 
 
-INVALID_KEY = "This key is not valid: it was revoked, has expired or never was."
+INVALID_KEY = "This key is not valid: it was revoked, has expired, or never existed."
 
 
 def nothing_here() -> Problem:

@@ -71,7 +71,7 @@ def _serve(
     missing = why_no_cuda()
     if arguments.device == "auto" and missing is not None:
         raise UsageError(
-            f"this machine brings no GPU: {missing}; --device cpu gives verdicts without scores"
+            f"this machine has no GPU: {missing}; --device cpu gives verdicts without scores"
         )
     warning = clock_warning((datetime.now(UTC) - info.clock).total_seconds())
     if warning is not None:
@@ -91,7 +91,7 @@ def _drain(connection: Connection, terminal: Output) -> None:
     """Wait until the workers of this machine have ended their tasks."""
     left = connection.drain()
     if not left:
-        terminal.note("No worker of this machine is at the arena.")
+        terminal.note("The arena has no worker of this machine.")
         return
     terminal.note(f"{left} workers end after their current tasks.")
     while connection.drain():

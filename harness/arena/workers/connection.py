@@ -74,7 +74,7 @@ class Connection:
             raise UsageError(f"--arena takes the arena's address, https://…, not {address!r}")
         if split.scheme == "http" and split.hostname not in LOCAL:
             raise UsageError(
-                f"{address} is not encrypted, and the worker's key would be read on the way: use "
+                f"{address} is not encrypted, so others could read the worker's key: use "
                 "https://, or reach the arena through `ssh -L 8040:127.0.0.1:8040` as "
                 "http://127.0.0.1:8040"
             )

@@ -52,10 +52,10 @@ _MACHINE_ERRORS: dict[int, str] = {
     100: "there is no GPU any more; grade again when it is back",
     101: "there is no such GPU any more; grade again when it is back",
     214: "the GPU's memory has an uncorrectable error; reset it before grading",
-    304: "the operating system refused the CUDA driver something, such as memory shared between "
+    304: "the operating system refused a request of the CUDA driver, such as memory shared between "
     "processes (in a container, try --ipc=host)",
     801: "this GPU or its driver cannot share memory between processes, or wait for a word of it, "
-    "which timed launches need; --device cpu gives all but a score",
+    "which timed launches need; --device cpu gives everything but a score",
     802: _NO_ANSWER,
     803: "the NVIDIA driver and its libraries are of different versions; restart the machine",
     999: _NO_ANSWER,

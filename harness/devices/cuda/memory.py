@@ -28,7 +28,7 @@ def allocate(size: int) -> Any:
     except cupy.cuda.runtime.CUDARuntimeError as error:
         if error.status == _OUT_OF_MEMORY:
             raise MemoryError(
-                f"the GPU has no {(size >> 20) + 1} MiB left; end what else uses it"
+                f"the GPU has no {(size >> 20) + 1} MiB left; end other programs that use it"
             ) from None
         raise
 

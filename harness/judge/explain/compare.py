@@ -45,7 +45,7 @@ def _why(new: Explanation, old: Explanation) -> str:
     if ratio < 1:
         verdict = f"should take {1 / ratio:.2f}× as long"
     if abs(ratio - 1) < WORTH_TELLING:
-        verdict = "should be as fast"
+        verdict = "should be equally fast"
     one, other = old.units[0], new.units[0]
     if one.unit is other.unit:
         limit = (

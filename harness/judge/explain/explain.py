@@ -51,16 +51,16 @@ def explain(examined: Examination, named: Gpu | None = None) -> Explanation:
         notes.append(elsewhere)
     elif counted and shared and examined.measured_ms is None:
         notes.append(
-            f"Counted on a whole launch of {counted.shape}, for blocks depend on one another; what "
-            f"the kernel decides by its sizes it decides there as at {RANKED.shape}."
+            f"Counted on a whole launch of {counted.shape}, since blocks depend on one another. "
+            f"Branches on the sizes are the same there as at {RANKED.shape}."
         )
     work = evidence.work if evidence else None
     if work is None and shared and not elsewhere:
         work = workload_of_code(facts, gpu)
         if work is not None:
             notes.append(
-                "Estimated from the machine code of its loop alone, as if that made all products "
-                "of the ordinary algorithm and what it loads cost nothing."
+                "Estimated from the machine code of its loop alone, as if that computed all "
+                "products of the ordinary algorithm and its loads took no time."
             )
     blocks, waves = blocks_and_waves(facts, gpu)
     rows, columns, shape = facts.launch.tile_rows, facts.launch.tile_columns, RANKED.shape
@@ -106,16 +106,16 @@ counted holds parts of tiles that lie outside, but not more of them than that.""
 
 
 def _not_at_the_ranked_size(evidence: Evidence, gpu: Gpu, measured_ms: float | None) -> str:
-    """Why what was counted says nothing of the ranked size: a kernel may have a way of its own for
-    sizes that do not suit it, and advice on that would be wrong. Empty where nothing is known."""
+    """Return why the counts do not hold at the ranked size, or an empty text. A kernel may have a
+    path of its own for sizes that do not suit it, and advice on that path would be wrong."""
     unit = evidence.work.busiest
     ms = evidence.work.clocks[unit] / gpu.clocks_per_ms
     if measured_ms is None or ms <= TOO_BUSY * measured_ms:
         return ""
     return (
-        f"What was counted at {evidence.counters.shape} is not what it does at {RANKED.shape}: "
-        f"the {unit} alone would be busy for {figures.milliseconds(ms)} ms there, and it takes "
-        f"{figures.milliseconds(measured_ms)} ms. Accesses are "
+        f"The accesses counted at {evidence.counters.shape} do not hold at {RANKED.shape}: "
+        f"the {unit} alone would be busy for {figures.milliseconds(ms)} ms there, but the kernel "
+        f"takes {figures.milliseconds(measured_ms)} ms. Accesses are "
         "counted at a size that suits most tiles."
     )
 

@@ -211,7 +211,7 @@ the products of all outputs."""
 
 @_rule(
     "few-products-per-load",
-    "give each thread a tile of outputs, 8x8 of them in the end",
+    "give each thread a tile of outputs, 8x8 at best",
     "08_block_tile_2d",
 )
 def _few_products_per_load(evidence: Evidence) -> Saving | None:
@@ -249,7 +249,7 @@ FEWER_LOADS = 0.75
 
 @_rule(
     "narrow-loads",
-    "lay the tiles so that a thread reads four floats at a time, A transposed",
+    "arrange the tiles so that a thread reads four floats at a time, with A transposed",
     "09_vector_loads",
 )
 def _narrow_loads(evidence: Evidence) -> Saving | None:
@@ -330,7 +330,7 @@ CLOCKS_OF_16 = 1.06
 
 @_rule(
     "register-banks",
-    "walk through the products in serpentine order, and keep sums apart from stored values",
+    "compute the products in serpentine order, and store copies of the sums, not the sums",
     "16_register_banks",
 )
 def _register_banks(evidence: Evidence) -> Saving | None:
@@ -342,7 +342,7 @@ def _register_banks(evidence: Evidence) -> Saving | None:
     if figure <= CLOCKS_OF_16:
         return None
     return Saving(
-        f"operands out of the same bank of registers hold instructions up: {figure:.2f} clocks "
+        f"instructions wait for operands in the same bank of registers: {figure:.2f} clocks "
         "for each",
         figure,
         CLOCKS_OF_16,
@@ -351,12 +351,12 @@ def _register_banks(evidence: Evidence) -> Saving | None:
     )
 
 
-CONSTANT_INDICES = "unroll the loops over it: only what has constant indices lies in registers"
+CONSTANT_INDICES = "unroll the loops over it: registers hold only arrays with constant indices"
 
 SPILLED_TO = {
     Unit.L1: "the L1 cache",
-    Unit.L2: "the L2 cache, for they do not fit into L1",
-    Unit.DRAM: "device memory, for they fit into no cache",
+    Unit.L2: "the L2 cache, because they do not fit into L1",
+    Unit.DRAM: "device memory, because they fit into no cache",
 }
 
 
@@ -372,7 +372,7 @@ def _spills(evidence: Evidence) -> Saving | None:
         for opcode, count in evidence.opcodes.items()
         if kind_of(opcode) is not Kind.LOCAL
     }
-    what = "move an array of the thread, whose indices are not constant,"
+    what = "move elements of a local array, whose indices are not constant,"
     if used.spill_load_bytes:
         what = f"move registers ({used.spill_store_bytes} B stored, "
         what += f"{used.spill_load_bytes} B loaded per thread)"
@@ -555,7 +555,7 @@ def _few_warps(evidence: Evidence) -> Saving | None:
 
 @_rule(
     "divergence",
-    "let whole warps take the same way: decide by the row or the warp, or select values",
+    "let whole warps take the same branch: decide by the row or the warp, or select values",
 )
 def _divergence(evidence: Evidence) -> Saving | None:
     """A warp whose threads diverge executes each path, with only some of its threads active."""
@@ -572,7 +572,7 @@ def _divergence(evidence: Evidence) -> Saving | None:
     idle = 1 - active_share(evidence.counters)
     units = (Unit.ISSUE, Unit.FMA, Unit.INTEGER, Unit.LATENCY)
     return Saving(
-        f"{lanes:.0f} of a warp's {WARP} threads are active: they go different ways",
+        f"{lanes:.0f} of a warp's {WARP} threads are active: they take different branches",
         lanes,
         float(WARP),
         shortened(evidence.without_passes(passes), idle, *units),

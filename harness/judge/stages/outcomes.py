@@ -59,7 +59,7 @@ def touched(
             stage=stage,
             rule=Rule.INPUTS_CHANGED,
             message=f"the kernel changed {' and '.join(changed_inputs)} {where}; "
-            "inputs are not to be written to",
+            "inputs must not be changed",
         )
     if not wrote_outside:
         return None

@@ -70,7 +70,7 @@ signal."""
 
 CPU_DEVICE = "the CPU device"
 
-DISMISSED = "it knows barriers only, and reported races that the CPU device rules out"
+DISMISSED = "it considers barriers only, and reported races that the CPU device rules out"
 
 _RACES = (Hazard.RACE, Hazard.DIVERGENT_BARRIER, Hazard.DEADLOCK)
 
@@ -344,7 +344,7 @@ def _why_missing(grading: Grading, tool: Tool) -> str:
         for run in program.tools
         if run.tool is tool and run.message
     )
-    return "; ".join(reasons) or "it was not asked"
+    return "; ".join(reasons) or "it was not started"
 
 
 def sanitizers_may_say_more(grading: Grading, failure: Failure) -> bool:

@@ -126,7 +126,7 @@ def _unscored(rounds: Sequence[Round]) -> Unscored:
         )
     return Unscored(
         reason="clocks",
-        message=f"in {count} the host's clock and the GPU's do not agree: end what else runs on "
+        message=f"in {count} the host's clock and the GPU's do not agree: end other programs on "
         "this machine and grade again",
     )
 

@@ -158,7 +158,7 @@ def find_tunables(text: str) -> Tunables:
         else:
             tuned.append(_tuned(words, comment.line, constants))
     if not tuned:
-        raise UsageError(f"no constant may vary; list values behind one, as in {_EXAMPLE}")
+        raise UsageError(f"no constant has values; list some after one, as in {_EXAMPLE}")
     for name, times in Counter(each.constant.name for each in tuned).items():
         if times > 1:
             lines = [str(each.constant.line) for each in tuned if each.constant.name == name]
@@ -252,11 +252,11 @@ def _tuned(words: str, line: int, constants: list[Constant]) -> Tuned:
     before = [constant for constant in constants if constant.line == line]
     if not before:
         raise UsageError(
-            f"line {line}: this `// tune:` stands behind no constant; write for example {_EXAMPLE}"
+            f"line {line}: this `// tune:` follows no constant; write for example {_EXAMPLE}"
         )
     if len(before) > 1:
         names = " and ".join(constant.name for constant in before)
-        raise UsageError(f"line {line}: {names} share a line; give what is tuned one of its own")
+        raise UsageError(f"line {line}: {names} share a line; put each on a line of its own")
     constant = before[0]
     written = _value(constant.written)
     if written is None:

@@ -233,7 +233,7 @@ class _Child:
         try:
             code = self.process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
-            return judge_fault(f"the {self.role} worker hung up")
+            return judge_fault(f"the {self.role} worker closed its connection")
         log = self.scratch.path / LOG
         details = without_paths(log.read_text(errors="replace")[-4096:]) if log.is_file() else ""
         if code < 0:

@@ -417,7 +417,7 @@ def call_parts(item: Instruction) -> tuple[str, list[str], list[str]]:
     target = operands.pop(0) if operands else None
     arguments = operands.pop(0) if operands else Group(())
     if not isinstance(target, Symbol) or not isinstance(arguments, Group) or operands:
-        raise CannotTranslate("a call of what is no function")
+        raise CannotTranslate("a call of something that is no function")
 
     def names(group: Operand) -> list[str]:
         assert isinstance(group, Group)

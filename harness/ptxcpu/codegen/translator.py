@@ -136,10 +136,10 @@ class Translator(Builder):
         argument: IrValue | int = 0,
         phase: int = 0,
     ) -> list[IrValue]:
-        raise CannotTranslate("what threads do together, outside a kernel")
+        raise CannotTranslate("an operation of several threads outside a kernel")
 
     def multiply(self, index: int, product: MatrixProduct) -> None:
-        raise CannotTranslate("what threads do together, outside a kernel")
+        raise CannotTranslate("an operation of several threads outside a kernel")
 
     def suspend(self, index: int, state: State, phase: int = 0, **cells: IrValue | int) -> None:
         raise CannotTranslate("a wait outside a kernel")

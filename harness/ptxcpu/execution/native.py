@@ -56,7 +56,7 @@ def _parsed(text: str) -> llvm.ModuleRef:
         module.verify()
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1]
-        raise InternalError(f"this device made LLVM IR that is not valid: {reason}") from error
+        raise InternalError(f"the CPU device generated invalid LLVM IR: {reason}") from error
     return module
 
 

@@ -133,8 +133,8 @@ def test_shared_work_without_counters_is_estimated_from_the_loop() -> None:
     assert found.estimated_ms == pytest.approx(7.3, rel=0.1)
     assert found.units[0].unit is Unit.ISSUE and not found.findings
     assert found.notes == (
-        "Estimated from the machine code of its loop alone, as if that made all products of the "
-        "ordinary algorithm and what it loads cost nothing.",
+        "Estimated from the machine code of its loop alone, as if that computed all products of "
+        "the ordinary algorithm and its loads took no time.",
     )
 
 
@@ -149,7 +149,7 @@ def test_counters_must_fit_the_measured_time() -> None:
     assert explain(examined).findings and not explain(examined).notes
     unfit = explain(replace(examined, measured_ms=examined.measured_ms / 2))
     assert not (unfit.findings or unfit.units or unfit.roofs or unfit.estimated_ms)
-    assert "is not what it does at 8192×6144×4096" in unfit.notes[0]
+    assert "do not hold at 8192×6144×4096" in unfit.notes[0]
     assert all(line.l1_share is None for line in unfit.lines)
 
 

@@ -110,7 +110,7 @@ def test_a_sample_is_repeated_by_its_seed() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("constexpr int BK = 16;\n", "no constant may vary; list values behind one"),
+        ("constexpr int BK = 16;\n", "no constant has values; list some after one"),
         ("\nconstexpr int BK = 16; // tune:\n", "line 2: no values for BK"),
         ("constexpr int BK = 16; // tune: 8 x\n", "line 1: `x` is no value for BK; list whole"),
         ("constexpr int BK = 16; // tune: true\n", "`true` is no value for BK"),
@@ -156,7 +156,7 @@ CONSTANT = "constexpr int BM = 16;  // tune: 0 16 32\n"
         ),
         (
             "// solve: tile=16x16\n// tune: solve tile={__import__('os')}x16\n",
-            "has more in it than whole numbers",
+            "may contain only whole numbers",
         ),
     ],
 )

@@ -121,7 +121,7 @@ def test_no_accepted_variant_is_exit_code_1(kernel: Path) -> None:
     ("arguments", "sentence"),
     [
         (["--device", "cpu", "none.cu"], "there is no file none.cu"),
-        (["--device", "cpu", "solutions/01_naive.cu"], "01_naive.cu: no constant may vary"),
+        (["--device", "cpu", "solutions/01_naive.cu"], "01_naive.cu: no constant has values"),
         (["--device", "cpu", "--out", "best.cu", "FILE"], "which only a GPU can tell"),
         (["--out", "no/such/best.cu", "FILE"], "there is no folder no/such"),
         (["--json", "tests", "FILE"], "tests is a folder"),
