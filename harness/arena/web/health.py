@@ -58,9 +58,7 @@ def metrics(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
         for fate, count in gradings.counts_by_fate(connection).items():
             fates.labels(fate).set(count)
         gauge("workers", "Workers that have sent a heartbeat", gradings.alive_workers(connection))
-        gauge(
-            "typical_grading_seconds", "Median of recent ones", gradings.typical_seconds(connection)
-        )
+        gauge("typical_grading_seconds", "Median of recent", gradings.typical_seconds(connection))
         gauge("oldest_waiting_seconds", "Longest wait", gradings.oldest_waiting(connection))
         _workers(connection, registry)
     gauge("watchers", "Connections that watch a submission", request.app.state.watch.watchers)
