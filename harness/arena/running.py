@@ -156,7 +156,7 @@ def _show_address(output: Output, settings: Settings, first: bool) -> None:
     deadline = time.monotonic() + START_SECONDS
     while not _answers(f"{settings.address}/healthz"):
         if time.monotonic() > deadline:
-            output.note(f"No worker has begun within {START_SECONDS:.0f} s; its log says why.")
+            output.note(f"No worker has begun within {START_SECONDS:.0f} s; the log may say why.")
             break
         time.sleep(0.1)
     output.show(f"The arena is at {settings.address}{settings.root}/")
