@@ -119,7 +119,7 @@ def test_a_sample_is_repeated_by_its_seed() -> None:
         ("constexpr int P = BM + 4; // tune: 8\n", "P is `BM + 4`; only a plain whole number"),
         ("constexpr float F = 1.5f; // tune: 8\n", "F is `1.5f`; only a plain whole number"),
         ("constexpr int A = 1, B = 2; // tune: 8\n", "line 1: A and B share a line"),
-        ("// tune: 8 16\nconstexpr int BK = 16;\n", "line 1: this `// tune:` stands behind no"),
+        ("// tune: 8 16\nconstexpr int BK = 16;\n", "line 1: this `// tune:` follows no constant"),
         (
             "void f() { int X = 1; // tune: 1 2\n}\nvoid g() { int X = 1; // tune: 1 2\n}\n",
             "X is tuned more than once, in lines 1 and 3",
