@@ -14,6 +14,7 @@ from harness.cli.commands._arguments import (
     add_device,
     add_json,
     add_seed,
+    number,
     parse_shape,
     prepare_output,
     write_json,
@@ -33,8 +34,8 @@ HELP = """\
 The screen shows
   - how many bytes a block moves at least, and how many operations it does;
   - how long each unit of the GPU would be busy at the ranked size;
-  - the lines that cost most: sectors and wavefronts per request, and the fewest
-    possible if that is less; how often a block reads a sector again; active lanes;
+  - the lines that cost most: sectors and wavefronts per request (and the fewest
+    possible), how often a block reads a sector again, and active lanes;
   - at most three findings, the largest gain first.
 Without a GPU, the figures are those of an H100, or of --gpu NAME. The kernel is
 also checked on a few cases and sanitized on two shapes; errors are shown first.
@@ -83,7 +84,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--sass",
-        type=int,
+        type=number("a line is a whole number", 1, 10**7),
         metavar="LINE",
         help="show the machine instructions of this line of the source",
     )

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from harness.judge.tune.tune import Tuning, Variant
 
 HELP = """\
-A comment after a constant lists the values to try. The launch line may depend on
-the file's constants:
+A comment after a constant lists the values to try. The launch line may depend
+on the file's constants:
   constexpr int BK = 16;  // tune: 8 16 32
   // tune: solve tile={BM}x{BN} shared_memory={4 * BK * (BM + BN)}
 
