@@ -13,7 +13,7 @@ from harness.protocol.files import cache_directory
 
 def check(arguments: Namespace) -> None:
     """Raise UsageError if this command could not keep its result, or could not start its work."""
-    for name in ("json", "out"):
+    for name in ("json", "out", "site"):
         path = getattr(arguments, name, None)
         if isinstance(path, Path) and str(path) != "-":
             _check_output(path, f"--{name}", is_folder=_names_a_folder(arguments, name))
@@ -28,6 +28,8 @@ def check(arguments: Namespace) -> None:
 
 def _names_a_folder(arguments: Namespace, name: str) -> bool:
     """Return whether this option names a folder, as `grade --json` does for several files."""
+    if name == "site":
+        return True
     if name == "out":
         return bool(getattr(arguments, "out_is_folder", False))
     files = getattr(arguments, "files", ())

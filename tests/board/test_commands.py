@@ -109,14 +109,17 @@ def test_bundled_reports_are_shown_until_there_is_a_score(
     assert "mine" in out and "01_naive" not in out and err == ""
 
 
-def test_a_folder_that_cannot_be_made_is_one_sentence(
+def test_a_folder_that_cannot_be_used_is_one_sentence(
     call: Call, stored: Enter, tmp_path: Path
 ) -> None:
     stored(factory.report())
     (tmp_path / "file").write_text("")
     code, _, err = call("leaderboard", "--site", tmp_path / "file" / "site")
     assert code == 2
-    assert err == f"leaderboard: {tmp_path / 'file' / 'site'}: Not a directory.\n"
+    file = tmp_path / "file"
+    assert err == f"leaderboard: --site {file / 'site'}: {file} is not a folder.\n"
+    code, _, err = call("leaderboard", "--reports", file)
+    assert (code, err) == (2, f"leaderboard: --reports: there is no folder {file}.\n")
 
 
 def test_a_bad_day_is_refused(call: Call, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import DEFAULT_STORE, open_store
 from harness.cli.views.console import Terminal
 from harness.judge import figures
+from harness.protocol.errors import UsageError
 from harness.protocol.report import Badge
 
 REPORTS = Path(__file__).resolve().parents[3] / "reports"
@@ -78,6 +79,8 @@ def _source(
             if bundled is None or rank(entries):
                 yield entries, opened.document
                 return
+    if folder is not None and not folder.is_dir():
+        raise UsageError(f"--reports: there is no folder {folder}.")
     if folder is None:
         folder = bundled
         terminal.note(
