@@ -54,14 +54,15 @@ enum Magnitude {
     ELEMENTS
 };
 
-// How one matrix is drawn: `Draw` in inputs.py.
+// How one matrix is drawn. This is `Draw` in inputs.py.
 struct Recipe {
     int distribution, structure, magnitude, low, high, by_column, outliers;
     float outlier;
     uint64_t seed, shared_seed;
 };
 
-// SplitMix64's finaliser (Steele, Lea, Flood 2014): a counter and a seed to 64 random bits.
+// Returns 64 random bits for a counter and a seed: the finaliser of SplitMix64 (Steele, Lea and
+// Flood, 2014).
 __device__ uint64_t mix(uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
@@ -76,7 +77,7 @@ __device__ uint64_t stream(uint64_t seed, int number) { return seed + number * S
 
 __device__ float between_ones(uint64_t bits) { return (float)(int)(bits >> 40) * 0x1p-23f - 1.0f; }
 
-// A value from 1 to 1.008.
+// Returns a value from 1 to 1.008.
 __device__ float near_one(uint64_t number, uint64_t seed) {
     return 1.0f + (float)(int)(word(number, seed) >> 50) * 0x1p-21f;
 }
@@ -85,7 +86,7 @@ __device__ bool is_spike(const Recipe& how, uint64_t along) {
     return along % 15 == word(0, stream(how.shared_seed, 3)) % 15;
 }
 
-// An element of the distribution, from a random word.
+// Returns an element of the distribution for a random word.
 __device__ float value(const Recipe& how, uint64_t bits, uint64_t line, uint64_t along) {
     uint64_t constants = stream(how.seed, 4);
     switch (how.distribution) {
@@ -177,7 +178,7 @@ __device__ int exponent(const Recipe& how, uint64_t seed, uint64_t number) {
     return (int)((word(number, seed) >> 32) % (uint64_t)(how.high - how.low + 1)) + how.low;
 }
 
-// The exponent of the rectangle that was drawn last of those in which the element lies.
+// Returns the exponent of the last drawn rectangle that contains the element.
 __device__ int exponent_of_rectangles(const Recipe& how, uint64_t seed, uint64_t line,
                                       uint64_t along, uint64_t lines, uint64_t length) {
     int found = 0;
@@ -300,7 +301,7 @@ __device__ double sum_of_block(double value) {
     return value;
 }
 
-// y[row] = matrix[row] · x in float64: one block of 256 threads per row.
+// Computes y[row] = matrix[row] · x in float64, with one block of 256 threads per row.
 extern "C" __global__ void multiply(const float* matrix, const double* x, double* y, int columns) {
     const float* row = matrix + (uint64_t)blockIdx.x * columns;
     double sum = 0.0;
@@ -309,7 +310,7 @@ extern "C" __global__ void multiply(const float* matrix, const double* x, double
     if (threadIdx.x == 0) y[blockIdx.x] = sum;
 }
 
-// y[row] = ‖matrix[row]‖² in float64: one block of 256 threads per row.
+// Computes y[row] = ‖matrix[row]‖² in float64, with one block of 256 threads per row.
 extern "C" __global__ void square_norms(const float* matrix, double* y, int columns) {
     const float* row = matrix + (uint64_t)blockIdx.x * columns;
     double sum = 0.0;
@@ -325,7 +326,7 @@ __device__ double quotient(double difference, double size) {
 }
 
 // Each thread block computes three errors of one 16×16 block of C in float64: by the block rule,
-// the largest |C - R| / (‖a‖ ‖b‖), and the largest |C - R| / (|A| |B|), as problem/reference.py and
+// the largest |C - R| / (‖a‖ ‖b‖), and the largest |C - R| / (|A| |B|). problem/reference.py and
 // problem/accuracy.py define them. The seed selects the block; blocks at the edges are smaller.
 extern "C" __global__ void block_errors(const float* A, const float* B, const float* C, int M,
                                         int N, int K, uint64_t seed, double* errors) {

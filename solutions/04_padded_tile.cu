@@ -1,13 +1,18 @@
-// The shared tile with one float of padding a row, 16x17: does it pay?
+// 02 with one float of padding per row of the tiles, which is a loss here.
 //
-// Idea: shared memory has 32 banks of 4 bytes, and lanes that want different words of one bank
-// wait for each other. A pitch of 17 instead of 16 spreads a COLUMN of the tile over different
-// banks, which is the usual cure when a warp walks down a column.
+// Idea: shared memory has 32 banks of 4 bytes. If lanes access different words of one bank, the
+// accesses are serialised. With a pitch of 17 instead of 16 floats, the elements of a COLUMN are in
+// different banks. This helps if a warp reads a column.
 //
-// Expected gain: none, and that is the lesson. In this kernel no warp walks down a column: for
-// tile_a[ty][i] a warp wants 2 words (broadcast to 16 lanes each), for tile_b[i][tx] 16 words
-// side by side. Without conflicts there is nothing to cure; the padding only forbids the compiler
-// to read tile_a four floats at a time, so expect it to be slower.
+// Inputs: FP32 sums, as 01.
+//
+//     bank of tile[row][column]:   pitch 16: (16 row + column) % 32     2 banks per column
+//                                  pitch 17: (17 row + column) % 32    16 banks per column
+//
+// Expected gain over 02: none, which is the lesson. No warp reads a column here. For tile_a[ty][i]
+// a warp reads 2 words, each broadcast to 16 lanes. For tile_b[i][tx] it reads 16 consecutive
+// words. So there are no bank conflicts. The padding only prevents the compiler from reading four
+// floats of tile_a at a time, which makes the kernel slower.
 // In the judge, on an H200: 0.123 x cuBLAS (95 %: 0.123 to 0.123), 65.998 ms, 0.77 x the speed
 // of 02; 32 registers, 2176 B of shared memory, 8 blocks a multiprocessor.
 // reports/h200/04_padded_tile.json has the rest.

@@ -1,21 +1,24 @@
 // solve: tile=64x64
-// A square tile of 64x64 a block; each thread owns 16 elements of one column.
+// A block computes a square tile of 64x64, and each thread 16 elements of a column.
 //
-// Idea: 06 made the tile taller, so B was read less often, but every float of A was still fetched
-// for 16 columns only. A block that owns 64x64 of C fetches each float of A for 64 columns and
-// each float of B for 64 rows: 4 times less traffic of A than in 06 and 4 times less of both than
-// in 02. A thread keeps one float of B in a register for its 16 rows.
+// Idea: the tile of 06 is 128x16, so each float of A is copied for only 16 columns. A block with
+// 64x64 of C copies each float of A for 64 columns and each float of B for 64 rows. That is a
+// quarter of the traffic of A in 06, and a quarter of all traffic in 02. A thread keeps one float
+// of B in a register for its 16 rows.
 //
-// Expected gain: 17 shared loads for 16 products as against 9 for 8 in 06, which is the same
-// ratio; so what is left to win is global traffic, and the win is small. The ratio itself needs
-// 08.
+// Inputs: FP32 sums, as 01.
+//
+//     block 64x64:   thread t has rows 16 (t / 64) to + 15 of column t % 64
+//
+// Expected gain over 06: little, since only global traffic decreases. 17 shared loads for 16
+// products are about the same ratio as 9 for 8. 08 improves that ratio.
 // In the judge, on an H200: 0.344 x cuBLAS (95 %: 0.344 to 0.344), 23.655 ms, 0.95 x the speed
 // of 06; 64 registers, 8192 B of shared memory, 4 blocks a multiprocessor.
 // reports/h200/07_block_tile_1d.json has the rest.
-// Elsewhere: 36.5 % of cuBLAS on an RTX A6000 (S. Boehm, SGEMM_CUDA, 4096^3).
+// S. Boehm's SGEMM_CUDA has 36.5 % of cuBLAS at this step, on an RTX A6000 at 4096^3.
 
 constexpr int BM = 64, BN = 64, BK = 16;
-constexpr int TM = BM * BN / 256;  // rows a thread owns
+constexpr int TM = BM * BN / 256;  // rows of a thread
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,17 +1,21 @@
 // solve: tile=128x128
-// A tile of 128x128 a block and of 8x8 a thread: an outer product in registers.
+// A block computes 128x128 and a thread 8x8 outputs, as an outer product in registers.
 //
-// Idea: for each k a thread reads 8 floats of A and 8 of B into registers and makes all 64
-// products of them. The loads from shared memory grow with the edge of the thread's tile, the
-// products with its area: 16 loads for 64 products instead of 17 for 16. At the same time each
-// float fetched from global memory now serves 128 products.
+// Idea: for each k a thread loads 8 floats of A and 8 of B into registers and computes all 64
+// products. The number of loads grows with the edge of the thread's tile, the number of products
+// with its area: 16 loads for 64 products instead of 17 for 16. Each float that is read from global
+// memory now serves 128 products.
 //
-// Expected gain: 4 times fewer shared loads a product than 07: the first kernel of the ladder
-// that is not bound by shared memory alone. It pays with registers: 64 sums a thread.
+// Inputs: FP32 sums, as 01.
+//
+//     block 128x128:   thread (tx, ty) has rows 8 ty to + 7 and columns 8 tx to + 7
+//
+// Expected gain over 07: 4 times fewer shared loads per product. This is the first of these kernels
+// that is not limited by shared memory alone. The price is 64 registers for the sums.
 // In the judge, on an H200: 0.427 x cuBLAS (95 %: 0.427 to 0.428), 19.011 ms, 1.24 x the speed
 // of 07; 122 registers, 8192 B of shared memory, 2 blocks a multiprocessor.
 // reports/h200/08_block_tile_2d.json has the rest.
-// Elsewhere: 68.7 % of cuBLAS on an RTX A6000 (S. Boehm, SGEMM_CUDA, 4096^3).
+// S. Boehm's SGEMM_CUDA has 68.7 % of cuBLAS at this step, on an RTX A6000 at 4096^3.
 
 constexpr int BM = 128, BN = 128, BK = 8;
 constexpr int TM = 8, TN = 8;

@@ -1,24 +1,27 @@
 // solve: tile=128x128
-// Loads of 16 bytes, and A transposed in shared memory so that they work there too.
+// Loads of 16 bytes, with A transposed in shared memory.
 //
-// Idea: an instruction costs an issue slot whether it moves 4 bytes or 16. B already lies the
-// right way: the 8 floats that a thread wants for one k are neighbours. The 8 floats of A are
-// not, they lie one below the other; so A is turned while it is written to shared memory:
-// tile_a[k][row]. Then a step of k is 4 loads of float4 instead of 16 of float.
+// Idea: a load takes one issue slot, whether it has 4 bytes or 16. The 8 floats of B that a thread
+// needs for one k are consecutive. The 8 floats of A are in different rows. So A is transposed when
+// it is stored to shared memory: tile_a[k][row]. Then a step of k needs 4 loads of float4 instead
+// of 16 of float.
 //
-// Where a row's length is no multiple of 4, its rows do not all start on 16 bytes: load4 then
-// reads one float at a time, and at the edges it fills with zeros.
+// Inputs: FP32 sums, as 01. If the length of rows is not a multiple of 4, rows are not aligned to
+// 16 bytes, and load4 reads one float at a time. It returns zeros outside the matrices.
 //
-// Expected gain: from 64 products per 16 loads to 64 per 4.
+//     tile_a[k]:   128 rows of A        thread (tx, ty) reads rows 8 ty to + 7: two float4s
+//     tile_b[k]:   128 columns of B     and columns 8 tx to + 7: two float4s
+//
+// Expected gain over 08: 64 products need 4 loads instead of 16.
 // In the judge, on an H200: 0.666 x cuBLAS (95 %: 0.665 to 0.666), 12.229 ms, 1.55 x the speed
 // of 08; 109 registers, 8192 B of shared memory, 2 blocks a multiprocessor.
 // reports/h200/09_vector_loads.json has the rest.
-// Elsewhere: 78.4 %, tuned 84.8 %, on an RTX A6000 (S. Boehm, SGEMM_CUDA, 4096^3).
+// S. Boehm's SGEMM_CUDA has 78.4 % of cuBLAS at this step, tuned 84.8 %, on an RTX A6000 at 4096^3.
 
 constexpr int BM = 128, BN = 128, BK = 8;
 constexpr int TM = 8, TN = 8;
 
-// row[index .. index+3], zero from `length` on.
+// Returns row[index] to row[index + 3], with zeros from `length` on.
 __device__ float4 load4(const float* row, int index, int length, bool aligned) {
     if (aligned && index + 4 <= length) return *(const float4*)(row + index);
     return make_float4(
@@ -36,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(256)
     bool aligned_a = N % 4 == 0 && (size_t)A % 16 == 0;
     bool aligned_b = K % 4 == 0 && (size_t)B % 16 == 0;
 
-    // Each thread fetches four neighbours of A and four of B a stage.
+    // Each thread copies four consecutive floats of A and four of B per stage.
     int a_row = tid / (BK / 4), a_k = tid % (BK / 4) * 4;
     int b_k = tid / (BN / 4), b_col = tid % (BN / 4) * 4;
 

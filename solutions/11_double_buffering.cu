@@ -1,24 +1,29 @@
 // solve: tile=128x128
-// Double buffering: fetch the next stage while multiplying this one.
+// Double buffering: the next stage is loaded while this one is multiplied.
 //
-// Idea: in 10 everybody waits twice a stage: for the loads from global memory, and for the last
-// reader of the tile. With two buffers in shared memory the next stage is loaded into registers
-// BEFORE the products of this one, stored into the other buffer AFTER them, and one barrier a
-// stage is enough. The same is done one level down: the fragments of step k+1 are read from
-// shared memory while the products of step k are made.
+// Idea: in 10 all threads wait twice per stage: for the loads from global memory, and for the last
+// thread that reads the tile. Here shared memory has two buffers. The next stage is loaded into
+// registers BEFORE the products of this one, and stored in the other buffer AFTER them. One barrier
+// per stage is enough. Fragments are double-buffered as well: those of step k + 1 are loaded while
+// the products of step k are computed.
 //
-// Expected gain: the latency of global memory (500 cycles and more, against some 600 cycles of
-// products a stage) disappears behind the products.
+// Inputs: FP32 sums, as 01.
+//
+//     stage n:       load n + 1 to registers | multiply buffer n % 2 | store n + 1 | barrier
+//     step k of n:   load fragments k + 1 | multiply fragments k
+//
+// Expected gain over 10: the latency of global memory, 500 cycles and more, overlaps the products,
+// which take about 600 cycles per stage.
 // In the judge, on an H200: 0.851 x cuBLAS (95 %: 0.850 to 0.851), 9.559 ms, 1.13 x the speed
 // of 10; 127 registers, 16640 B of shared memory, 2 blocks a multiprocessor.
 // reports/h200/11_double_buffering.json has the rest.
-// Elsewhere: 74.3 % of cuBLAS on an RTX A6000, before 09 (S. Boehm, SGEMM_CUDA, 4096^3).
+// S. Boehm's SGEMM_CUDA has 74.3 % of cuBLAS with this change before 09 (RTX A6000, 4096^3).
 
 constexpr int BM = 128, BN = 128, BK = 8;
 constexpr int TM = 8, TN = 8;
 constexpr int PITCH = BM + 4;
 
-// row[index .. index+3], zero from `length` on.
+// Returns row[index] to row[index + 3], with zeros from `length` on.
 __device__ float4 load4(const float* row, int index, int length, bool aligned) {
     if (aligned && index + 4 <= length) return *(const float4*)(row + index);
     return make_float4(
@@ -26,7 +31,7 @@ __device__ float4 load4(const float* row, int index, int length, bool aligned) {
         index + 2 < length ? row[index + 2] : 0.0f, index + 3 < length ? row[index + 3] : 0.0f);
 }
 
-// Where element i of a thread's 8 lies in the tile: two groups of four, 64 apart.
+// Returns the position of a thread's element i in the tile: two groups of four, 64 apart.
 __device__ int spread(int thread, int i) { return thread * 4 + i / 4 * 64 + i % 4; }
 
 extern "C" __global__ void __launch_bounds__(256, 2)
@@ -78,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
                 for (int j = 0; j < TN; ++j) sum[i][j] += a[k % 2][i] * b[k % 2][j];
         }
         if (n + BK < N) store(buffer ^ 1);
-        __syncthreads();
+        __syncthreads();  // the next stage is complete, and this buffer is free
     }
 
     for (int i = 0; i < TM; ++i)

@@ -1,25 +1,29 @@
 // solve: tile=128x128
-// Warp tiling: the 32 threads of a warp cover a compact 32x64 part of the tile.
+// Warp tiling: the 32 threads of a warp compute a compact part of the tile, 32x64.
 //
-// Idea: in 11 a warp is two rows of the 16x16 threads: it covers 16 rows of C and all 128
-// columns, so for each k it reads 16 floats of A and 128 of B. As 4x8 threads it covers 32 rows
-// and 64 columns and reads 32 + 64: a third less, because the nearer a rectangle is to a square,
-// the shorter its edges for the same area. Between block tile and thread tile there is now a
-// third level.
+// Idea: in 11 a warp consists of two rows of the 16x16 threads. It computes 16 rows and all 128
+// columns of the tile, so for each k it reads 16 floats of A and 128 of B. Here a warp is 4x8
+// threads, with 32 rows and 64 columns, and reads 32 + 64 floats, a third less. For the same area,
+// a rectangle that is closer to a square has shorter edges.
 //
-// Expected gain: a third less data out of shared memory. Worth little where the multiply-add
-// units are already the limit, and needed by everything that follows.
+// Inputs: FP32 sums, as 01.
+//
+//     block 128x128:   4 x 2 warps of 32x64
+//     warp 32x64:      4 x 8 lanes; a lane has rows 0-3, 16-19 and columns 0-3, 32-35 from its first
+//
+// Expected gain over 11: a third less data from shared memory. That matters little if multiply-adds
+// are the limit. All later files build on it.
 // In the judge, on an H200: 0.834 x cuBLAS (95 %: 0.834 to 0.835), 9.760 ms, 0.98 x the speed
 // of 11; 127 registers, 16640 B of shared memory, 2 blocks a multiprocessor.
 // reports/h200/12_warp_tiling.json has the rest.
-// Elsewhere: 93.7 % of cuBLAS on an RTX A6000 (S. Boehm, SGEMM_CUDA, 4096^3).
+// S. Boehm's SGEMM_CUDA has 93.7 % of cuBLAS at this step, on an RTX A6000 at 4096^3.
 
 constexpr int BM = 128, BN = 128, BK = 8;
 constexpr int WM = 32, WN = 64;  // a warp's tile: 4 warps down, 2 across
 constexpr int TM = 8, TN = 8;
 constexpr int PITCH = BM + 4;
 
-// row[index .. index+3], zero from `length` on.
+// Returns row[index] to row[index + 3], with zeros from `length` on.
 __device__ float4 load4(const float* row, int index, int length, bool aligned) {
     if (aligned && index + 4 <= length) return *(const float4*)(row + index);
     return make_float4(
@@ -40,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     int b_k = tid / (BN / 4), b_col = tid % (BN / 4) * 4;
     const float* from_a = A + (size_t)(row0 + a_row) * N;
 
-    // This thread's first element; its 8 rows and 8 columns are two groups of four, half a warp
+    // This thread's first element. Its 8 rows and 8 columns are two groups of four, half a warp
     // tile apart.
     int my_row = warp / (BN / WN) * WM + lane / 8 * 4;
     int my_col = warp % (BN / WN) * WN + lane % 8 * 4;
@@ -83,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
                 for (int j = 0; j < TN; ++j) sum[i][j] += a[k % 2][i] * b[k % 2][j];
         }
         if (n + BK < N) store(buffer ^ 1);
-        __syncthreads();
+        __syncthreads();  // the next stage is complete, and this buffer is free
     }
 
     for (int i = 0; i < TM; ++i)

@@ -1,17 +1,21 @@
 // solve: tile=128x128 shared_memory=49952
-// Bulk copies: one thread orders whole rows of B, and a barrier in shared memory counts their
-// bytes.
+// Bulk copies: one thread copies whole rows of B, and an mbarrier counts their bytes.
 //
-// Idea: in 13 each of 256 threads issues copies of 16 bytes. From compute capability 9.0 on, one
-// cp.async.bulk moves a whole row of the tile (512 bytes), so 16 instructions of ONE thread fetch
-// B's part of a stage. They report to an mbarrier, which opens when the announced number of bytes
-// has arrived. A stays with cp.async, because a bulk copy cannot transpose. Where a stage crosses
-// the matrix's edge, where rows do not start on 16 bytes, and on older GPUs, B is copied as in
-// 13.
+// Idea: in 13 each of 256 threads issues copies of 16 bytes. On compute capability 9.0, one
+// cp.async.bulk copies a whole row of the tile (512 bytes). So 16 instructions of ONE thread copy
+// B's part of a stage. An mbarrier completes its phase when the expected number of bytes has
+// arrived. A is still copied by cp.async, because a bulk copy cannot transpose.
 //
-// Expected gain: about 4 instructions a thread and stage out of some 1150, so next to nothing.
-// The issuing thread's warp even falls a little behind the others. Shown because it is how Hopper
-// feeds its tensor cores; on CUDA cores the multiply-adds are the limit, not the copies.
+// Inputs: as for 13. B is copied as in 13 if a stage crosses an edge of B, if rows are not
+// aligned to 16 bytes, and on older GPUs.
+//
+//     thread 0:    expect bytes --> 16 bulk copies of B --> mbarrier of the slot
+//     all threads: copies of A --> cp.async group
+//     all threads: wait for the group and the mbarrier --> barrier --> multiply the slot
+//
+// Expected gain over 13: almost none, about 4 of 1150 instructions per thread and stage. The warp
+// that issues the copies even falls behind the others. Multiply-adds are the limit on CUDA cores.
+// But bulk copies are how Hopper's tensor cores are supplied with data (33).
 // In the judge, on an H200: 0.765 x cuBLAS (95 %: 0.765 to 0.766), 10.652 ms, 0.94 x the speed
 // of 13; 127 registers, 49952 B of shared memory, 2 blocks a multiprocessor.
 // reports/h200/14_bulk_copies.json has the rest.
@@ -20,7 +24,7 @@ constexpr int BM = 128, BN = 128, BK = 16, STAGES = 3;
 constexpr int WM = 32, WN = 64;
 constexpr int TM = 8, TN = 8;
 constexpr int PITCH = BM + 4;
-constexpr int STAGE = BK * (PITCH + BN);  // floats: the tile of A, transposed, then that of B
+constexpr int STAGE = BK * (PITCH + BN);  // floats: the transposed tile of A, then the tile of B
 
 template <int BYTES>
 __device__ void copy_async(float* to, const float* from, int valid_bytes) {
@@ -30,7 +34,7 @@ __device__ void copy_async(float* to, const float* from, int valid_bytes) {
                  : "memory");
 }
 
-// Opens `barrier` once `bytes` more have arrived by bulk copies.
+// Arrives at `barrier`, whose phase completes when bulk copies have written `bytes` more.
 __device__ void expect(unsigned barrier, int bytes) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
@@ -68,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     int row0 = blockIdx.y * BM, col0 = blockIdx.x * BN;
     bool aligned_b = K % 4 == 0 && (size_t)B % 16 == 0;
 
-    // One barrier a stage, behind the tiles; bit s of `phases` is the phase that stage s is in.
+    // One mbarrier per stage, after the tiles. Bit s of `phases` is the phase of stage s.
     unsigned barriers = (unsigned)__cvta_generic_to_shared(stages + STAGES * STAGE);
     unsigned phases = 0;
     if (tid == 0) {
@@ -146,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     float sum[TM][TN] = {};
     int stage = 0, free_stage = STAGES - 1;
     for (int n = 0; n < N; n += BK) {
-        // The oldest group has arrived for everybody, and nobody reads the free stage any more.
+        // The oldest group of every thread is complete, and no thread reads the next free slot.
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
         if (is_bulk(n)) {
             wait(barriers + stage * 8, phases >> stage & 1);

@@ -1,36 +1,38 @@
 // solve: tile=128x256 shared_memory=49664
-// Register banks: the same kernel as 15 with two changes that only the register file can see.
+// 15 without register bank conflicts.
 //
-// Idea: the registers of a multiprocessor's quarter lie in two banks, even and odd, and each bank
-// gives one register a cycle. A multiply-add wants three: a, b and the sum it adds to.
-// Multiply-adds a cycle and scheduler, measured on an H100 by writing other registers into a
-// kernel's machine code (an experiment that is not in this repository):
-//   * three reads a multiply-add: 0.66, and 0.50 when two of them are always in the same bank;
-//   * a kept from the multiply-add before (the compiler marks it .reuse), b and the sum in
-//     opposite banks: 0.93, and 0.98 if b is kept where the row changes.
-// So two things matter.
-//   * Serpentine order: the columns run 0..7 in one row and 7..0 in the next, and b is kept at
-//     the turn.
-//   * The sum must lie in the bank opposite to b. Fragments come from shared memory in fours, so
-//     b's banks are even, odd, even, odd. Stores of float4 want each four sums in four such
-//     registers as well, and the compiler obliges all through the loop, so that every sum meets
-//     the b of its own bank. Here what is stored is another value than the sum, so the sums are
-//     free, and the compiler places nearly all of them right.
+// Idea: a scheduler's registers are in two banks, even and odd, and each bank delivers one
+// register per cycle. A multiply-add reads three registers: a, b and the sum. The order of
+// multiply-adds and the banks of the sums therefore decide the rate.
+//   * Serpentine order: columns run 0..7 in one row, 7..0 in the next. b is reused at the turn.
+//   * The sum should be in the bank opposite to b. Fragments are loaded as float4, so the banks of
+//     b are even, odd, even, odd. A float4 store needs four sums in consecutive registers as well,
+//     and the compiler keeps them there during the loop, in the same banks as b. So the stored
+//     value here is a copy of the sum. Then the compiler puts nearly all sums in the right bank.
 //
-// Expected gain: a tenth, for 128 additions at the end of a tile.
+// Inputs: as for 15.
+//
+//     Multiply-adds per cycle and scheduler on an H100, measured by editing registers in machine
+//     code (this experiment is not in the repository):
+//       three register reads                                                              0.66
+//       three register reads, two of them always in the same bank                         0.50
+//       a reused from the previous multiply-add (.reuse), b and sum in opposite banks     0.93
+//       the same, and b reused when the row changes                                       0.98
+//
+// Expected gain over 15: a tenth. The price is 128 additions at the end of a tile.
 // In the judge, on an H200: 1.092 x cuBLAS (95 %: 1.091 to 1.093), 7.441 ms, 1.13 x the speed
 // of 15; 198 registers, 49664 B of shared memory, 1 block a multiprocessor.
 // reports/h200/16_register_banks.json has the rest.
 
-constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds
-constexpr int TM = 16, TN = 8;  // a thread's part: 4 groups of 4 rows, 2 groups of 4 columns
+constexpr int BM = 128, BN = 256, BK = 16;  // tile of a block; elements of a stage along N
+constexpr int TM = 16, TN = 8;  // outputs of a thread: 4 groups of 4 rows, 2 groups of 4 columns
 constexpr int PITCH = BM + 4;   // floats from one k to the next in the transposed tile of A
 constexpr int A_BYTES = BK * PITCH * 4, STAGE_BYTES = A_BYTES + BK * BN * 4;
 
-constexpr int RASTER_ROWS = 8;  // consecutive tiles walk down this many rows, then one column on
+constexpr int RASTER_ROWS = 8;  // height of a band of tiles, which are numbered column by column
 
-// How a warp copies A: LANES_K lanes along N, the others along M. When the copies of a stage are
-// issued: COPIES at a time, every COPY_EVERY steps of k, from step COPY_FROM on.
+// A warp copies A with LANES_K lanes along N and the others along M. The copies of a stage are
+// issued COPIES at a time, in every COPY_EVERY-th step of k from step COPY_FROM.
 constexpr int LANES_K = 4, COPIES = 6, COPY_EVERY = 4, COPY_FROM = 1;
 constexpr bool COPY_B_FIRST = false;
 
@@ -59,20 +61,21 @@ __device__ __forceinline__ void load4(float* to, unsigned from) {
                  : "r"(from));
 }
 
-// Hides a value's origin from the compiler, which would otherwise compute it anew at every use.
+// Hides how a value was computed, since the compiler would otherwise recompute it at every use.
 __device__ __forceinline__ void keep(unsigned& value) { asm volatile("" : "+r"(value)); }
 
 __device__ __forceinline__ int thread() { return threadIdx.y * 16 + threadIdx.x; }
 
-// This thread's first row and column within the tile: warps 2 x 4 of 64x64, lanes 4 x 8.
+// Return this thread's first row and column in the tile: 2 x 4 warps of 64x64, 4 x 8 lanes each.
 __device__ __forceinline__ int thread_row() { return thread() / 128 * 64 + thread() % 32 / 8 * 4; }
 __device__ __forceinline__ int thread_col() { return thread() / 32 % 4 * 64 + thread() % 8 * 4; }
 
-// The sums of a tile inside C, where N is a multiple of BK and rows of B start on 16 bytes.
+// Accumulates a tile that is inside C. N is a multiple of BK, and rows of B are aligned to 16
+// bytes.
 __device__ __forceinline__ void multiply(const float* A, const float* B, int N, int K, int row0,
                                          int col0, unsigned shared, float (&sum)[TM][TN]) {
-    // The orders of loads and rows, and when copies are made, change only the compiler's schedule:
-    // the fastest of a random search (CUDA 13.0). Static LOADS halve the time of NVRTC, no more.
+    // The orders of loads and rows, and the times of copies, affect only the compiler's schedule. A
+    // random search found these (CUDA 13.0). Static LOADS only halve the compile time of NVRTC.
     static constexpr int LOADS[6] = {2, 4, 5, 1, 3, 0};  // 0-3: rows of A, 4-5: columns of B
     constexpr int ROW_GROUPS[4] = {3, 2, 1, 0};
     constexpr int PASS_ROWS = 8 * 32 / LANES_K;  // rows of A that the block copies at a time
@@ -103,7 +106,7 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
         }
     };
 
-    float a[2][TM], b[2][TN];  // the fragments of this k and of the next
+    float a[2][TM], b[2][TN];  // fragments of the current k and of the next
     auto load_fragments = [&](int k, int buffer) {
 #pragma unroll
         for (int n = 0; n < 6; ++n) {
@@ -119,12 +122,12 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
     for (int c = 0; c < A_COPIES + B_COPIES; ++c) copy(c);
     wait_for_copies();
     load_fragments(0, 0);
-    int other = STAGE_BYTES;  // from the stage in use to the other one
+    int other = STAGE_BYTES;  // offset from the current stage to the other one
     to_a += other, to_b += other;
 
 #pragma unroll 1
     for (int n = 0; n < N;) {
-        // After the last stage the same one is copied once more, so that no step is special.
+        // The last step copies its own stage again, so that all steps have the same code.
         if ((n += BK) < N) from_a += BK, from_b = (const float*)((const char*)from_b + b_stage);
 #pragma unroll
         for (int k = 0; k < BK; ++k) {
@@ -148,7 +151,7 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
     }
 }
 
-// The same for any tile: 4 bytes at a time, zeros outside the matrices.
+// Accumulates any tile. Copies have 4 bytes and write zeros for elements outside the matrices.
 __device__ __forceinline__ void multiply_edge(const float* A, const float* B, int M, int N, int K,
                                               int row0, int col0, unsigned shared,
                                               float (&sum)[TM][TN]) {
@@ -202,8 +205,8 @@ __device__ __forceinline__ void compute(const float* A, const float* B, float* C
     else
         multiply(A, B, N, K, row0, col0, shared, sum);
 
-    // Minus zero changes no number, but it makes each sum a new value, free to lie beside its
-    // neighbours for the store, while the sum itself lies in the bank that suits the products.
+    // Adding -0.0 changes no number, but creates a new value for the store. The new values can be
+    // in consecutive registers, while the sums are in the banks that suit the products.
     float nothing = -0.0f;
     asm volatile("" : "+f"(nothing));
     int row = row0 + thread_row(), col = col0 + thread_col();

@@ -1,52 +1,54 @@
 // solve: tile=64x128 shared_memory=49664
-// The best kernel of the ladder with a declared launch: 16, with the last partial wave split
-// along N.
+// 16, with the tiles of the last wave split along N.
 //
-// Idea: at the ranked size there are 1024 tiles of 128x256 for 132 multiprocessors, one tile at a
-// time each: 7.76 waves that take the time of 8. Here the first 924 blocks (7 full waves) compute
-// a tile each, and the 100 tiles that remain are cut along N into 132 equal parts, so that all
-// multiprocessors finish together. A part that does not cover its whole tile leaves its sums in a
-// buffer; the part that comes last to a tile adds them up, in the order of N, so that the result
-// does not depend on who was last. Nobody ever waits for another block. Small products, with
-// fewer tiles than multiprocessors, are split in the same way. The launch line asks for 4 blocks
-// a tile, so that there are enough of them to share; those without work leave at once.
+// Idea: the ranked size has 1024 tiles of 128x256. A multiprocessor computes one tile at a time, so
+// 132 of them need 7.76 waves, which take the time of 8. Here the first 924 blocks (7 full waves)
+// compute a tile each. The remaining 100 tiles are cut along N into 132 equal parts, so that all
+// multiprocessors finish together. A part that does not cover its whole tile stores its sums in a
+// buffer. The last part of a tile to arrive adds them up, in the order of N. So the result does not
+// depend on timing, and no block waits for another. Problems with fewer tiles than multiprocessors
+// are split in the same way. The launch line declares 4 blocks per tile, so that small problems
+// have enough blocks; blocks without work exit at once.
 //
-// Tiles at the edges of C, and all tiles where rows of B do not start on 16 bytes, take a loop of
-// their own, which is the same but for the copies of B: by 4 bytes, as A is copied everywhere,
-// because it is transposed. That makes 24 copies a stage and thread for 12, and 2234 instructions
-// for 2184; nothing else in that loop knows of edges.
+// Inputs: FP32 sums, about as accurate as cuBLAS on all inputs (grade A). Tiles at the edges of C,
+// and all tiles if rows of B or C are not aligned to 16 bytes, use a second loop. It copies B by 4
+// bytes: 24 copies per stage and thread instead of 12, 2234 instructions instead of 2184. A small C
+// has few blocks, which leaves multiprocessors idle: 2 blocks for 128x128. 21 is for such shapes.
 //
-// Expected gain: 8 / 7.76 = 3 % over 16, less about 10 microseconds for the partial sums.
+//     tiles 0 to 923          tiles 924 to 1023, one after the other along N
+//     | one block per tile |  | part 0 | part 1 | part 2 | ...            | part 131 |
+//                             |  tile 924  |  tile 925  | ...            |  tile 1023 |
+//
+// Expected gain over 16: 8 / 7.76 = 3 %, less about 10 microseconds for the partial sums.
 // In the judge, on an H200: 1.116 x cuBLAS (95 %: 1.115 to 1.116), 7.282 ms.
 // reports/h200/17_split_tail.json has the rest.
 
-constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds
-constexpr int TM = 16, TN = 8;  // a thread's part: 4 groups of 4 rows, 2 groups of 4 columns
+constexpr int BM = 128, BN = 256, BK = 16;  // tile of a block; elements of a stage along N
+constexpr int TM = 16, TN = 8;  // outputs of a thread: 4 groups of 4 rows, 2 groups of 4 columns
 constexpr int PITCH = BM + 4;   // floats from one k to the next in the transposed tile of A
 constexpr int A_BYTES = BK * PITCH * 4, STAGE_BYTES = A_BYTES + BK * BN * 4;
 
-constexpr int WORKERS =
-    132;  // multiprocessors of an H100; elsewhere a wrong number costs only time
+constexpr int WORKERS = 132;    // multiprocessors of an H100; other GPUs only lose time
 constexpr int MIN_STEPS = 4;    // no part is shorter than this many stages
-constexpr int RASTER_ROWS = 8;  // consecutive tiles walk down this many rows, then one column on
+constexpr int RASTER_ROWS = 8;  // height of a band of tiles, which are numbered column by column
 
-// How a warp copies A: LANES_K lanes along N, the others along M. When the copies of a stage are
-// issued: COPIES at a time, every COPY_EVERY steps of k, from step COPY_FROM on.
+// A warp copies A with LANES_K lanes along N and the others along M. The copies of a stage are
+// issued COPIES at a time, in every COPY_EVERY-th step of k from step COPY_FROM.
 constexpr int LANES_K = 4, COPIES = 6, COPY_EVERY = 4, COPY_FROM = 1, EDGE_COPY_EVERY = 2;
 constexpr bool COPY_B_FIRST = false;
 
-// Partial sums: [0] of a part's first tile, if it begins within it; [1] of its last tile, if it
-// ends within it. They belong to one launch: two must not run at the same time.
+// Partial sums by part: [0] for its first tile, if the part begins inside that tile, and [1] for
+// its last tile, if the part ends inside that one. Two launches must not overlap.
 __device__ float partial_sums[WORKERS][2][TM * TN][256];
 __device__ unsigned parts_done[WORKERS];
 
-// What a block computes at a time: stages begin..end of the sums of one tile of C.
+// A unit of work: the stages begin to end - 1 of one tile of C.
 struct Work {
     int row0, col0;   // the tile's first row and column
     int begin, end;   // stages
-    int steps;        // stages that a whole tile has
-    int split;        // number of the tile among those that are split
-    int part, parts;  // number of this part; parts in all
+    int steps;        // stages of a whole tile
+    int split;        // number of the tile among the split tiles
+    int part, parts;  // number of this part; number of parts
 };
 
 __device__ __forceinline__ void copy4(unsigned to, const float* from) {
@@ -74,22 +76,22 @@ __device__ __forceinline__ void load4(float* to, unsigned from) {
                  : "r"(from));
 }
 
-// Hides a value's origin from the compiler, which would otherwise compute it anew at every use.
+// Hides how a value was computed, since the compiler would otherwise recompute it at every use.
 __device__ __forceinline__ void keep(unsigned& value) { asm volatile("" : "+r"(value)); }
 __device__ __forceinline__ void keep(float& value) { asm volatile("" : "+f"(value)); }
 
 __device__ __forceinline__ int thread() { return threadIdx.y * 16 + threadIdx.x; }
 
-// This thread's first row and column within the tile: warps 2 x 4 of 64x64, lanes 4 x 8.
+// Return this thread's first row and column in the tile: 2 x 4 warps of 64x64, 4 x 8 lanes each.
 __device__ __forceinline__ int thread_row() { return thread() / 128 * 64 + thread() % 32 / 8 * 4; }
 __device__ __forceinline__ int thread_col() { return thread() / 32 % 4 * 64 + thread() % 8 * 4; }
 
-// The sums over whole stages for a tile that lies inside C, where rows of B start on 16 bytes.
+// Accumulates whole stages of a tile that is inside C. Rows of B must be aligned to 16 bytes.
 __device__ __forceinline__ void multiply(const float* A, const float* B, int N, int K,
                                          const Work& work, int end, unsigned shared,
                                          float (&sum)[TM][TN]) {
-    // The orders of loads and rows, and when copies are made, change only the compiler's schedule:
-    // the fastest of a random search (CUDA 13.0). Static tables cost NVRTC a quarter of the time.
+    // The orders of loads and rows, and the times of copies, affect only the compiler's schedule. A
+    // random search found these (CUDA 13.0). Static tables reduce NVRTC's time to a quarter.
     static constexpr int LOADS[6] = {1, 2, 0, 3, 4, 5};  // 0-3: rows of A, 4-5: columns of B
     static constexpr int ROW_GROUPS[4] = {2, 0, 1, 3};
     constexpr int PASS_ROWS = 8 * 32 / LANES_K;  // rows of A that the block copies at a time
@@ -120,7 +122,7 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
         }
     };
 
-    float a[2][TM], b[2][TN];  // the fragments of this k and of the next
+    float a[2][TM], b[2][TN];  // fragments of the current k and of the next
     auto load_fragments = [&](int k, int buffer) {
 #pragma unroll
         for (int n = 0; n < 6; ++n) {
@@ -132,15 +134,15 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
         }
     };
 
-    __syncthreads();  // the stages may still be in use for the tile before
+    __syncthreads();  // other warps may still read the stages of the previous tile
 #pragma unroll
     for (int c = 0; c < A_COPIES + B_COPIES; ++c) copy(c);
     wait_for_copies();
     load_fragments(0, 0);
-    int other = STAGE_BYTES;  // from the stage in use to the other one
+    int other = STAGE_BYTES;  // offset from the current stage to the other one
     to_a += other, to_b += other;
 
-    // A zero that the compiler knows would be set further up, which is 0.2 % slower.
+    // Hidden from the compiler, which would otherwise clear the sums earlier and be 0.2 % slower.
     float zero = 0.0f;
     keep(zero);
 #pragma unroll
@@ -150,7 +152,7 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
 
 #pragma unroll 1
     for (int step = work.begin; step < end;) {
-        // After the last stage the same one is copied once more, so that no step is special.
+        // The last step copies its own stage again, so that all steps have the same code.
         if (++step < end) from_a += BK, from_b = (const float*)((const char*)from_b + b_stage);
 #pragma unroll
         for (int k = 0; k < BK; ++k) {
@@ -174,7 +176,7 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
     }
 }
 
-// Adds what is left of N after the last whole stage.
+// Accumulates the last elements along N, which do not fill a stage.
 __device__ __forceinline__ void multiply_rest(const float* A, const float* B, int N, int K,
                                               const Work& work, float (&sum)[TM][TN]) {
     const float* from_a = A + (size_t)(work.row0 + thread_row()) * N;
@@ -193,9 +195,9 @@ __device__ __forceinline__ void multiply_rest(const float* A, const float* B, in
     }
 }
 
-// The sums for any tile, where N has a whole stage. B is copied by 4 bytes, one column a thread.
-// Rows and columns outside the matrices are copied from the last ones inside, for sums that nobody
-// stores. Where N is no multiple of BK, the first stage begins before N does, with zeros.
+// Accumulates any tile if N has a whole stage. B is copied by 4 bytes, one column per thread.
+// Copies of rows and columns outside the matrices read the last ones inside; their sums are not
+// stored. If N is not a multiple of BK, the first stage starts at a negative k, where it has zeros.
 __device__ __forceinline__ void multiply_edge(const float* A, const float* B, int M, int N, int K,
                                               const Work& work, unsigned shared,
                                               float (&sum)[TM][TN]) {
@@ -261,7 +263,7 @@ __device__ __forceinline__ void multiply_edge(const float* A, const float* B, in
 
 #pragma unroll 1
     for (int step = work.begin; step < work.end;) {
-        // The copies have moved from_b to the next stage. After the last of N it is copied again.
+        // The copies have advanced from_b to the next stage. The last stage is copied again.
         ++step;
         if (step < work.steps)
             from_a += BK;
@@ -289,7 +291,7 @@ __device__ __forceinline__ void multiply_edge(const float* A, const float* B, in
     }
 }
 
-// All of the sums for any tile, where N is less than a stage.
+// Computes any tile if N is less than a stage.
 __device__ __forceinline__ void multiply_short(const float* A, const float* B, int M, int N, int K,
                                                const Work& work, float (&sum)[TM][TN]) {
     int row = work.row0 + thread_row(), col = work.col0 + thread_col();
@@ -307,8 +309,8 @@ __device__ __forceinline__ void multiply_short(const float* A, const float* B, i
     }
 }
 
-// Leaves this part's sums in the buffer. True for the part that comes last to its tile: `sum` then
-// holds the whole of them.
+// Stores this part's sums in the buffer. Returns true for the last part of a tile to arrive; its
+// `sum` then has the total. Parts are added in the order of N, so the result is reproducible.
 __device__ __forceinline__ bool combine(const Work& work, int split_tiles, float (&sum)[TM][TN]) {
     __shared__ bool is_last;
     auto part_of = [&](int stage) {
@@ -319,7 +321,7 @@ __device__ __forceinline__ bool combine(const Work& work, int split_tiles, float
     float(*mine)[256] = partial_sums[work.part][work.begin == 0];
 #pragma unroll
     for (int i = 0; i < TM * TN; ++i) mine[i][thread()] = sum[i / TN][i % TN];
-    __threadfence();
+    __threadfence();  // the sums are visible before the count
     __syncthreads();
     if (thread() == 0) {
         is_last = atomicAdd(&parts_done[work.split], 1u) == last - first;
@@ -328,7 +330,7 @@ __device__ __forceinline__ bool combine(const Work& work, int split_tiles, float
     __syncthreads();
     if (!is_last) return false;
 
-    __threadfence();
+    __threadfence();  // the sums of other parts are read after the count
 #pragma unroll
     for (int i = 0; i < TM * TN; ++i) sum[i / TN][i % TN] = 0.0f;
 #pragma unroll 1
@@ -355,8 +357,8 @@ __device__ __forceinline__ void compute(const float* A, const float* B, float* C
     }
     if (work.end - work.begin < work.steps && !combine(work, split_tiles, sum)) return;
 
-    // Minus zero changes no number, but it makes each sum a new value, free to lie beside its
-    // neighbours for the store, while the sum itself lies in the bank that suits the products (16).
+    // Adding -0.0 changes no number, but creates a new value for the store. The new values can be
+    // in consecutive registers, while the sums are in the banks that suit the products (16).
     float nothing = -0.0f;
     keep(nothing);
     int row = work.row0 + thread_row(), col = work.col0 + thread_col();
@@ -386,7 +388,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     int split_tiles = tiles - whole_tiles, split_steps = split_tiles * steps;
     int block = blockIdx.y * gridDim.x + blockIdx.x, blocks = gridDim.x * gridDim.y;
     int parts = min(min(WORKERS, blocks - whole_tiles), max(split_tiles, split_steps / MIN_STEPS));
-    int part = block - whole_tiles;  // negative: this block has a tile of its own
+    int part = block - whole_tiles;  // negative: this block computes a whole tile
     if (part >= parts) return;
 
     auto cut = [&](int part) { return (int)((long long)part * split_steps / parts); };

@@ -1,53 +1,56 @@
 // solve: tile=64x128 shared_memory=49664
-// Strassen in two phases of one launch: seven products of quarter matrices instead of eight.
+// Strassen's algorithm in two phases of one launch: seven products of quarters instead of eight.
 //
-// Idea: cut A, B and C into 2x2 quarters. The eight products of quarters become seven products of
-// sums of quarters (V. Strassen, Gaussian elimination is not optimal, 1969; here in S. Winograd's
-// form), 12.5 % fewer multiplications. To add the operands on the way to shared memory costs more
-// than that, since the loop has no issue slot to spare. So here the sums are made once, before:
-//   * Phase one: a few blocks read A and B, to see how large each row and column is, and once more,
-//     to leave four sums of quarters of each in a pool. All other blocks begin meanwhile with the
-//     two products that need no sums, A11 B11 and A12 B21.
-//   * Phase two: the loop of 17 multiplies quarters and sums alike. Blocks draw tiles by ticket,
-//     one product after the other. What a product of a tile belongs to is added up in C itself; the
-//     products of a tile take turns, so the result does not depend on who is first. The last tiles
-//     are split along N.
-// A block waits only for what was drawn before its own ticket, by blocks that run (33).
+// Idea: A, B and C are cut into 2x2 quarters. Seven products of sums of quarters replace the eight
+// products of quarters (V. Strassen, Gaussian elimination is not optimal, 1969; here in the form of
+// S. Winograd). That saves 12.5 % of the multiplications. Adding the operands while loading them
+// would cost more, since the loop has no free issue slot. So phase one forms the sums beforehand.
+// Phase two runs the loop of 17 on quarters and sums. The products of a tile are added to C one
+// after the other, so the result does not depend on timing. The last tiles are split along N.
 //
-// Accuracy: rows i and i + M/2 of A, and columns j and j + K/2 of B, meet in sums, and the error is
-// that of the larger one. So the lower rows and right columns are scaled by powers of two, which is
-// exact, to be about as long as those that they meet. Strassen also spreads what lies in a few
-// elements, in one half, or has one sign there. Moments of every whole row and column tell, and
-// where they do, the eight ordinary products are made instead, in the same launch and at about the
-// speed of 17. (Not looked for: other patterns that a quarter of A shares with one of B.)
+// Inputs: the error on uniform inputs is 3.6e-6, where cuBLAS has 1.8e-6 (grade B). Rows i and i +
+// M/2 of A are added, and columns j and j + K/2 of B. The larger one determines the error. So
+// lower rows and right columns are scaled by powers of two, which is exact, to similar norms. Sums
+// also lose accuracy if a row is dominated by a few elements, by one half, or by one sign. Moments
+// of all rows and columns detect this. The launch then computes the eight ordinary products at 1.07
+// x cuBLAS, for example on positive inputs and with outliers. Other patterns that the quarters
+// share are not detected: repeated lines have 1.2e-5, where cuBLAS has 4.7e-6.
 //
-// The loop must be compiled as in 17, or all is lost: with the description of the work anywhere but
-// at a fixed place in shared memory, ptxas issued the copies in bursts, which cost 10 %.
+//     helpers (12 blocks):  inspect rows and columns --> all inspected --> form 4 + 4 sums --> pool
+//     other blocks:         A11 B11, A12 B21 (no sums) --> wait until all sums are formed
+//     all blocks:           take tiles of products from one work counter, in the order of SEVEN
+//     tile of product p:    multiply --> wait for product p - 1 of the tile --> add to C
 //
-// Expected gain: 8/7 over 17, less 4 % for phase one and adding up: 1.25 x cuBLAS. Found, outside
-// the judge: 1.22. 254 registers, 49936 B of shared memory, a pool of 512 MiB.
-// In the judge, on an H200: 1.071 x cuBLAS (95 %: 1.068 to 1.071), 7.592 ms. That is
-// the slowest kind of inputs; on uniform ones it is 1.220 reports/h200/19_strassen_two_phases.json
-// has the rest.
+// A block waits only for work with a lower ticket, which running blocks have taken. So no
+// scheduling order of the blocks can deadlock. Two launches must not overlap.
+//
+// The loop needs the schedule of 17. If the unit of work is not at a fixed address in shared
+// memory, ptxas issues the copies in bursts, which costs 10 %.
+//
+// Expected gain over 17: 8/7, less 4 % for phase one and the additions, which is 1.25 x cuBLAS.
+// 254 registers, 49936 B of shared memory, a pool of 512 MiB.
+// In the judge, on an H200: 1.071 x cuBLAS (95 %: 1.068 to 1.071), 7.592 ms. That is for the
+// slowest kind of scored inputs, positive ones; on uniform ones it is 1.220.
+// reports/h200/19_strassen_two_phases.json has the rest.
 
-constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds
-constexpr int TM = 16, TN = 8;  // a thread's part: 4 groups of 4 rows, 2 groups of 4 columns
+constexpr int BM = 128, BN = 256, BK = 16;  // tile of a block; elements of a stage along N
+constexpr int TM = 16, TN = 8;  // outputs of a thread: 4 groups of 4 rows, 2 groups of 4 columns
 constexpr int PITCH = BM + 4;   // floats from one k to the next in the transposed tile of A
 constexpr int A_BYTES = BK * PITCH * 4, STAGE_BYTES = A_BYTES + BK * BN * 4;
 
-constexpr int RASTER_ROWS = 8;  // consecutive tiles walk down this many rows, then one column on
+constexpr int RASTER_ROWS = 8;  // height of a band of tiles, which are numbered column by column
 
-// How a warp copies A: LANES_K lanes along N, the others along M. When the copies of a stage are
-// issued: COPIES at a time, every COPY_EVERY steps of k, from step COPY_FROM on.
+// A warp copies A with LANES_K lanes along N and the others along M. The copies of a stage are
+// issued COPIES at a time, in every COPY_EVERY-th step of k from step COPY_FROM.
 constexpr int LANES_K = 4, COPIES = 6, COPY_EVERY = 4, COPY_FROM = 0;
 constexpr bool COPY_B_FIRST = false;
 
-// The last tiles are split along N, for all multiprocessors to finish together (17).
-constexpr int MIN_STEPS = 4;      // no part is shorter than this many stages
-constexpr int PARTS_OF_TILE = 8;  // at most
-constexpr int PARTS = 1056;       // of all tiles, at most
+// The last tiles are split along N, so that all multiprocessors finish together (17).
+constexpr int MIN_STEPS = 4;      // least number of stages of a part
+constexpr int PARTS_OF_TILE = 8;  // most parts of a tile
+constexpr int PARTS = 1056;       // most parts of all tiles
 
-// Where seven products pay and are accurate, and what there is room for.
+// Problem sizes for which seven products are faster and accurate, and for which buffers suffice.
 constexpr int MIN_DEPTH = 2048, MAX_DEPTH = 12288, MIN_TILES = 96, MAX_TILES = 4096;
 constexpr int MAX_LINES = 32768;
 constexpr long long POOL_FLOATS = 128ll << 20;
@@ -55,16 +58,16 @@ constexpr int HELPERS = 12;  // blocks that prepare sums of quarters while the o
 
 __device__ __align__(16) float pool[POOL_FLOATS];  // sums of quarters, 4 of A, then 4 of B
 __device__ float partial_sums[PARTS][TM * TN][256];
-__device__ unsigned parts_done[PARTS];         // by tile that is split
-__device__ unsigned products_done[MAX_TILES];  // by tile of a quarter
-// What rows of A and columns of B are multiplied with before sums are formed.
+__device__ unsigned parts_done[PARTS];         // by split tile
+__device__ unsigned products_done[MAX_TILES];  // by tile of a quarter of C
+// Factors of rows of A and of columns of B, which are applied before sums are formed.
 __device__ __align__(16) float row_scale[MAX_LINES], column_scale[MAX_LINES];
 
-// How far a launch has come. All of it is zero between launches; two must not run at a time.
+// The progress of a launch. All members are zero between launches, which must not overlap.
 struct Progress {
     unsigned helpers, tickets, blocks_done;
-    unsigned inspections, inspected, sums, summed;  // units drawn, units done
-    unsigned worst[3][2];  // kurtosis, imbalance, bias: of A's rows, of B's columns; as bits
+    unsigned inspections, inspected, sums, summed;  // units taken, units done
+    unsigned worst[3][2];  // bits of maxima: kurtosis, imbalance, bias; of A, of B
 };
 __device__ Progress progress;
 
@@ -72,8 +75,8 @@ struct Problem {
     const float *A, *B;
     float* C;
     int M, N, K;
-    bool fast;                 // whether products of quarters pay and fit
-    int height, depth, width;  // of the products: of quarters, or of whole matrices
+    bool fast;                 // products of quarters are faster and fit
+    int height, depth, width;  // size of a product: of quarters or of whole matrices
     int tile_rows, tile_cols, tiles, steps;
     int workers;  // blocks
 };
@@ -81,7 +84,7 @@ struct Problem {
 // Quarters are numbered 0 1 / 2 3, sums of quarters 4 to 7.
 constexpr int NONE = -1;
 
-// C[to] = C[from] + sign * product. The last thing that is added to a quarter makes it whole.
+// C[to] = C[from] + sign * product. `whole`: this is the last step of quarter `to`.
 struct Step {
     int from, to;
     float sign;
@@ -106,23 +109,23 @@ __constant__ Product SEVEN[7] = {
     {7, 3, {{1, 1, 1, true}, {NONE, NONE}}},      // P3: C12 = U4 + P3
 };
 
-// What a tile of a product is added to: to = (from + sign * product) / scale
+// A destination of a tile of a product: to = (from + sign * product) / scale
 struct Output {
-    const float* from;  // null: nothing
+    const float* from;  // null: zero
     float* to;
     float sign;
-    const float *rows, *columns;  // scales that are taken out; null: none
+    const float *rows, *columns;  // scales to divide by; null: none
 };
 
-// What a block computes at a time: stages begin..end of one tile of a product.
+// A unit of work: the stages begin to end - 1 of one tile of a product.
 struct Work {
-    bool done;           // nothing is left
-    const float *A, *B;  // the first row and column of the tile
+    bool done;           // no work is left
+    const float *A, *B;  // first row of A and first column of B of the tile
     int pitch_a, pitch_b;
-    const float *rows, *columns;  // scales that the operands have not, and the product needs
+    const float *rows, *columns;  // scales to apply to the product of unscaled operands
     int row0, col0;
     int begin, end;          // stages
-    int split, part, parts;  // number among the tiles that are split; of this part, of all
+    int split, part, parts;  // number of the split tile, of this part, and of parts
     int tile, product;
     int outputs;
     Output output[2];
@@ -153,12 +156,12 @@ __device__ __forceinline__ void load4(float* to, unsigned from) {
                  : "r"(from));
 }
 
-// Hides a value's origin from the compiler, which would otherwise compute it anew at every use.
+// Hides how a value was computed, since the compiler would otherwise recompute it at every use.
 __device__ __forceinline__ void keep(unsigned& value) { asm volatile("" : "+r"(value)); }
 
 __device__ __forceinline__ int thread() { return threadIdx.y * 16 + threadIdx.x; }
 
-// This thread's first row and column within the tile: warps 2 x 4 of 64x64, lanes 4 x 8.
+// Return this thread's first row and column in the tile: 2 x 4 warps of 64x64, 4 x 8 lanes each.
 __device__ __forceinline__ int thread_row() { return thread() / 128 * 64 + thread() % 32 / 8 * 4; }
 __device__ __forceinline__ int thread_col() { return thread() / 32 % 4 * 64 + thread() % 8 * 4; }
 
@@ -171,8 +174,7 @@ __device__ __forceinline__ void wait_for(const unsigned* counter, unsigned count
 
 // ---- phase one: sums of quarters ---------------------------------------------------------------
 
-// Of the numbers of a row or column: the sums of those in each half, of their squares, and of all
-// fourth powers.
+// Moments of a row or column: each half's sum and sum of squares, and the sum of all fourth powers.
 struct Moments {
     float first[2] = {}, second[2] = {}, fourth = 0.0f;
 
@@ -209,29 +211,29 @@ struct Moments {
 
     __device__ __forceinline__ float square() const { return second[0] + second[1]; }
 
-    // How unevenly the squares are spread: 1 where all are equal, 1.8 for uniform numbers, 3 for
-    // normal ones, N for a single one. Where numbers are all zero, or so large or small that these
-    // sums say nothing, it is infinite or no number.
+    // Returns how unevenly the squares are distributed: 1 if all are equal, 1.8 for uniform
+    // numbers, 3 for normal ones, N for a single one. The result is infinite or NaN if all are
+    // zero, or if they are so large or small that the moments overflow or vanish.
     __device__ __forceinline__ float kurtosis(int N) const {
         return fourth > 1e-30f ? N * fourth / (square() * square()) : __int_as_float(0x7f800000);
     }
 
-    // How much more of the squares one half has than its share.
+    // Returns the largest ratio of a half's sum of squares to its share, half of the total.
     __device__ __forceinline__ float imbalance() const {
         return 2.0f / square() * fmaxf(second[0], second[1]);
     }
 
-    // How much of a half has one sign, beside the norm of all.
+    // Returns the largest magnitude of a half's sum, relative to the norm of the row.
     __device__ __forceinline__ float bias() const {
         return rsqrtf(square()) * fmaxf(fabsf(first[0]), fabsf(first[1]));
     }
 };
 
-// Two rows (0) or columns (1) that meet in sums: what they are scaled with, to be about as long as
-// the first, and how well they are suited.
+// Computes scales for two rows (which = 0) or columns (1) that are added, so that both have about
+// the norm of the first. Records their worst moments.
 __device__ __forceinline__ void judge(const Moments (&lines)[2], int N, int which, float* scale,
                                       int distance) {
-    unsigned worst[3] = {};  // what is no number counts as large
+    unsigned worst[3] = {};  // bits of floats, so that NaN counts as large
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
         float binary = rintf(0.5f * log2f(lines[0].square() / lines[i].square()));
@@ -245,7 +247,7 @@ __device__ __forceinline__ void judge(const Moments (&lines)[2], int N, int whic
     for (int i = 0; i < 3; ++i) atomicMax(&progress.worst[i][which], worst[i]);
 }
 
-// Whether sums of quarters keep the error small, from all of the data.
+// Returns whether the moments of all rows and columns permit sums of quarters.
 __device__ __forceinline__ bool suited(const Problem& p) {
     auto product = [](const unsigned* worst) {
         return __uint_as_float(__ldcg(&worst[0])) * __uint_as_float(__ldcg(&worst[1]));
@@ -254,7 +256,7 @@ __device__ __forceinline__ bool suited(const Problem& p) {
            product(progress.worst[2]) <= 0.5f * sqrtf((float)p.N);
 }
 
-constexpr int ROWS = 8, COLUMNS = 16;  // pairs that are inspected at a time
+constexpr int ROWS = 8, COLUMNS = 16;  // pairs of rows or columns in a unit of inspection
 
 __device__ __forceinline__ void inspect_rows(const Problem& p, int unit) {
     int lane = thread() % 32, row = unit * ROWS + thread() / 32;
@@ -275,7 +277,7 @@ __device__ __forceinline__ void inspect_rows(const Problem& p, int unit) {
     if (lane == 0) judge(moments, p.N, 0, &row_scale[row], p.height);
 }
 
-// Four threads share 16 columns, 4 columns each; 8 threads take the two groups of them.
+// Inspects two groups of 16 columns. Four threads share a group, with 4 columns each.
 __device__ __forceinline__ void inspect_columns(const Problem& p, int unit, float* shared) {
     int group = thread() % 8, row0 = thread() / 8;
     int column = unit * COLUMNS + group / 4 * p.width + group % 4 * 4;
@@ -315,7 +317,7 @@ __device__ __forceinline__ float4 operator*(float4 x, float4 y) {
     return make_float4(x.x * y.x, x.y * y.y, x.z * y.z, x.w * y.w);
 }
 
-constexpr int SUMS_A_TIME = 4, SUMS_UNIT = 256 * SUMS_A_TIME * 4;  // of 4 columns each
+constexpr int SUMS_A_TIME = 4, SUMS_UNIT = 256 * SUMS_A_TIME * 4;  // float4s of a quarter in a unit
 
 // S1 = A21 + A22, S2 = S1 - A11, S3 = A11 - A21, S4 = A12 - S2
 // T1 = B12 - B11, T2 = B22 - T1, T3 = B22 - B12, T4 = T2 - B21
@@ -380,7 +382,7 @@ __device__ __forceinline__ unsigned sums_of_b(const Problem& p) {
     return units((size_t)p.depth * p.width / 4, SUMS_UNIT);
 }
 
-// Draws units and makes them, until none is left.
+// Takes units from a work counter and computes them, until none is left.
 template <class Make>
 __device__ __forceinline__ void make_all(unsigned* tickets, unsigned* finished, unsigned units,
                                          Make make) {
@@ -389,19 +391,19 @@ __device__ __forceinline__ void make_all(unsigned* tickets, unsigned* finished, 
     __syncthreads();
     for (unsigned unit = drawn; unit < units; unit = drawn) {
         unsigned next = 0;
-        if (thread() == 0) next = atomicAdd(tickets, 1u);  // back when this unit is made
+        if (thread() == 0) next = atomicAdd(tickets, 1u);  // the latency overlaps the unit
         make(unit);
         __syncthreads();
         if (thread() == 0) drawn = next;
         __syncthreads();
         if (thread() == 0) {
-            __threadfence();
+            __threadfence();  // the unit's results are visible before the count
             atomicAdd(finished, 1u);
         }
     }
 }
 
-// What a helper does. It waits only for units that running blocks have drawn.
+// Phase one, for a helper block. It waits only for units that running blocks have taken.
 __device__ __noinline__ void prepare(const Problem& p, float* shared) {
     unsigned rows = p.height / ROWS;
     make_all(&progress.inspections, &progress.inspected, inspections(p), [&](unsigned unit) {
@@ -424,13 +426,13 @@ __device__ __noinline__ void prepare(const Problem& p, float* shared) {
 
 // ---- phase two: the products -------------------------------------------------------------------
 
-// The sums over whole stages for a tile that lies inside C, where rows of B start on 16 bytes.
+// Accumulates whole stages of a tile that is inside C. Rows of B must be aligned to 16 bytes.
 __device__ __forceinline__ void multiply(const Work& work, int end, unsigned shared,
                                          float (&sum)[TM][TN]) {
-    // The orders of loads and rows, and when copies are made, change nothing but the schedule that
-    // the compiler finds. These were the fastest of a random search with CUDA 13.0. Of the loads 0-3
-    // are groups of rows of A, 4-5 of columns of B. What is static takes NVRTC half of the time; were
-    // the rows so, too, the schedule would be another, in 18 one that is 8 % slower.
+    // The orders of loads and rows, and the times of copies, affect only the compiler's schedule. A
+    // random search found these (CUDA 13.0). Loads 0-3 are groups of rows of A, 4-5 of columns of
+    // B. Static LOADS halve the compile time of NVRTC. Static ROW_GROUPS would change the schedule,
+    // in 18 to one that is 8 % slower.
     static constexpr int LOADS[6] = {3, 0, 1, 5, 2, 4};
     constexpr int ROW_GROUPS[4] = {3, 1, 2, 0};
     constexpr int PASS_ROWS = 8 * 32 / LANES_K;  // rows of A that the block copies at a time
@@ -461,7 +463,7 @@ __device__ __forceinline__ void multiply(const Work& work, int end, unsigned sha
         }
     };
 
-    float a[2][TM], b[2][TN];  // the fragments of this k and of the next
+    float a[2][TM], b[2][TN];  // fragments of the current k and of the next
     auto load_fragments = [&](int k, int buffer) {
 #pragma unroll
         for (int n = 0; n < 6; ++n) {
@@ -473,17 +475,17 @@ __device__ __forceinline__ void multiply(const Work& work, int end, unsigned sha
         }
     };
 
-    __syncthreads();  // the stages may still be in use for the tile before
+    __syncthreads();  // other warps may still read the stages of the previous tile
 #pragma unroll
     for (int c = 0; c < A_COPIES + B_COPIES; ++c) copy(c);
     wait_for_copies();
     load_fragments(0, 0);
-    int other = STAGE_BYTES;  // from the stage in use to the other one
+    int other = STAGE_BYTES;  // offset from the current stage to the other one
     to_a += other, to_b += other;
 
 #pragma unroll 1
     for (int step = work.begin; step < end;) {
-        // After the last stage the same one is copied once more, so that no step is special.
+        // The last step copies its own stage again, so that all steps have the same code.
         if (++step < end) from_a += BK, from_b = (const float*)((const char*)from_b + b_stage);
 #pragma unroll
         for (int k = 0; k < BK; ++k) {
@@ -507,7 +509,7 @@ __device__ __forceinline__ void multiply(const Work& work, int end, unsigned sha
     }
 }
 
-// Adds what is left of N after the last whole stage.
+// Accumulates the last elements along N, which do not fill a stage.
 __device__ __forceinline__ void multiply_rest(const float* A, const float* B, int N, int K,
                                               const Work& work, float (&sum)[TM][TN]) {
     const float* from_a = A + (size_t)(work.row0 + thread_row()) * N;
@@ -526,7 +528,7 @@ __device__ __forceinline__ void multiply_rest(const float* A, const float* B, in
     }
 }
 
-// The sums for any tile: 4 bytes at a time, zeros outside the matrices.
+// Accumulates any tile. Copies have 4 bytes and write zeros for elements outside the matrices.
 __device__ __forceinline__ void multiply_edge(const float* A, const float* B, int M, int N, int K,
                                               const Work& work, unsigned shared,
                                               float (&sum)[TM][TN]) {
@@ -572,15 +574,15 @@ __device__ __forceinline__ void multiply_edge(const float* A, const float* B, in
     }
 }
 
-// Leaves this part's sums in the buffer. True for the part that comes last to its tile: `sum` then
-// holds the whole of them.
+// Stores this part's sums in the buffer. Returns true for the last part of a tile to arrive; its
+// `sum` then has the total. Parts are added in the order of N, so the result is reproducible.
 __device__ __forceinline__ bool combine(const Work& work, float (&sum)[TM][TN]) {
     __shared__ bool is_last;
     int first = work.split * work.parts;
     float(*mine)[256] = partial_sums[first + work.part];
 #pragma unroll
     for (int i = 0; i < TM * TN; ++i) mine[i][thread()] = sum[i / TN][i % TN];
-    __threadfence();
+    __threadfence();  // the sums are visible before the count
     __syncthreads();
     if (thread() == 0) {
         is_last = atomicAdd(&parts_done[work.split], 1u) == work.parts - 1;
@@ -589,7 +591,7 @@ __device__ __forceinline__ bool combine(const Work& work, float (&sum)[TM][TN]) 
     __syncthreads();
     if (!is_last) return false;
 
-    __threadfence();
+    __threadfence();  // the sums of other parts are read after the count
 #pragma unroll
     for (int i = 0; i < TM * TN; ++i) sum[i / TN][i % TN] = 0.0f;
 #pragma unroll 1
@@ -600,10 +602,10 @@ __device__ __forceinline__ bool combine(const Work& work, float (&sum)[TM][TN]) 
     return true;
 }
 
-// Adds a tile of a product to what others have left.
+// Adds a tile of a product to one of its destinations.
 __device__ __forceinline__ void put(const Work& work, const Output& out, int pitch,
                                     const float (&sum)[TM][TN]) {
-    constexpr int A_TIME = 4;  // rows whose old values are on their way together
+    constexpr int A_TIME = 4;  // rows whose old values are loaded together
     int row = work.row0 + thread_row(), col = work.col0 + thread_col();
     auto inverse = [](float power) { return __int_as_float((254 << 23) - __float_as_int(power)); };
     float columns[TN], columns_out[TN];
@@ -670,7 +672,7 @@ __device__ __forceinline__ bool compute(const Problem& p, const Work& work, floa
             }
         return false;
     }
-    // The products of a tile are added one after the other.
+    // The products of a tile are added in order.
     if (thread() == 0) wait_for(&products_done[work.tile], work.product);
     __syncthreads();
 #pragma unroll 1
@@ -678,7 +680,7 @@ __device__ __forceinline__ bool compute(const Problem& p, const Work& work, floa
     return true;
 }
 
-// The number of parts with which tiles take the fewest rounds.
+// Returns the number of parts per tile that minimises rounds / parts, the time in whole tiles.
 __device__ __forceinline__ int best_parts(int tiles, int steps, int workers) {
     int best = 1, limit = min(PARTS_OF_TILE, min(steps / MIN_STEPS, PARTS / max(tiles, 1)));
     auto rounds = [&](int parts) { return (tiles * parts + workers - 1) / workers; };
@@ -699,7 +701,7 @@ __device__ __forceinline__ float* quarter_of_c(const Problem& p, int quarter) {
     return p.C + (size_t)(quarter / 2 * p.height) * p.K + quarter % 2 * p.width;
 }
 
-// One of seven products.
+// Describes one of the seven products.
 __device__ __forceinline__ void fast_product(const Problem& p, int number, Work& work) {
     const Product& product = SEVEN[number];
     work.rows = work.columns = nullptr;
@@ -729,8 +731,8 @@ __device__ __forceinline__ void fast_product(const Problem& p, int number, Work&
     }
 }
 
-// One of eight products, the ordinary way: two for each quarter of C. The first two are those of
-// the fast way, so that it can be chosen when they are done.
+// Describes one of the eight ordinary products, two for each quarter of C. The first two are also
+// the first two of the seven, so that the algorithm can be chosen after them.
 __device__ __forceinline__ void ordinary_product(const Problem& p, int number, Work& work) {
     int down = number / 4, right = number / 2 % 2, along = number % 2;
     operand_a(p, down, along, work), operand_b(p, along, right, work);
@@ -740,10 +742,10 @@ __device__ __forceinline__ void ordinary_product(const Problem& p, int number, W
     work.output[0] = {along > 0 ? to : nullptr, to, 1, nullptr, nullptr};
 }
 
-// What there is to do, as soon as it is known.
+// The work of phase two, which depends on the moments.
 struct Plan {
-    int products;  // 0: not known yet
-    int whole;     // tiles that are not split, in the order of products
+    int products;  // 0: not decided yet
+    int whole;     // number of tiles that are not split; they come first
     int split, parts;
 };
 
@@ -760,8 +762,8 @@ __device__ __forceinline__ void decide(const Problem& p, Plan& plan) {
     plan.parts = best_parts(plan.split, p.steps, p.workers);
 }
 
-// Draws the next ticket. Tickets are in the order of products, and whoever waits for another block
-// waits for one with a lower ticket, which runs: no order of blocks can deadlock.
+// Takes the next unit of work. Tickets follow the order of products. A block waits only for lower
+// tickets, which running blocks have taken, so no scheduling order of the blocks can deadlock.
 __device__ __noinline__ void next_work(const Problem& p, Plan& plan, Work& work) {
     int item = atomicAdd(&progress.tickets, 1u);
     if (plan.products == 0 && (!p.fast || item >= 2 * p.tiles)) decide(p, plan);
@@ -802,7 +804,7 @@ __device__ __forceinline__ void describe(const float* A, const float* B, float* 
 }
 
 __device__ __forceinline__ void announce_product(const Plan& plan, const Work& work) {
-    bool last = work.product == plan.products - 1;  // leaves zero for the next launch
+    bool last = work.product == plan.products - 1;  // zero for the next launch
     __threadfence();
     atomicExch(&products_done[work.tile], last ? 0 : work.product + 1);
 }
@@ -814,7 +816,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     __shared__ Plan plan;
     __shared__ Problem p;
 
-    // As many blocks as there are multiprocessors do all the work; each fills one.
+    // One block fills a multiprocessor, so the others exit.
     unsigned multiprocessors, block = blockIdx.y * gridDim.x + blockIdx.x;
     asm("mov.u32 %0, %%nsmid;" : "=r"(multiprocessors));
     unsigned workers = min(multiprocessors, gridDim.x * gridDim.y);

@@ -1,61 +1,68 @@
 // solve: tile=64x128 shared_memory=180736
-// Strassen applied twice: 49 products of sixteenths of the matrices instead of 64, in one launch.
+// Strassen's algorithm applied twice: 49 products of sixteenths instead of 64, in one launch.
 //
-// Idea: 19 once more. Each of the seven products of quarters is made from seven products of
-// quarters of those, so 23 % of the multiplications go. Phase one reads 16 elements of A at a time,
-// or of B, and writes the 40 operands that are sums; 9 more lie in A and B as they are. Four of the
-// products need no sums, with which the other blocks begin. What is begun of a sixteenth of C lies
-// in a buffer until it is whole, then it is added to where the outer product belongs.
+// Idea: each of the seven products of 19 is computed by seven products of quarters of its operands,
+// which saves 23 % of the multiplications. Phase one reads corresponding elements of all sixteenths
+// of A, and writes the 40 operands that are sums; the same for B. The other 9 operands are
+// sixteenths of A and B. Four products need no sums, so most blocks begin with them. A sixteenth of
+// an inner product is collected in the buffer `unfinished`. When it is complete, it is added to the
+// sixteenths of C to which the outer product belongs.
 //
-// Accuracy: each level almost doubles the error, to 7e-6 in the worst block of uniform inputs: two
-// sums of half the length, added up, have 0.7 of the error of one, so the first half of a tile's
-// sums waits in shared memory for the second. Rows and columns that meet in sums, now four, are
-// scaled to be about as long as the first; and where moments of rows and columns say that the
-// error would be larger, 64 ordinary products are made instead (19 has the reasons).
+// Inputs: each level increases the error. The worst block of uniform inputs has 5.2e-6, where
+// cuBLAS has 1.7e-6 (grade B). To limit it, a tile's sums over the first half of N wait in shared
+// memory for those over the second half: two such sums have 0.7 of the error of one. Four rows or
+// columns that are added are scaled to similar norms. If moments of rows and columns indicate a
+// larger error, the launch computes the 64 ordinary products at 1.07 x cuBLAS, as explained in 19.
+// Patterns that the quarters share are not detected: repeated lines have 1.5e-5, cuBLAS 5.2e-6.
 //
-// Expected gain: 64/49 over 17, less 2 % for phase one (1.4 GB to move), 1 % for the two sums and
-// 5 % for adding up and starting: 1.3 x cuBLAS. Found outside the judge: 1.31, worst block 5.5e-6.
+//     helpers (36 blocks):  inspect rows, columns --> all inspected --> form 40 + 40 sums --> pool
+//     other blocks:         4 products without sums --> wait until all sums are formed
+//     all blocks:           take tiles of the 49 products from one work counter, in order
+//     tile of product p:    multiply --> wait for product p - 1 of the tile --> add to buffer or C
+//
+// Expected gain over 17: 64/49, less 2 % for phase one (1.4 GB), 1 % for the two sums, and 5 % for
+// the additions and the start. That is 1.3 x cuBLAS.
 // 255 registers, 181312 B of shared memory, a pool of 1.25 GiB.
-// In the judge, on an H200: 1.071 x cuBLAS (95 %: 1.070 to 1.072), 7.593 ms. That is
-// the slowest kind of inputs; on uniform ones it is 1.338. reports/h200/20_strassen_two_levels.json
-// has the rest.
+// In the judge, on an H200: 1.071 x cuBLAS (95 %: 1.070 to 1.072), 7.593 ms. That is for the
+// slowest kind of scored inputs, positive ones; on uniform ones it is 1.338.
+// reports/h200/20_strassen_two_levels.json has the rest.
 
-constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds
-constexpr int TM = 16, TN = 8;  // a thread's part: 4 groups of 4 rows, 2 groups of 4 columns
+constexpr int BM = 128, BN = 256, BK = 16;  // tile of a block; elements of a stage along N
+constexpr int TM = 16, TN = 8;  // outputs of a thread: 4 groups of 4 rows, 2 groups of 4 columns
 constexpr int PITCH = BM + 4;   // floats from one k to the next in the transposed tile of A
 constexpr int A_BYTES = BK * PITCH * 4, STAGE_BYTES = A_BYTES + BK * BN * 4;
 
-constexpr int RASTER_ROWS = 8;  // consecutive tiles walk down this many rows, then one column on
+constexpr int RASTER_ROWS = 8;  // height of a band of tiles, which are numbered column by column
 
-// How a warp copies A: LANES_K lanes along N, the others along M. When the copies of a stage are
-// issued: COPIES at a time, every COPY_EVERY steps of k, from step COPY_FROM on.
+// A warp copies A with LANES_K lanes along N and the others along M. The copies of a stage are
+// issued COPIES at a time, in every COPY_EVERY-th step of k from step COPY_FROM.
 constexpr int LANES_K = 4, COPIES = 6, COPY_EVERY = 4, COPY_FROM = 1;
 constexpr bool COPY_B_FIRST = false;
 
-// The last tiles are split along N, for all multiprocessors to finish together (17).
-constexpr int MIN_STEPS = 4;      // no part is shorter than this many stages
-constexpr int PARTS_OF_TILE = 8;  // at most
-constexpr int PARTS = 1056;       // of all tiles, at most
+// The last tiles are split along N, so that all multiprocessors finish together (17).
+constexpr int MIN_STEPS = 4;      // least number of stages of a part
+constexpr int PARTS_OF_TILE = 8;  // most parts of a tile
+constexpr int PARTS = 1056;       // most parts of all tiles
 
-// Where 49 products pay, and what there is room for.
+// Problem sizes for which 49 products are faster, and for which the buffers suffice.
 constexpr int MIN_DEPTH = 4096, MIN_TILES = 32, MAX_TILES = 4096, MAX_LINES = 32768;
 constexpr long long POOL_FLOATS = 320ll << 20;
-constexpr int SEGMENT = 48;  // stages of a product that are added up in one sum
+constexpr int SEGMENT = 48;  // stages that are added up in one sum
 constexpr int HELPERS = 36;  // blocks that prepare the sums while the others multiply
 
-// Sums of sixteenths, 40 of A, then 40 of B; and what has been begun of a sixteenth of C.
+// Sums of sixteenths, 40 of A, then 40 of B; and sixteenths of inner products that are incomplete.
 __device__ __align__(16) float pool[POOL_FLOATS], unfinished[POOL_FLOATS / 16];
 __device__ float partial_sums[PARTS][TM * TN][256];
-__device__ unsigned parts_done[PARTS];         // by tile that is split
-__device__ unsigned products_done[MAX_TILES];  // by tile of a sixteenth
-// What rows of A and columns of B are multiplied with before sums are formed.
+__device__ unsigned parts_done[PARTS];         // by split tile
+__device__ unsigned products_done[MAX_TILES];  // by tile of a sixteenth of C
+// Factors of rows of A and of columns of B, which are applied before sums are formed.
 __device__ __align__(16) float row_scale[MAX_LINES], column_scale[MAX_LINES];
 
-// How far a launch has come. All of it is zero between launches; two must not run at a time.
+// The progress of a launch. All members are zero between launches, which must not overlap.
 struct Progress {
     unsigned helpers, tickets, blocks_done;
-    unsigned inspections, inspected, sums, summed;  // units drawn, units done
-    unsigned worst[3][2];  // kurtosis, imbalance, bias: of A's rows, of B's columns; as bits
+    unsigned inspections, inspected, sums, summed;  // units taken, units done
+    unsigned worst[3][2];  // bits of maxima: kurtosis, imbalance, bias; of A, of B
 };
 __device__ Progress progress;
 
@@ -63,8 +70,8 @@ struct Problem {
     const float *A, *B;
     float* C;
     int M, N, K;
-    bool fast;                 // whether products of sixteenths pay and fit
-    int height, depth, width;  // of the products: of sixteenths, or of whole matrices
+    bool fast;                 // products of sixteenths are faster and fit
+    int height, depth, width;  // size of a product: of sixteenths or of whole matrices
     int tile_rows, tile_cols, tiles, steps;
     int workers;  // blocks
 };
@@ -72,7 +79,7 @@ struct Problem {
 // Quarters are numbered 0 1 / 2 3, sums of quarters 4 to 7.
 constexpr int NONE = -1;
 
-// C[to] = C[from] + sign * product. The last thing that is added to a quarter makes it whole.
+// C[to] = C[from] + sign * product. `whole`: this is the last step of quarter `to`.
 struct Step {
     int from, to;
     float sign;
@@ -97,25 +104,26 @@ __constant__ Product SEVEN[7] = {
     {7, 3, {{1, 1, 1, true}, {NONE, NONE}}},      // P3: C12 = U4 + P3
 };
 
-// What a tile of a product is added to:
+// A destination of a tile of a product:
 //   to = (base + sign * (begun + begun_sign * product)) / scale
+// `begun` is the incomplete inner product, `base` the incomplete sixteenth of C.
 struct Output {
-    const float *begun, *base;  // null: nothing
+    const float *begun, *base;  // null: zero
     float* to;
     float sign, begun_sign;
-    const float *rows, *columns;  // scales that are taken out; null: none
+    const float *rows, *columns;  // scales to divide by; null: none
 };
 
-// What a block computes at a time: stages begin..end of one tile of a product.
+// A unit of work: the stages begin to end - 1 of one tile of a product.
 struct Work {
-    const float *A, *B;  // the first row and column of the tile
+    const float *A, *B;  // first row of A and first column of B of the tile
     int pitch_a, pitch_b;
-    const float *rows, *columns;  // scales that the operands have not, and the product needs
+    const float *rows, *columns;  // scales to apply to the product of unscaled operands
     int row0, col0;
-    int begin, end, segment;  // stages, and how many are added up in one sum
-    int split, part, parts;   // number among the tiles that are split; of this part, of all
+    int begin, end, segment;  // first stage, end, and number of stages in one sum
+    int split, part, parts;   // number of the split tile, of this part, and of parts
     int tile, product;
-    int done;  // nothing is left
+    int done;  // no work is left
     int outputs;
     Output output[3];
 };
@@ -145,12 +153,12 @@ __device__ __forceinline__ void load4(float* to, unsigned from) {
                  : "r"(from));
 }
 
-// Hides a value's origin from the compiler, which would otherwise compute it anew at every use.
+// Hides how a value was computed, since the compiler would otherwise recompute it at every use.
 __device__ __forceinline__ void keep(unsigned& value) { asm volatile("" : "+r"(value)); }
 
 __device__ __forceinline__ int thread() { return threadIdx.y * 16 + threadIdx.x; }
 
-// This thread's first row and column within the tile: warps 2 x 4 of 64x64, lanes 4 x 8.
+// Return this thread's first row and column in the tile: 2 x 4 warps of 64x64, 4 x 8 lanes each.
 __device__ __forceinline__ int thread_row() { return thread() / 128 * 64 + thread() % 32 / 8 * 4; }
 __device__ __forceinline__ int thread_col() { return thread() / 32 % 4 * 64 + thread() % 8 * 4; }
 
@@ -163,8 +171,7 @@ __device__ __forceinline__ void wait_for(const unsigned* counter, unsigned count
 
 // ---- phase one: sums of sixteenths -------------------------------------------------------------
 
-// Of the numbers of a row or column: the sums of those in each quarter, of their squares, and of
-// all fourth powers.
+// Moments of a row or column: each quarter's sum and sum of squares, and the sum of fourth powers.
 struct Moments {
     float first[4] = {}, second[4] = {}, fourth = 0.0f;
 
@@ -203,30 +210,30 @@ struct Moments {
         return second[0] + second[1] + (second[2] + second[3]);
     }
 
-    // How unevenly the squares are spread: 1 where all are equal, 1.8 for uniform numbers, 3 for
-    // normal ones, N for a single one. Where numbers are all zero, or so large or small that these
-    // sums say nothing, it is infinite or no number.
+    // Returns how unevenly the squares are distributed: 1 if all are equal, 1.8 for uniform
+    // numbers, 3 for normal ones, N for a single one. The result is infinite or NaN if all are
+    // zero, or if they are so large or small that the moments overflow or vanish.
     __device__ __forceinline__ float kurtosis(int N) const {
         return fourth > 1e-30f ? N * fourth / (square() * square()) : __int_as_float(0x7f800000);
     }
 
-    // How much more of the squares one quarter has than its share.
+    // Returns the largest ratio of a quarter's sum of squares to its share, a quarter of the total.
     __device__ __forceinline__ float imbalance() const {
         return 4.0f / square() * fmaxf(fmaxf(second[0], second[1]), fmaxf(second[2], second[3]));
     }
 
-    // How much of a quarter has one sign, beside the norm of all.
+    // Returns the largest magnitude of a quarter's sum, relative to the norm of the row.
     __device__ __forceinline__ float bias() const {
         return rsqrtf(square()) * fmaxf(fmaxf(fabsf(first[0]), fabsf(first[1])),
                                         fmaxf(fabsf(first[2]), fabsf(first[3])));
     }
 };
 
-// Four rows (0) or columns (1) that meet in sums: what they are scaled with, to be about as long as
-// the first, and how well they are suited.
+// Computes scales for four rows (which = 0) or columns (1) that are added, so that all have about
+// the norm of the first. Records their worst moments.
 __device__ __forceinline__ void judge(const Moments (&lines)[4], int N, int which, float* scale,
                                       int distance) {
-    unsigned worst[3] = {};  // what is no number counts as large
+    unsigned worst[3] = {};  // bits of floats, so that NaN counts as large
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
         float binary = rintf(0.5f * log2f(lines[0].square() / lines[i].square()));
@@ -240,7 +247,7 @@ __device__ __forceinline__ void judge(const Moments (&lines)[4], int N, int whic
     for (int i = 0; i < 3; ++i) atomicMax(&progress.worst[i][which], worst[i]);
 }
 
-// Whether sums of quarters keep the error small, from all of the data.
+// Returns whether the moments of all rows and columns permit sums of quarters.
 __device__ __forceinline__ bool suited(const Problem& p) {
     auto product = [](const unsigned* worst) {
         return __uint_as_float(__ldcg(&worst[0])) * __uint_as_float(__ldcg(&worst[1]));
@@ -249,7 +256,7 @@ __device__ __forceinline__ bool suited(const Problem& p) {
            product(progress.worst[2]) <= 0.25f * sqrtf((float)p.N);
 }
 
-constexpr int ROWS = 8, COLUMNS = 16;  // groups of four that are inspected at a time
+constexpr int ROWS = 8, COLUMNS = 16;  // groups of four rows or columns in a unit of inspection
 
 __device__ __forceinline__ void inspect_rows(const Problem& p, int unit) {
     int lane = thread() % 32, row = unit * ROWS + thread() / 32;
@@ -269,7 +276,7 @@ __device__ __forceinline__ void inspect_rows(const Problem& p, int unit) {
     if (lane == 0) judge(moments, p.N, 0, &row_scale[row], p.height);
 }
 
-// Four threads share 16 columns, 4 columns each; 16 threads take the four groups of them.
+// Inspects four groups of 16 columns. Four threads share a group, with 4 columns each.
 __device__ __forceinline__ void inspect_columns(const Problem& p, int unit, float* shared) {
     int group = thread() % 16, row0 = thread() / 16;
     int column = unit * COLUMNS + group / 4 * p.width + group % 4 * 4;
@@ -308,7 +315,7 @@ __device__ __forceinline__ float4 operator*(float4 x, float4 y) {
     return make_float4(x.x * y.x, x.y * y.y, x.z * y.z, x.w * y.w);
 }
 
-constexpr int SUMS_UNIT = 256 * 6;  // of 4 columns each
+constexpr int SUMS_UNIT = 256 * 6;  // float4s of a sixteenth in a unit
 
 // S1 = A21 + A22, S2 = S1 - A11, S3 = A11 - A21, S4 = A12 - S2
 // T1 = B12 - B11, T2 = B22 - T1, T3 = B22 - B12, T4 = T2 - B21
@@ -321,10 +328,10 @@ __device__ __forceinline__ void sums_of(float4 x11, float4 x12, float4 x21, floa
         sums[0] = x12 - x11, sums[1] = x22 - sums[0], sums[2] = x22 - x12, sums[3] = sums[1] - x21;
 }
 
-// Quarters that are operands as they are: A11, A12, A22 and B11, B21, B22. Their number among them.
+// Returns the number of a quarter among those that are operands: A11, A12, A22 and B11, B21, B22.
 __device__ __forceinline__ int rank(int quarter) { return (quarter + 1) / 2; }
 
-// Where in the pool an operand lies: its number in the first cut and in the second.
+// Returns the position of an operand in the pool, from its numbers at the outer and inner level.
 __device__ __forceinline__ int slot(int outer, int inner) {
     if (outer < 4) return rank(outer) * 4 + inner - 4;
     return 12 + (outer - 4) * 7 + (inner < 4 ? rank(inner) : inner - 1);
@@ -340,7 +347,7 @@ __device__ __forceinline__ void form_sums(const Problem& p, int unit) {
     for (unsigned at = unit * SUMS_UNIT + thread(); at < min((unit + 1) * SUMS_UNIT, count);
          at += 256) {
         unsigned row = at / width, column = at % width;
-        float4 x[4][4];  // by quarter, and by quarter of that
+        float4 x[4][4];  // by quarter, and by quarter of the quarter
 #pragma unroll
         for (int i = 0; i < 16; ++i) {
             int down = i / 8 * 2 + i % 4 / 2, right = i / 4 % 2 * 2 + i % 2;
@@ -368,7 +375,7 @@ __device__ __forceinline__ void form_sums(const Problem& p, int unit) {
                 if (i != (OF_A ? 2 : 1)) to[at + (size_t)slot(outer, i) * count] = of[i];
         };
         store(0, x[0]), store(OF_A ? 1 : 2, x[OF_A ? 1 : 2]), store(3, x[3]);
-        float4 sums[4][4];  // by number of the sum, and quarter of it
+        float4 sums[4][4];  // by number of the sum, and by quarter of the sum
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             float4 of_this[4];
@@ -394,7 +401,7 @@ __device__ __forceinline__ unsigned sums_of_b(const Problem& p) {
     return units((size_t)p.depth * p.width / 4, SUMS_UNIT);
 }
 
-// Draws units and makes them, until none is left.
+// Takes units from a work counter and computes them, until none is left.
 template <class Make>
 __device__ __forceinline__ void make_all(unsigned* tickets, unsigned* finished, unsigned units,
                                          Make make) {
@@ -403,19 +410,19 @@ __device__ __forceinline__ void make_all(unsigned* tickets, unsigned* finished, 
     __syncthreads();
     for (unsigned unit = drawn; unit < units; unit = drawn) {
         unsigned next = 0;
-        if (thread() == 0) next = atomicAdd(tickets, 1u);  // back when this unit is made
+        if (thread() == 0) next = atomicAdd(tickets, 1u);  // the latency overlaps the unit
         make(unit);
         __syncthreads();
         if (thread() == 0) drawn = next;
         __syncthreads();
         if (thread() == 0) {
-            __threadfence();
+            __threadfence();  // the unit's results are visible before the count
             atomicAdd(finished, 1u);
         }
     }
 }
 
-// What a helper does. It waits only for units that running blocks have drawn.
+// Phase one, for a helper block. It waits only for units that running blocks have taken.
 __device__ __noinline__ void prepare(const Problem& p, float* shared) {
     unsigned rows = p.height / ROWS;
     make_all(&progress.inspections, &progress.inspected, inspections(p), [&](unsigned unit) {
@@ -438,13 +445,13 @@ __device__ __noinline__ void prepare(const Problem& p, float* shared) {
 
 // ---- phase two: the products -------------------------------------------------------------------
 
-// The sums over whole stages for a tile that lies inside C, where rows of B start on 16 bytes.
+// Accumulates whole stages of a tile that is inside C. Rows of B must be aligned to 16 bytes.
 __device__ __forceinline__ void multiply(const Work& work, int begin, int end, unsigned shared,
                                          float (&sum)[TM][TN]) {
-    // The orders of loads and rows, and when copies are made, change nothing but the schedule that
-    // the compiler finds. These were the fastest of a random search with CUDA 13.0. Of the loads 0-3
-    // are groups of rows of A, 4-5 of columns of B. What is static takes NVRTC half of the time; were
-    // the rows so, too, the schedule would be another, in 18 one that is 8 % slower.
+    // The orders of loads and rows, and the times of copies, affect only the compiler's schedule. A
+    // random search found these (CUDA 13.0). Loads 0-3 are groups of rows of A, 4-5 of columns of
+    // B. Static LOADS halve the compile time of NVRTC. Static ROW_GROUPS would change the schedule,
+    // in 18 to one that is 8 % slower.
     static constexpr int LOADS[6] = {5, 4, 1, 2, 3, 0};
     constexpr int ROW_GROUPS[4] = {0, 2, 1, 3};
     constexpr int PASS_ROWS = 8 * 32 / LANES_K;  // rows of A that the block copies at a time
@@ -475,7 +482,7 @@ __device__ __forceinline__ void multiply(const Work& work, int begin, int end, u
         }
     };
 
-    float a[2][TM], b[2][TN];  // the fragments of this k and of the next
+    float a[2][TM], b[2][TN];  // fragments of the current k and of the next
     auto load_fragments = [&](int k, int buffer) {
 #pragma unroll
         for (int n = 0; n < 6; ++n) {
@@ -487,17 +494,17 @@ __device__ __forceinline__ void multiply(const Work& work, int begin, int end, u
         }
     };
 
-    __syncthreads();  // the stages may still be in use for the tile before
+    __syncthreads();  // other warps may still read the stages of the previous tile
 #pragma unroll
     for (int c = 0; c < A_COPIES + B_COPIES; ++c) copy(c);
     wait_for_copies();
     load_fragments(0, 0);
-    int other = STAGE_BYTES;  // from the stage in use to the other one
+    int other = STAGE_BYTES;  // offset from the current stage to the other one
     to_a += other, to_b += other;
 
 #pragma unroll 1
     for (int step = begin; step < end;) {
-        // After the last stage the same one is copied once more, so that no step is special.
+        // The last step copies its own stage again, so that all steps have the same code.
         if (++step < end) from_a += BK, from_b = (const float*)((const char*)from_b + b_stage);
 #pragma unroll
         for (int k = 0; k < BK; ++k) {
@@ -521,7 +528,7 @@ __device__ __forceinline__ void multiply(const Work& work, int begin, int end, u
     }
 }
 
-// Adds what is left of N after the last whole stage.
+// Accumulates the last elements along N, which do not fill a stage.
 __device__ __forceinline__ void multiply_rest(const float* A, const float* B, int N, int K,
                                               const Work& work, float (&sum)[TM][TN]) {
     const float* from_a = A + (size_t)(work.row0 + thread_row()) * N;
@@ -540,7 +547,7 @@ __device__ __forceinline__ void multiply_rest(const float* A, const float* B, in
     }
 }
 
-// The sums for any tile: 4 bytes at a time, zeros outside the matrices.
+// Accumulates any tile. Copies have 4 bytes and write zeros for elements outside the matrices.
 __device__ __forceinline__ void multiply_edge(const float* A, const float* B, int M, int N, int K,
                                               const Work& work, unsigned shared,
                                               float (&sum)[TM][TN]) {
@@ -586,15 +593,15 @@ __device__ __forceinline__ void multiply_edge(const float* A, const float* B, in
     }
 }
 
-// Leaves this part's sums in the buffer. True for the part that comes last to its tile: `sum` then
-// holds the whole of them.
+// Stores this part's sums in the buffer. Returns true for the last part of a tile to arrive; its
+// `sum` then has the total. Parts are added in the order of N, so the result is reproducible.
 __device__ __forceinline__ bool combine(const Work& work, float (&sum)[TM][TN]) {
     __shared__ bool is_last;
     int first = work.split * work.parts;
     float(*mine)[256] = partial_sums[first + work.part];
 #pragma unroll
     for (int i = 0; i < TM * TN; ++i) mine[i][thread()] = sum[i / TN][i % TN];
-    __threadfence();
+    __threadfence();  // the sums are visible before the count
     __syncthreads();
     if (thread() == 0) {
         is_last = atomicAdd(&parts_done[work.split], 1u) == work.parts - 1;
@@ -603,7 +610,7 @@ __device__ __forceinline__ bool combine(const Work& work, float (&sum)[TM][TN]) 
     __syncthreads();
     if (!is_last) return false;
 
-    __threadfence();
+    __threadfence();  // the sums of other parts are read after the count
 #pragma unroll
     for (int i = 0; i < TM * TN; ++i) sum[i / TN][i % TN] = 0.0f;
 #pragma unroll 1
@@ -614,10 +621,10 @@ __device__ __forceinline__ bool combine(const Work& work, float (&sum)[TM][TN]) 
     return true;
 }
 
-// Adds a tile of a product to what others have left.
+// Adds a tile of a product to one of its destinations.
 __device__ __forceinline__ void put(const Work& work, const Output& out, int pitch,
                                     const float (&sum)[TM][TN]) {
-    constexpr int A_TIME = 4;  // rows whose old values are on their way together
+    constexpr int A_TIME = 4;  // rows whose old values are loaded together
     int row = work.row0 + thread_row(), col = work.col0 + thread_col();
     auto inverse = [](float power) { return __int_as_float((254 << 23) - __float_as_int(power)); };
     float columns[TN], columns_out[TN];
@@ -669,7 +676,7 @@ __device__ __forceinline__ bool compute(const Problem& p, const Work& work, floa
     if (EDGE)
         multiply_edge(p.A, p.B, p.M, p.N, p.K, work, shared, sum);
     else {
-        // Several short sums have less error than a long one. The others wait in shared memory.
+        // Several short sums have less error than a long one. Earlier sums are in shared memory.
         int end = min(work.end, p.depth / BK);
         float(*kept)[256] = (float(*)[256])(stages + 2 * STAGE_BYTES / 4);
 #pragma unroll 1
@@ -698,7 +705,7 @@ __device__ __forceinline__ bool compute(const Problem& p, const Work& work, floa
             }
         return false;
     }
-    // The products of a tile are added one after the other.
+    // The products of a tile are added in order.
     if (thread() == 0) wait_for(&products_done[work.tile], work.product);
     __syncthreads();
 #pragma unroll 1
@@ -706,7 +713,7 @@ __device__ __forceinline__ bool compute(const Problem& p, const Work& work, floa
     return true;
 }
 
-// The number of parts with which tiles take the fewest rounds.
+// Returns the number of parts per tile that minimises rounds / parts, the time in whole tiles.
 __device__ __forceinline__ int best_parts(int tiles, int steps, int workers) {
     int best = 1, limit = min(PARTS_OF_TILE, min(steps / MIN_STEPS, PARTS / max(tiles, 1)));
     auto rounds = [&](int parts) { return (tiles * parts + workers - 1) / workers; };
@@ -715,7 +722,6 @@ __device__ __forceinline__ int best_parts(int tiles, int steps, int workers) {
     return best;
 }
 
-// A sixteenth of C: a quarter of a quarter.
 __device__ __forceinline__ float* sixteenth(const Problem& p, int outer, int inner) {
     int down = outer / 2 * 2 + inner / 2, right = outer % 2 * 2 + inner % 2;
     return p.C + (size_t)(down * p.height) * p.K + right * p.width;
@@ -730,9 +736,9 @@ __device__ __forceinline__ void operand_b(const Problem& p, int down, int right,
     work.pitch_b = p.K;
 }
 
-// One of 49 products: one of seven within one of seven.
+// Describes one of the 49 products: one of seven within one of seven.
 __device__ __forceinline__ void fast_product(const Problem& p, int number, Work& work) {
-    // Those of the first two that need no sums come before all others.
+    // The four products that need no sums come first.
     int outer = number / 7, inner = number % 7;
     if (number < 4)
         outer = number / 2, inner = number % 2;
@@ -787,8 +793,8 @@ __device__ __forceinline__ void fast_product(const Problem& p, int number, Work&
     }
 }
 
-// One of 64 products, the ordinary way: four for each sixteenth of C. The first four are those of
-// the fast way, so that it can be chosen when they are done.
+// Describes one of the 64 ordinary products, four for each sixteenth of C. The first four are also
+// the first four of the 49, so that the algorithm can be chosen after them.
 __device__ __forceinline__ void ordinary_product(const Problem& p, int number, Work& work) {
     int down = number / 16, right = number / 4 % 4, along = number % 4;
     operand_a(p, down, along, work), operand_b(p, along, right, work);
@@ -798,10 +804,10 @@ __device__ __forceinline__ void ordinary_product(const Problem& p, int number, W
     work.output[0] = {nullptr, along > 0 ? to : nullptr, to, 1, 1, nullptr, nullptr};
 }
 
-// What there is to do, as soon as it is known.
+// The work of phase two, which depends on the moments.
 struct Plan {
-    int products;  // 0: not known yet
-    int whole;     // tiles that are not split, in the order of products
+    int products;  // 0: not decided yet
+    int whole;     // number of tiles that are not split; they come first
     int split, parts;
 };
 
@@ -818,8 +824,8 @@ __device__ __forceinline__ void decide(const Problem& p, Plan& plan) {
     plan.parts = best_parts(plan.split, p.steps, p.workers);
 }
 
-// Draws the next ticket. Tickets are in the order of products, and whoever waits for another block
-// waits for one with a lower ticket, which runs: no order of blocks can deadlock.
+// Takes the next unit of work. Tickets follow the order of products. A block waits only for lower
+// tickets, which running blocks have taken, so no scheduling order of the blocks can deadlock.
 __device__ __noinline__ void next_work(const Problem& p, Plan& plan, Work& work) {
     work = {};
     int item = atomicAdd(&progress.tickets, 1u);
@@ -864,7 +870,7 @@ __device__ __forceinline__ void describe(const float* A, const float* B, float* 
 }
 
 __device__ __forceinline__ void announce_product(const Plan& plan, const Work& work) {
-    bool last = work.product == plan.products - 1;  // leaves zero for the next launch
+    bool last = work.product == plan.products - 1;  // zero for the next launch
     __threadfence();
     atomicExch(&products_done[work.tile], last ? 0 : work.product + 1);
 }
@@ -876,7 +882,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     __shared__ Plan plan;
     __shared__ Problem p;
 
-    // As many blocks as there are multiprocessors do all the work; each fills one.
+    // One block fills a multiprocessor, so the others exit.
     unsigned multiprocessors, block = blockIdx.y * gridDim.x + blockIdx.x;
     asm("mov.u32 %0, %%nsmid;" : "=r"(multiprocessors));
     unsigned workers = min(multiprocessors, gridDim.x * gridDim.y);
@@ -900,7 +906,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         bool plain = p.fast || (work.row0 + BM <= M && work.col0 + BN <= K && K % 4 == 0 &&
                                 (size_t)B % 16 == 0 && (size_t)C % 16 == 0);
         bool complete = plain ? compute<false>(p, work, stages) : compute<true>(p, work, stages);
-        // The next work is looked up while what has been written is on its way.
+        // The next unit of work is taken while the stores of this one complete.
         if (thread() == 0) next_work(p, plan, next);
         __syncthreads();
         if (thread() == 0) {

@@ -1,58 +1,61 @@
 // solve: tile=8192x1 shared_memory=107520
-// Few rows and columns with a long N, split along N twice: among the slices of a block, and among
-// blocks. Larger products take the loop of 17.
+// 17 for large C; small C is split along N twice, among slices of a block and among blocks.
 //
-// Idea: where C is small, parallel work is only found along N. C of 128x128 is one tile of 17's,
-// and one of 132 multiprocessors works. So small products go another way.
-//   * Tiles are squares of 64x64 or 32x32, but a thread keeps 8x8 sums, for the ratio of products
-//     to loads: 4, or 16, slices of the block share a tile and take fours of N in turn. They add
-//     up their sums in shared memory.
-//   * Tiles of 64x64 are split along N once more, among so many blocks that 132 are busy. The
-//     blocks of a tile draw its parts by ticket and leave the sums in a buffer; when all parts are
-//     there, each block adds up its share of the tile, in the order of N. So the result is always
-//     the same, and adding up 2 MB is no single block's work. (In 17 the last block does it all.)
-//   * The launch line asks for tiles of one column. There are about K blocks then, not M x K:
-//     enough where C is small, while the ranked size gets 4096, of which 1056 are needed. The
-//     others leave at once, but each takes its turn on a multiprocessor, for 0.2 microseconds.
+// Idea: if C is small, parallel work exists only along N. C of 128x128 is a single tile of 17,
+// which keeps one of 132 multiprocessors busy. So small products use another kernel.
+//   * Tiles are 64x64 or 32x32, but each thread still has 8x8 sums, for the ratio of products to
+//     loads. 4 or 16 slices of the block share a tile and add up their sums in shared memory.
+//   * Tiles of 64x64 are also split along N among blocks. The blocks of a tile take parts from a
+//     work counter and store the sums in a buffer. When all parts have arrived, each block adds up
+//     its share of the tile, in the order of N. So the result is reproducible, and the addition of
+//     2 MB is distributed. (In 17 the last block adds up everything.)
 //
-// A block waits only for parts in the hands of running blocks that wait for nobody: no order of
-// blocks can deadlock. Counters carry the number of the launch, so that what an aborted launch left
-// counts as nothing. Two launches of this kernel must not overlap.
+// Inputs: FP32 sums, about as accurate as cuBLAS on all inputs (grade A). 17 is faster for C of
+// medium size: 1.127 at 1024x1024x1024, where this file has 0.948.
 //
-// Expected gain: at 128x16384x128, 537 MFLOP take 8 microseconds at the FP32 peak, and to start,
-// fill the stages and add up some 10 more; cuBLAS takes 25 in two kernels. At 256x256x256 all is
-// latency: one kernel without a second pass should beat the 11 that cuBLAS takes in two.
-// In the judge, on an H200: 1.120 x cuBLAS (95 %: 1.119 to 1.120), 7.260 ms. An earlier version
-// had 1.04 at the first of these sizes and 1.48 at the second. 255 registers, 107520 B of shared
-// memory, 1 block a multiprocessor. reports/h200/21_split_along_n.json has the rest.
+//     tile 64x64, along N:   | part 0 | part 1 | part 2 | ...   each taken by a block of the tile
+//     stage of a part:       | 0 1 2 3 0 1 2 3 |                slices of groups of four along N
+//     addition:              block i waits for all parts of its tile, then adds up share i
+//
+// A block waits only for parts that running blocks have taken, and computing a part never waits. So
+// no scheduling order of the blocks can deadlock. Counters contain the number of the launch. Two
+// launches must not overlap. The launch line declares tiles of one column, so there are about K
+// blocks instead of M x K. At the ranked size 1056 of 4096 have work; the others exit, but each
+// takes a multiprocessor for 0.2 microseconds.
+//
+// Expected gain: at 128x16384x128, 537 MFLOP take 8 microseconds at the FP32 peak. Starting,
+// filling the stages and adding up take about 10 more. cuBLAS takes 25 in two kernels. At
+// 256x256x256 latency dominates, so one kernel should beat the 11 microseconds of cuBLAS's two.
+// In the judge, on an H200: 1.120 x cuBLAS (95 %: 1.119 to 1.120), 7.260 ms. At 128x16384x128 it
+// has 1.040, at 256x256x256 it has 1.384. 255 registers, 107520 B of shared memory, 1 block a
+// multiprocessor. reports/h200/21_split_along_n.json has the rest.
 
-constexpr int BM = 128, BN = 256, BK = 16;  // the block's tile of C; how much of N a stage holds
-constexpr int TM = 16, TN = 8;  // a thread's part: 4 groups of 4 rows, 2 groups of 4 columns
+constexpr int BM = 128, BN = 256, BK = 16;  // tile of a block; elements of a stage along N
+constexpr int TM = 16, TN = 8;  // outputs of a thread: 4 groups of 4 rows, 2 groups of 4 columns
 constexpr int PITCH = BM + 4;   // floats from one k to the next in the transposed tile of A
 constexpr int A_BYTES = BK * PITCH * 4, STAGE_BYTES = A_BYTES + BK * BN * 4;
 
-constexpr int WORKERS =
-    132;  // multiprocessors of an H100; elsewhere a wrong number costs only time
+constexpr int WORKERS = 132;    // multiprocessors of an H100; other GPUs only lose time
 constexpr int MIN_STEPS = 4;    // no part is shorter than this many stages
-constexpr int RASTER_ROWS = 8;  // consecutive tiles walk down this many rows, then one column on
+constexpr int RASTER_ROWS = 8;  // height of a band of tiles, which are numbered column by column
 
-// How a warp copies A: LANES_K lanes along N, the others along M. When the copies of a stage are
-// issued: COPIES at a time, every COPY_EVERY steps of k, from step COPY_FROM on.
+// A warp copies A with LANES_K lanes along N and the others along M. The copies of a stage are
+// issued COPIES at a time, in every COPY_EVERY-th step of k from step COPY_FROM.
 constexpr int LANES_K = 4, COPIES = 6, COPY_EVERY = 4, COPY_FROM = 0, EDGE_COPY_EVERY = 2;
 constexpr bool COPY_B_FIRST = false;
 
-// Partial sums: [0] of a part's first tile, if it begins within it; [1] of its last tile, if it
-// ends within it. They belong to one launch: two must not run at the same time.
+// Partial sums by part: [0] for its first tile, if the part begins inside that tile, and [1] for
+// its last tile, if the part ends inside that one. Two launches must not overlap.
 __device__ float partial_sums[WORKERS][2][TM * TN][256];
 __device__ unsigned parts_done[WORKERS];
 
-// What a block computes at a time: stages begin..end of the sums of one tile of C.
+// A unit of work: the stages begin to end - 1 of one tile of C.
 struct Work {
     int row0, col0;   // the tile's first row and column
     int begin, end;   // stages
-    int steps;        // stages that a whole tile has
-    int split;        // number of the tile among those that are split
-    int part, parts;  // number of this part; parts in all
+    int steps;        // stages of a whole tile
+    int split;        // number of the tile among the split tiles
+    int part, parts;  // number of this part; number of parts
 };
 
 __device__ __forceinline__ void copy4(unsigned to, const float* from) {
@@ -80,23 +83,23 @@ __device__ __forceinline__ void load4(float* to, unsigned from) {
                  : "r"(from));
 }
 
-// Hides a value's origin from the compiler, which would otherwise compute it anew at every use.
+// Hides how a value was computed, since the compiler would otherwise recompute it at every use.
 __device__ __forceinline__ void keep(unsigned& value) { asm volatile("" : "+r"(value)); }
 
 __device__ __forceinline__ int thread() { return threadIdx.y * 16 + threadIdx.x; }
 
-// This thread's first row and column within the tile: warps 2 x 4 of 64x64, lanes 4 x 8.
+// Return this thread's first row and column in the tile: 2 x 4 warps of 64x64, 4 x 8 lanes each.
 __device__ __forceinline__ int thread_row() { return thread() / 128 * 64 + thread() % 32 / 8 * 4; }
 __device__ __forceinline__ int thread_col() { return thread() / 32 % 4 * 64 + thread() % 8 * 4; }
 
-// The sums over whole stages for a tile that lies inside C, where rows of B start on 16 bytes.
+// Accumulates whole stages of a tile that is inside C. Rows of B must be aligned to 16 bytes.
 __device__ __forceinline__ void multiply(const float* A, const float* B, int N, int K,
                                          const Work& work, int end, unsigned shared,
                                          float (&sum)[TM][TN]) {
-    // The orders of loads and rows, and when copies are made, change nothing but the schedule that
-    // the compiler finds. These were the fastest of a random search with CUDA 13.0. Of the loads 0-3
-    // are groups of rows of A, 4-5 of columns of B. What is static takes NVRTC half of the time; were
-    // the rows so, too, the schedule would be another, in 18 one that is 8 % slower.
+    // The orders of loads and rows, and the times of copies, affect only the compiler's schedule. A
+    // random search found these (CUDA 13.0). Loads 0-3 are groups of rows of A, 4-5 of columns of
+    // B. Static LOADS halve the compile time of NVRTC. Static ROW_GROUPS would change the schedule,
+    // in 18 to one that is 8 % slower.
     static constexpr int LOADS[6] = {3, 0, 1, 5, 2, 4};
     constexpr int ROW_GROUPS[4] = {3, 1, 2, 0};
     constexpr int PASS_ROWS = 8 * 32 / LANES_K;  // rows of A that the block copies at a time
@@ -127,7 +130,7 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
         }
     };
 
-    float a[2][TM], b[2][TN];  // the fragments of this k and of the next
+    float a[2][TM], b[2][TN];  // fragments of the current k and of the next
     auto load_fragments = [&](int k, int buffer) {
 #pragma unroll
         for (int n = 0; n < 6; ++n) {
@@ -139,17 +142,17 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
         }
     };
 
-    __syncthreads();  // the stages may still be in use for the tile before
+    __syncthreads();  // other warps may still read the stages of the previous tile
 #pragma unroll
     for (int c = 0; c < A_COPIES + B_COPIES; ++c) copy(c);
     wait_for_copies();
     load_fragments(0, 0);
-    int other = STAGE_BYTES;  // from the stage in use to the other one
+    int other = STAGE_BYTES;  // offset from the current stage to the other one
     to_a += other, to_b += other;
 
 #pragma unroll 1
     for (int step = work.begin; step < end;) {
-        // After the last stage the same one is copied once more, so that no step is special.
+        // The last step copies its own stage again, so that all steps have the same code.
         if (++step < end) from_a += BK, from_b = (const float*)((const char*)from_b + b_stage);
 #pragma unroll
         for (int k = 0; k < BK; ++k) {
@@ -173,7 +176,7 @@ __device__ __forceinline__ void multiply(const float* A, const float* B, int N, 
     }
 }
 
-// Adds what is left of N after the last whole stage.
+// Accumulates the last elements along N, which do not fill a stage.
 __device__ __forceinline__ void multiply_rest(const float* A, const float* B, int N, int K,
                                               const Work& work, float (&sum)[TM][TN]) {
     const float* from_a = A + (size_t)(work.row0 + thread_row()) * N;
@@ -192,9 +195,9 @@ __device__ __forceinline__ void multiply_rest(const float* A, const float* B, in
     }
 }
 
-// The sums for any tile, where N has a whole stage. B is copied by 4 bytes, one column a thread.
-// Rows and columns outside the matrices are copied from the last ones inside, for sums that nobody
-// stores. Where N is no multiple of BK, the first stage begins before N does, with zeros.
+// Accumulates any tile if N has a whole stage. B is copied by 4 bytes, one column per thread.
+// Copies of rows and columns outside the matrices read the last ones inside; their sums are not
+// stored. If N is not a multiple of BK, the first stage starts at a negative k, where it has zeros.
 __device__ __forceinline__ void multiply_edge(const float* A, const float* B, int M, int N, int K,
                                               const Work& work, unsigned shared,
                                               float (&sum)[TM][TN]) {
@@ -260,7 +263,7 @@ __device__ __forceinline__ void multiply_edge(const float* A, const float* B, in
 
 #pragma unroll 1
     for (int step = work.begin; step < work.end;) {
-        // The copies have moved from_b to the next stage. After the last of N it is copied again.
+        // The copies have advanced from_b to the next stage. The last stage is copied again.
         ++step;
         if (step < work.steps)
             from_a += BK;
@@ -288,7 +291,7 @@ __device__ __forceinline__ void multiply_edge(const float* A, const float* B, in
     }
 }
 
-// All of the sums for any tile, where N is less than a stage.
+// Computes any tile if N is less than a stage.
 __device__ __forceinline__ void multiply_short(const float* A, const float* B, int M, int N, int K,
                                                const Work& work, float (&sum)[TM][TN]) {
     int row = work.row0 + thread_row(), col = work.col0 + thread_col();
@@ -306,8 +309,8 @@ __device__ __forceinline__ void multiply_short(const float* A, const float* B, i
     }
 }
 
-// Leaves this part's sums in the buffer. True for the part that comes last to its tile: `sum` then
-// holds the whole of them.
+// Stores this part's sums in the buffer. Returns true for the last part of a tile to arrive; its
+// `sum` then has the total. Parts are added in the order of N, so the result is reproducible.
 __device__ __forceinline__ bool combine(const Work& work, int split_tiles, float (&sum)[TM][TN]) {
     __shared__ bool is_last;
     auto part_of = [&](int stage) {
@@ -318,7 +321,7 @@ __device__ __forceinline__ bool combine(const Work& work, int split_tiles, float
     float(*mine)[256] = partial_sums[work.part][work.begin == 0];
 #pragma unroll
     for (int i = 0; i < TM * TN; ++i) mine[i][thread()] = sum[i / TN][i % TN];
-    __threadfence();
+    __threadfence();  // the sums are visible before the count
     __syncthreads();
     if (thread() == 0) {
         is_last = atomicAdd(&parts_done[work.split], 1u) == last - first;
@@ -327,7 +330,7 @@ __device__ __forceinline__ bool combine(const Work& work, int split_tiles, float
     __syncthreads();
     if (!is_last) return false;
 
-    __threadfence();
+    __threadfence();  // the sums of other parts are read after the count
 #pragma unroll
     for (int i = 0; i < TM * TN; ++i) sum[i / TN][i % TN] = 0.0f;
 #pragma unroll 1
@@ -354,8 +357,8 @@ __device__ __forceinline__ void compute(const float* A, const float* B, float* C
     }
     if (work.end - work.begin < work.steps && !combine(work, split_tiles, sum)) return;
 
-    // Minus zero changes no number, but it makes each sum a new value, free to lie beside its
-    // neighbours for the store, while the sum itself lies in the bank that suits the products (16).
+    // Adding -0.0 changes no number, but creates a new value for the store. The new values can be
+    // in consecutive registers, while the sums are in the banks that suit the products (16).
     float nothing = -0.0f;
     asm volatile("" : "+f"(nothing));
     int row = work.row0 + thread_row(), col = work.col0 + thread_col();
@@ -383,19 +386,19 @@ __device__ __forceinline__ void copy16_or_zero(unsigned to, const float* from, b
                  : "memory");
 }
 
-// Counters of a tile: in the high 40 bits the epoch of the launch, in the low 24 a count.
+// Counters of a tile: the epoch of the launch in the high 40 bits, a count in the low 24.
 __device__ unsigned long long tickets[WORKERS], arrivals[WORKERS];
 constexpr int COUNT_BITS = 24;
-constexpr int SMALL = 1 << 19;  // elements of C from which the large tiles are enough
+constexpr int SMALL = 1 << 19;  // least number of elements of C for the large tiles
 
-// Larger in each launch, so that counters left by an aborted launch are recognised as old.
+// Returns a number that grows with every launch, so counters of an aborted launch count as old.
 __device__ __forceinline__ unsigned long long launch_epoch() {
     unsigned long long id;
     asm("mov.u64 %0, %%gridid;" : "=l"(id));
     return (id + 1) << COUNT_BITS;
 }
 
-// The next number of this launch.
+// Returns a counter's value in this launch, and increments the counter.
 __device__ __forceinline__ int take(unsigned long long* counter, unsigned long long epoch) {
     atomicMax(counter, epoch);
     return (int)(atomicAdd(counter, 1ull) - epoch);
@@ -413,25 +416,25 @@ __device__ __forceinline__ float4 add(float4 x, float4 y) {
 
 __device__ __forceinline__ int block_index() { return blockIdx.y * gridDim.x + blockIdx.x; }
 
-// How a block computes a square tile: 8x8 sums a thread, so that SLICES groups of threads share
-// the tile. Of each stage every group takes its own fours of N.
+// Computes square tiles with 8x8 sums per thread, so that SLICES groups of threads share a tile.
+// Each group (slice) multiplies its own elements of a stage along N, in groups of four.
 template <int TILE>
 struct Square {
     static constexpr int EDGE = TILE / 8, GROUP = EDGE * EDGE, SLICES = 256 / GROUP;
-    static constexpr int BK = 8 * SLICES;                       // two fours for each slice
+    static constexpr int BK = 8 * SLICES;                       // two groups of four per slice
     static constexpr int A_PITCH = BK + 8, B_PITCH = TILE + 4;  // no bank conflicts
     static constexpr int A_FLOATS = TILE * A_PITCH, STAGE_FLOATS = A_FLOATS + BK * B_PITCH;
     static constexpr int STAGES = 107520 / 4 / STAGE_FLOATS;
-    static constexpr int FOURS = TILE * TILE / 4;  // floats of C by four, in the order of `out`
+    static constexpr int FOURS = TILE * TILE / 4;  // float4s of C in a tile, in the order of `out`
 
     const float *A, *B;
     float* C;
     int M, N, K;
-    bool wide;  // rows of A, B and C start on 16 bytes
+    bool wide;  // rows of A, B and C are aligned to 16 bytes
     int row0, col0;
     float* stages;
 
-    // Copies up to four floats, zeros for the rest.
+    // Copies four floats. Only the first `count` exist; the others become zero.
     __device__ __forceinline__ void copy(unsigned to, const float* from, int count) const {
         if (wide) {
             copy16_or_zero(to, from, count > 0);
@@ -441,7 +444,7 @@ struct Square {
         }
     }
 
-    // Where four number `four` of the tile goes.
+    // Stores float4 number `four` of the tile.
     __device__ __forceinline__ void store(int four, float4 v) const {
         int row = row0 + four / GROUP / 2 * EDGE + four % GROUP / EDGE;
         int col = col0 + four / GROUP % 2 * (TILE / 2) + four % EDGE * 4;
@@ -457,7 +460,7 @@ struct Square {
         }
     }
 
-    // This slice's sums over begin..end of N.
+    // Computes this slice's sums over elements begin to end - 1 along N.
     __device__ __forceinline__ void multiply(int begin, int end, float (&sum)[8][8]) const {
         constexpr int A_LANES = BK / 4, B_LANES = TILE / 4;  // threads along a row
         int a_row = row0 + thread() / A_LANES, a_k = begin + thread() % A_LANES * 4;
@@ -484,7 +487,7 @@ struct Square {
         int slice = thread() / GROUP, member = thread() % GROUP;
         unsigned read_a = shared + (member / EDGE * A_PITCH + slice * 4) * 4;
         unsigned read_b = shared + (A_FLOATS + slice * 4 * B_PITCH + member % EDGE * 4) * 4;
-        float a[2][8][4], b[2][8];  // of this four of N and the next, of this k and the next
+        float a[2][8][4], b[2][8];  // current and next group of four along N; current and next k
         auto load_a = [&](unsigned stage, int four) {
 #pragma unroll
             for (int i = 0; i < 8; ++i)
@@ -503,14 +506,14 @@ struct Square {
         unsigned now = 0, free = 0;
 #pragma unroll
         for (int i = 0; i < 64; ++i) sum[i / 8][i % 8] = 0.0f;
-        __syncthreads();  // shared memory may still be in use for the tile before
+        __syncthreads();  // other warps may still read shared memory for the previous tile
 #pragma unroll 1
         for (int step = 1 - STAGES; step < steps; ++step) {
             if (step + STAGES - 1 < steps) copy_stage(free);
             asm volatile("cp.async.commit_group;" ::: "memory");
             free = free + STAGE == RING ? 0 : free + STAGE;
             if (step < 0) {
-                if (step < -1) continue;  // the first stages are under way before one is used
+                if (step < -1) continue;  // all slots are filled before the first stage is used
                 asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
                 __syncthreads();
                 load_a(0, 0);
@@ -518,7 +521,7 @@ struct Square {
                 continue;
             }
             unsigned next = now + STAGE == RING ? 0 : now + STAGE;
-            if (step + 1 == steps) next = now;  // nothing comes, but something must be loaded
+            if (step + 1 == steps) next = now;  // no stage follows; these loads are not used
 #pragma unroll
             for (int k = 0; k < 8; ++k) {
                 if (k == 4) {
@@ -543,8 +546,8 @@ struct Square {
         }
     }
 
-    // Adds up the slices, in their order. Of the tile's fours this thread gets number thread(),
-    // thread() + 256, ...
+    // Adds up the slices, in their order. This thread gets the float4s of the tile with numbers
+    // thread(), thread() + 256, ...
     __device__ __forceinline__ void add_slices(const float (&sum)[8][8],
                                                float4 (&out)[FOURS / 256]) const {
         asm volatile("cp.async.wait_group 0;" ::: "memory");
@@ -569,10 +572,10 @@ struct Square {
         }
     }
 
-    // Adds up what the parts of a tile have left, this block's share of the tile.
+    // Adds up the partial sums of all parts, for this block's share of the tile.
     __device__ __forceinline__ void add_up(const float4 (*partial)[FOURS], int share,
                                            int parts) const {
-        // With many parts there is little to each share: then 4 threads share the parts.
+        // If there are many parts, shares are small, and 4 threads divide the parts among them.
         int lanes = parts >= 16 ? 64 : 256, group = thread() / lanes;
         float4* sums = (float4*)stages;
         int last = (share + 1) * FOURS / parts;
@@ -599,7 +602,7 @@ struct Square {
         row0 = tile_row * TILE, col0 = (tile - tile_row * tile_cols) * TILE;
     }
 
-    // All of the product, each block with tiles of its own.
+    // Computes the product with whole tiles for each block.
     __device__ __forceinline__ void whole_tiles(int tiles) {
         float4 out[FOURS / 256];
         for (int tile = block_index(); tile < tiles; tile += gridDim.x * gridDim.y) {
@@ -612,8 +615,8 @@ struct Square {
         }
     }
 
-    // All of the product: the blocks of a tile draw parts of it by ticket until there are no more,
-    // and then each adds up a share.
+    // Computes the product with several blocks per tile. They take parts from a work counter until
+    // none is left. Then each adds up a share of the tile.
     __device__ __forceinline__ void split_tiles(int tiles, int parts, int depth) {
         int block = block_index();
         if (block >= tiles * parts) return;
@@ -634,7 +637,7 @@ struct Square {
 #pragma unroll
             for (int n = 0; n < FOURS / 256; ++n)
                 __stcg(&partial[part][n * 256 + thread()], out[n]);
-            __threadfence();
+            __threadfence();  // the sums are visible before the count
             __syncthreads();
             if (thread() == 0) {
                 take(&arrivals[tile], epoch);
@@ -643,8 +646,8 @@ struct Square {
             __syncthreads();
         }
 
-        // Every part is in the hands of a block that waits for nobody. The last block leaves the
-        // counters as a fresh module has them, for a replayed graph repeats its epoch.
+        // Running blocks have taken all parts, so this wait ends. The last block resets the
+        // counters, since launches of a replayed graph have the same epoch.
         if (thread() == 0) {
             if (ticket == 2 * parts - 1) atomicExch(&tickets[tile], 0ull);
             while (load_acquire(&arrivals[tile]) < epoch + parts) {}
@@ -666,8 +669,7 @@ __device__ __forceinline__ void split_squares(const float* A, const float* B, fl
     Square<64>{A, B, C, M, N, K, wide, 0, 0, stages}.split_tiles(tiles, parts, depth);
 }
 
-// Whether the product was small, or its blocks too few for the large tiles: then all of it is done
-// here.
+// Computes the product if it is small or has too few blocks for large tiles. Returns true if so.
 __device__ __forceinline__ bool small_product(const float* A, const float* B, float* C, int M,
                                               int N, int K, float* stages) {
     long long blocks = (long long)gridDim.x * gridDim.y;
@@ -683,13 +685,13 @@ __device__ __forceinline__ bool small_product(const float* A, const float* B, fl
     tiles = ((M + 63) / 64) * ((K + 63) / 64);
     unsigned most = (unsigned)min(blocks, (long long)WORKERS) / tiles;
     if (most < 2) return false;
-    int depth = max(((N + most - 1) / most + 3) / 4 * 4, 32u);  // of a part, along N
+    int depth = max(((N + most - 1) / most + 3) / 4 * 4, 32u);  // elements of a part along N
     int parts = (unsigned)(N + depth - 1) / depth;
     split_squares(A, B, C, M, N, K, wide, tiles, parts, depth, stages);
     return true;
 }
 
-// Larger products, as in 17. Not inlined, so that the code of small ones lies together.
+// Computes larger products as in 17. Not inlined, to keep the code of small products compact.
 __device__ __noinline__ void large_product(const float* A, const float* B, float* C, int M, int N,
                                            int K, unsigned shared) {
     int tile_rows = (M + BM - 1) / BM, tile_cols = (K + BN - 1) / BN, steps = (N + BK - 1) / BK;
@@ -697,7 +699,7 @@ __device__ __noinline__ void large_product(const float* A, const float* B, float
     int split_tiles = tiles - whole_tiles, split_steps = split_tiles * steps;
     int block = blockIdx.y * gridDim.x + blockIdx.x, blocks = gridDim.x * gridDim.y;
     int parts = min(min(WORKERS, blocks - whole_tiles), max(split_tiles, split_steps / MIN_STEPS));
-    int part = block - whole_tiles;  // negative: this block has a tile of its own
+    int part = block - whole_tiles;  // negative: this block computes a whole tile
     if (part >= parts) return;
 
     auto cut = [&](int part) { return (int)((long long)part * split_steps / parts); };

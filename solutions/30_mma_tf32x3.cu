@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
 #pragma unroll 1
     for (int stage = 0; stage < stages; ++stage) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
-        __syncthreads();
+        __syncthreads();  // this stage is complete, and the slot of the previous one is free
         copy_stage(stage + STAGES - 1);  // zeros past the end
 
         const float* a_stage = As + stage % STAGES * A_STAGE + (warp_row + group) * A_STRIDE + quad;

@@ -251,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
                     }
         }
         store(v, stages + (stage + 1) % 2 * STAGE_BYTES, thread);
-        __syncthreads();
+        __syncthreads();  // the next stage is complete, and this one is free
     }
 
 #pragma unroll
@@ -265,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
                 if (row < M && column < K) C[(size_t)row * K + column] = sum[i][j][r];
             }
     if (blockIdx.x == gridDim.x - 1 && blockIdx.y == gridDim.y - 1) {
-        __syncthreads();
+        __syncthreads();  // before these elements are overwritten
         fp32_corner(A, B, C, M, N, K, thread);
     }
 }

@@ -266,7 +266,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
                 sum[i] += acc[i];
             }
         }
-        __syncthreads();
+        __syncthreads();  // the next stage is complete, and this one is free
     }
 
     const int row = s.row0 + lane % 4 * 2,
@@ -283,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         if (8 * i + 1 < rows_right) p[8] = sum[4 * i + 3];
     }
     if (blockIdx.x == gridDim.x - 1 && blockIdx.y == gridDim.y - 1) {
-        __syncthreads();
+        __syncthreads();  // before these elements are overwritten
         fp32_corner(A, B, C, M, N, K, thread);
     }
 }

@@ -4,10 +4,9 @@
 // Idea. wgmma reads BF16 operands from shared memory in a swizzled layout. In 32 every block splits
 // the values that it uses, so each value is split 32 or 64 times. Here each value is split once.
 // Phase one splits A and B into a pool in global memory, in the layout of shared memory. In phase
-// two a stage is therefore two contiguous bulk copies, without a tensor map. wgmma computes C' =
-// B'A': its M, 64 for each of two warpgroups, are columns of C, and its N = 200 are rows. 100
-// accumulators and 100 sums per thread fit the registers. 41 x 32 tiles are 9.94 waves of 132
-// multiprocessors.
+// two a stage is therefore two contiguous bulk copies, without a tensor map. wgmma computes
+// C' = B'A': its M, 64 for each of two warpgroups, are columns of C, and its N = 200 are rows. 100
+// accumulators and 100 sums per thread fit the registers. 41 x 32 tiles are 9.94 waves of blocks.
 //
 // Inputs. As in 31, two BF16 parts keep 16 bits of each value (grade B). The worst block of random
 // inputs has 6.1e-6. Products that cancel have 6.1e-5, where cuBLAS has 6e-7. 34 is more accurate.
@@ -486,7 +485,7 @@ __device__ __forceinline__ void multiply_tiles(const float* A, const float* B, f
             if (8 * i + 1 < rows_right) __stcs(p + 8, sum[4 * i + 3]);
         }
         if (tile.row == s.row_tiles - 1 && tile.column == s.column_tiles - 1) {
-            __syncthreads();
+            __syncthreads();  // before these elements are overwritten
             fp32_corner(A, B, C, s.M, s.N, s.K, thread);
         }
     }

@@ -1126,8 +1126,7 @@ struct Values {
     float b[COLUMNS / 32][8];  // column lane + 32 i; element 8 warp + j along N
     Range range;               // range of all values that were split
 
-    // Splits these values into `stage` if `split` is set. Each register is then refilled with a
-    // value of `next`.
+    // Splits these values into `stage` if `split` is set, and refills the registers from `next`.
     __device__ __forceinline__ void pass(unsigned char* stage, bool split, const Matrices& m,
                                          const Place& next, int thread) {
         const int warp = thread / 32, lane = thread % 32;
