@@ -6,7 +6,7 @@
 // it is stored to shared memory: tile_a[k][row]. Then a step of k needs 4 loads of float4 instead
 // of 16 of float.
 //
-// Inputs: FP32 sums, as 01. If the length of rows is not a multiple of 4, rows are not aligned to
+// Inputs: FP32 sums, as 01. If a row's length is not a multiple of 4, rows are not aligned to
 // 16 bytes, and load4 reads one float at a time. It returns zeros outside the matrices.
 //
 //     tile_a[k]:   128 rows of A        thread (tx, ty) reads rows 8 ty to + 7: two float4s

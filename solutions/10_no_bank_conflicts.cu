@@ -4,8 +4,8 @@
 // Idea: each of the 32 banks of shared memory delivers one word per cycle. Two accesses of 09 need
 // two words of a bank:
 //   * tile_b: thread tx reads columns 8 tx to 8 tx + 7, so neighbours are 32 bytes apart. A 16-byte
-//     load of 8 threads spans 256 bytes, of which it uses half, and accesses each bank twice. Here a
-//     thread has columns 4 tx to 4 tx + 3 and the same four plus 64. So the 8 threads read 128
+//     load of 8 threads spans 256 bytes, of which it uses half, and accesses each bank twice. Here
+//     a thread has columns 4 tx to 4 tx + 3 and the same four plus 64. So the 8 threads read 128
 //     consecutive bytes. Rows are distributed in the same way.
 //   * tile_a: a warp stores 16 rows for two values of k at a time. With a pitch of 128 floats, both
 //     k use the same banks. Four floats of padding separate them.

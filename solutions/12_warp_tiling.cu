@@ -9,7 +9,7 @@
 // Inputs: FP32 sums, as 01.
 //
 //     block 128x128:   4 x 2 warps of 32x64
-//     warp 32x64:      4 x 8 lanes; a lane has rows 0-3, 16-19 and columns 0-3, 32-35 from its first
+//     warp 32x64:      4 x 8 lanes; lane 0 has rows 0-3 and 16-19, columns 0-3 and 32-35
 //
 // Expected gain over 11: a third less data from shared memory. That matters little if multiply-adds
 // are the limit. All later files build on it.

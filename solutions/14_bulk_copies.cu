@@ -6,8 +6,8 @@
 // B's part of a stage. An mbarrier completes its phase when the expected number of bytes has
 // arrived. A is still copied by cp.async, because a bulk copy cannot transpose.
 //
-// Inputs: as for 13. B is copied as in 13 if a stage crosses an edge of B, if rows are not
-// aligned to 16 bytes, and on older GPUs.
+// Inputs: as for 13. B is copied as in 13 on older GPUs, if a stage crosses an edge of B, or if
+// rows are not aligned to 16 bytes.
 //
 //     thread 0:    expect bytes --> 16 bulk copies of B --> mbarrier of the slot
 //     all threads: copies of A --> cp.async group

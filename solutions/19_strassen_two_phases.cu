@@ -258,6 +258,7 @@ __device__ __forceinline__ bool suited(const Problem& p) {
 
 constexpr int ROWS = 8, COLUMNS = 16;  // pairs of rows or columns in a unit of inspection
 
+// Inspects ROWS groups of rows of A, one group per warp.
 __device__ __forceinline__ void inspect_rows(const Problem& p, int unit) {
     int lane = thread() % 32, row = unit * ROWS + thread() / 32;
     const float4* from = (const float4*)(p.A + (size_t)row * p.N);
@@ -330,6 +331,7 @@ __device__ __forceinline__ void sums_of(float4 x11, float4 x12, float4 x21, floa
         sums[0] = x12 - x11, sums[1] = x22 - sums[0], sums[2] = x22 - x12, sums[3] = sums[1] - x21;
 }
 
+// Scales a unit of all parts of A or B, and stores its sums in the pool.
 template <bool OF_A>
 __device__ __forceinline__ void form_sums(const Problem& p, int unit) {
     int rows = OF_A ? p.height : p.depth, columns = OF_A ? p.depth : p.width;
@@ -648,6 +650,7 @@ __device__ __forceinline__ void put(const Work& work, const Output& out, int pit
     }
 }
 
+// Computes a unit of work. Returns true if it has completed a tile of a product.
 template <bool EDGE>
 __device__ __forceinline__ bool compute(const Problem& p, const Work& work, float* stages) {
     unsigned shared = (unsigned)__cvta_generic_to_shared(stages);
@@ -803,6 +806,7 @@ __device__ __forceinline__ void describe(const float* A, const float* B, float* 
     p.tiles = p.tile_rows * p.tile_cols, p.steps = (p.depth + BK - 1) / BK;
 }
 
+// Permits the next product of a tile to be added, after this one is visible.
 __device__ __forceinline__ void announce_product(const Plan& plan, const Work& work) {
     bool last = work.product == plan.products - 1;  // zero for the next launch
     __threadfence();

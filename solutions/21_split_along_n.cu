@@ -341,6 +341,7 @@ __device__ __forceinline__ bool combine(const Work& work, int split_tiles, float
     return true;
 }
 
+// Computes a unit of work, and stores the tile if this part completes it.
 template <bool EDGE>
 __device__ __forceinline__ void compute(const float* A, const float* B, float* C, int M, int N,
                                         int K, const Work& work, int split_tiles, unsigned shared) {

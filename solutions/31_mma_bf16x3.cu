@@ -49,6 +49,7 @@ struct Source {
     int M, N, K, row0, column0;
 };
 
+// Loads this thread's share of the stage that starts at k0, with zeros outside the matrices.
 __device__ __forceinline__ void load(Values& v, const Source& s, int k0, int thread) {
     const int row = s.row0 + thread / 8, k = k0 + thread % 8 * 4;
     const float* a = s.A + (size_t)row * s.N + k;
@@ -92,6 +93,7 @@ __device__ __forceinline__ int segment_offset(int row, int segment) {
     return row * ROW_BYTES + (segment ^ row % 8) * 16;
 }
 
+// Splits the values into a stage.
 __device__ __forceinline__ void store(const Values& v, unsigned char* stage, int thread) {
 #pragma unroll
     for (int i = 0; i < BM / 32; ++i) {

@@ -59,6 +59,7 @@ struct Source {
     int M, N, K, row0, column0;
 };
 
+// Loads this thread's share of the stage that starts at k0, with zeros outside the matrices.
 __device__ __forceinline__ void load(Values& v, const Source& s, int k0, int thread) {
     const int row = s.row0 + thread / 16, k = k0 + thread % 16 * 4;
     const float* a = s.A + (size_t)row * s.N + k;

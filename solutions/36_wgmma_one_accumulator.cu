@@ -11,7 +11,7 @@
 // Inputs. All inputs are accepted, but the accuracy depends on them (grade B). One unit of an INT8
 // correction is 2^-18 of the largest of 1024 neighbours in a row of A or a column of B. Errors of
 // independent elements average out. On structured inputs they add up: 3.8e-4 on spikes over a
-// background, where cuBLAS has 1.3e-6. There is no useful bound for all inputs. A row or column is
+// background, where cuBLAS has 1.4e-6. There is no useful bound for all inputs. A row or column is
 // wide if its largest value exceeds LIMIT times its root mean square. Wide rows or columns make the
 // whole launch use FP16 corrections, as in 34: 4.59 x cuBLAS instead of 6.63. Plain FP32 is used
 // for values outside 2^-80 .. 2^62, for N <= SHORT, and for matrices that do not fit the pool.
