@@ -71,14 +71,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.judge.grading import GradingOptions
     from harness.judge.submission import read_kernel
     from harness.judge.tune.tunable import find_tunables
-    from harness.judge.tune.tune import TuningOptions, tune
+    from harness.judge.tune.tune import tune
     from harness.judge.workers.session import open_session
 
     prepare_output(arguments, terminal)
     _check_options(arguments)
-    options = TuningOptions(limit=arguments.limit, seed=arguments.seed)
+    options = GradingOptions(quick=True, seed=arguments.seed)
     submission = read_kernel(arguments.file)
     try:
         find_tunables(submission.source)
@@ -88,7 +89,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         open_session(arguments.device) as session,
         TuningProgress(terminal.results, arguments.file.name) as progress,
     ):
-        tuning = tune(submission, session, options, progress)
+        tuning = tune(submission, session, progress, options, arguments.limit)
     terminal.show(screen(tuning))
     try:
         write_json(arguments, terminal, tuning)

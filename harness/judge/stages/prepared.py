@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from harness.judge.grading import Grading
@@ -31,17 +29,6 @@ def prepare(problem: Problem, case: Case, seed: int, *, whole: bool = True) -> P
     """Draw the inputs of a case, and compute the expected output if all of it will be compared."""
     inputs = problem.draw(case, seed)
     return Prepared(problem, case, inputs, problem.expected(case, inputs) if whole else None)
-
-
-def prepared_cases(problem: Problem, chosen: Sequence[Case], seed: int) -> Iterator[Prepared]:
-    """Prepare one case while the one before it is launched."""
-    with ThreadPoolExecutor(1, thread_name_prefix="preparing") as thread:
-        following = [thread.submit(prepare, problem, case, seed) for case in chosen]
-        try:
-            for each in following:
-                yield each.result()
-        finally:
-            thread.shutdown(wait=False, cancel_futures=True)
 
 
 def sampled_case(grading: Grading) -> Case | None:

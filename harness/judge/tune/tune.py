@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import secrets
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
 from pydantic import NonNegativeInt, PositiveInt
 
 from harness import __version__
+from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress
 from harness.judge.session import Session
-from harness.judge.stages.compile import compile_kernel, disassemble_kernel, load_kernel
+from harness.judge.stages.compile import compile_submission, disassemble, load, load_kernel
 from harness.judge.stages.measure import impossible
-from harness.judge.stages.prepared import prepared_cases
 from harness.judge.stages.rounds import QUICK, Timed, timed_rounds
 from harness.judge.stages.score import score
-from harness.judge.stages.verify import run_cases
+from harness.judge.stages.verify import start_references, verify
 from harness.judge.tune.tunable import Setting, Tunables, find_tunables
-from harness.protocol.compiler import Compiled, Disassembled, Kernel
 from harness.protocol.device import Ready
 from harness.protocol.errors import crash
 from harness.protocol.report import (
@@ -40,20 +38,9 @@ from harness.protocol.report import (
     score_of,
 )
 from harness.protocol.timing import TimingWorkers
-from problem.problem import MATRIX_MULTIPLICATION
 
-
-@dataclass(frozen=True, slots=True)
-class TuningOptions:
-    """How to tune.
-
-    limit: variants to try at most. seconds: time limit of one launch; the ranked size takes the
-    naive kernel 0.4 s on an H100.
-    """
-
-    limit: int = 100
-    seed: int | None = None
-    seconds: float = 20.0
+MAX_VARIANTS = 100
+"""The most variants that are tried, unless another number is asked for."""
 
 
 class Variant(Value):
@@ -115,18 +102,23 @@ class Watcher(Progress, Protocol):
 
 
 def tune(
-    submission: Submission, session: Session, options: TuningOptions, watcher: Watcher
+    submission: Submission,
+    session: Session,
+    watcher: Watcher,
+    options: GradingOptions = GradingOptions(quick=True),
+    limit: int = MAX_VARIANTS,
 ) -> Tuning:
     """Try the variants of one kernel file; an interruption ends it with the variants so far.
 
-    Raises UsageError if there is nothing to tune, or the GPU is in use.
+    limit: the most variants to try. Raises UsageError if there is nothing to tune, or the GPU is in
+    use.
     """
     seed = secrets.randbits(48) if options.seed is None else options.seed
     tunables = find_tunables(submission.source)
-    settings = tunables.settings(options.limit, seed)
+    settings = tunables.settings(limit, seed)
     for setting in settings:
         tunables.source(setting)  # raises where a launch line has no value
-    trial = Trial(tunables, session, watcher, seed, options.seconds)
+    trial = Trial(submission, tunables, session, watcher, replace(options, seed=seed))
     variants: list[Variant] = []
     with session.exclusive_lock(watcher):
         watcher.plan(len(settings), tunables.count, seed)
@@ -151,11 +143,11 @@ def tune(
 class Trial:
     """Judges one variant after another in the same workers."""
 
+    submission: Submission
     tunables: Tunables
     session: Session
     progress: Progress
-    seed: int
-    seconds: float
+    options: GradingOptions
     workers_are_fresh: bool = True
 
     def judge(self, setting: Setting) -> Variant:
@@ -168,72 +160,51 @@ class Trial:
         return variant
 
     def _judge(self, setting: Setting) -> Variant:
+        source = self.tunables.source(setting)
+        submission = self.submission.model_copy(update={"source": source})
+        grading = Grading(submission, self.session, self.options, self.progress)
         try:
-            self.progress.begin(Stage.COMPILE, None)
-            source = self.tunables.source(setting)
-            compiled = compile_kernel(self.session.compiler, source, self.session.arch)
-            if not isinstance(compiled, Compiled):
-                return Variant(setting=setting, outcome=compiled)
-            outcome, known = self._run(compiled.kernel)
-            return Variant(setting=setting, outcome=outcome, kernel=known)
+            outcome = self._outcome(grading)
         except Exception as error:
             message, details = crash(error)
             outcome = JudgeError(stage=Stage.COMPILE, message=message, details=details)
-            return Variant(setting=setting, outcome=outcome)
+        finally:
+            grading.steps.close()
+        return Variant(setting=setting, outcome=outcome, kernel=grading.facts)
 
-    def _run(self, kernel: Kernel) -> tuple[Outcome, KernelFacts]:
-        timing = self.session.timing
-        if timing is None:
-            unscored = Unscored(reason="device", message="scores come from a GPU")
-            return self._failure(kernel) or Accepted(score=unscored), kernel.facts
-        with ThreadPoolExecutor(1) as thread:
-            disassembling = thread.submit(disassemble_kernel, self.session.compiler, kernel)
-            failure = self._failure(kernel)
-        if failure is not None:
-            return failure, kernel.facts
-        found = disassembling.result()
-        if not isinstance(found, Disassembled):
-            return found, kernel.facts
-        return self._timed(kernel, found.kernel, timing), found.kernel
+    def _outcome(self, grading: Grading) -> Outcome:
+        """Run the stages of a quick grading, but no sanitizer."""
+        outcome = compile_submission(grading) or load(grading)
+        if outcome is not None:
+            return outcome
+        start_references(grading)
+        verify(grading)
+        if grading.failure is not None:
+            return grading.failure.outcome
+        if self.session.timing is None:
+            return Accepted(score=Unscored(reason="device", message="scores come from a GPU"))
+        return disassemble(grading) or self._timed(grading, self.session.timing)
 
-    def _failure(self, kernel: Kernel) -> Outcome | None:
-        """Return why the variant need not be timed."""
-        ready = load_kernel(self.session.device, kernel)
-        if not isinstance(ready, Ready):
-            return ready
-        seed, sampled = self.seed, self.session.timing is None
-        chosen = MATRIX_MULTIPLICATION.cases(seed, quick=True, sampled=sampled)
-        self.progress.begin(Stage.VERIFY, len(chosen))
-        failure = run_cases(
-            self.session.device,
-            kernel.launch,
-            prepared_cases(MATRIX_MULTIPLICATION, chosen, seed),
-            seed=seed,
-            seconds=self.seconds,
-            results=[],
-            printed=[],
-            progress=self.progress,
-        )
-        return failure.outcome if failure else None
-
-    def _timed(self, kernel: Kernel, known: DisassembledKernel, timing: TimingWorkers) -> Outcome:
+    def _timed(self, grading: Grading, timing: TimingWorkers) -> Outcome:
         self.progress.begin(Stage.MEASURE, None)
-        ready = load_kernel(timing.kernel, kernel)
+        ready = load_kernel(timing.kernel, grading.kernel)
         if not isinstance(ready, Ready):
             return ready
         timed = timed_rounds(
             timing,
-            MATRIX_MULTIPLICATION,
+            grading.problem,
             QUICK,
             baseline=False,
-            seconds=self.seconds,
+            seconds=self.options.seconds,
             progress=self.progress,
             audit=False,
         )
         if not isinstance(timed, Timed):
             return timed
-        result = score(timed.rounds, self.session.info, MATRIX_MULTIPLICATION.ranked.shape)
-        return impossible(result, self.session.info, known) or Accepted(score=result)
+        result = score(timed.rounds, self.session.info, grading.problem.ranked.shape)
+        known = grading.disassembled
+        assert known is not None
+        return impossible(result, self.session.info, known.kernel) or Accepted(score=result)
 
 
 def _may_be_a_worker_limit(outcome: Outcome) -> bool:

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import main
+from harness.judge.grading import GradingOptions
 from harness.judge.progress import Silent
 from harness.judge.submission import read
 from harness.judge.tune.tunable import Setting, find_tunables
-from harness.judge.tune.tune import Tuning, TuningOptions, Variant, tune
+from harness.judge.tune.tune import Tuning, Variant, tune
 from harness.judge.workers.session import Session
 from harness.protocol.report import (
     CompileError,
@@ -70,7 +71,8 @@ def kernel(tmp_path: Path) -> Path:
 def test_each_variant_gets_the_judges_verdict(kernel: Path, cpu_session: Session) -> None:
     submission = read(kernel)
     assert isinstance(submission, Submission)
-    found = tune(submission, cpu_session, TuningOptions(seed=5, seconds=PATIENCE), Silence())
+    options = GradingOptions(quick=True, seed=5, seconds=PATIENCE)
+    found = tune(submission, cpu_session, Silence(), options)
     verdicts = {
         (variant.setting["ROWS"], variant.setting["AHEAD"]): variant.outcome.verdict
         for variant in found.variants
@@ -150,10 +152,11 @@ def test_a_missing_gpu_is_reported(
 
 
 def test_an_interruption_ends_with_the_table_so_far(kernel: Path, tmp_path: Path) -> None:
-    """In the middle: of the variants after the first, most end by nothing but their limit."""
+    """The first variants do not compile, and the others do not end."""
     table = tmp_path / "table.json"
-    endless = "    while (ROWS + AHEAD > 1 && *(const volatile float*)A < 1e30f) continue;\n"
-    kernel.write_text(KERNEL.replace("    int column", endless + "    int column"))
+    endless = "    while (*(const volatile float*)A < 1e30f) continue;\n"
+    text = KERNEL.replace("    int column", endless + "    int column")
+    kernel.write_text(text.replace("ROWS != 3", "ROWS != 1"))
     started = subprocess.Popen(
         [sys.executable, "-m", "harness", "tune", "--device", "cpu", "--json", table, kernel],
         cwd=ROOT,
