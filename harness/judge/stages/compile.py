@@ -29,7 +29,7 @@ from harness.protocol.report import (
     TimeLimit,
     Unsupported,
 )
-from harness.protocol.request import ANSWER_SECONDS, Fault, Process
+from harness.protocol.request import Fault, Process
 
 
 def _compiling(
@@ -124,7 +124,7 @@ def _about_warnings(warnings: Sequence[Diagnostic]) -> Iterator[str]:
 def load(grading: Grading) -> Outcome | None:
     """Load the kernel on the device that verifies it."""
     step = loading(Place.DEVICE, grading.loadable, grading.few_cases)
-    ready = load_outcome_of(grading.steps.get(step))
+    ready = load_outcome(grading.steps.get(step))
     if not isinstance(ready, Ready):
         return ready
     grading.ready = ready
@@ -162,19 +162,7 @@ def disassemble_kernel(compiler: Process, kernel: Kernel) -> Disassembled | Outc
 
 def load_kernel(device: Process, kernel: Kernel) -> Ready | Outcome:
     """Load the kernel on a device; if it cannot run there, return the verdict."""
-    return load_outcome_of(device.ask(Load(kernel=kernel)))
-
-
-def load_outcome_of(answer: Ready | Refusal | Fault) -> Ready | Outcome:
-    """Return the verdict for a kernel that could not be loaded."""
-    if isinstance(answer, Refusal):
-        return Unsupported(
-            stage=Stage.COMPILE,
-            message=answer.message,
-            instruction=answer.instruction,
-            at=answer.at,
-        )
-    return load_outcome(answer, ANSWER_SECONDS) if isinstance(answer, Fault) else answer
+    return load_outcome(device.ask(Load(kernel=kernel)))
 
 
 def _compile_outcome(

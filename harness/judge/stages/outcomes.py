@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.protocol.device import Ready, Refusal
 from harness.protocol.report import (
     Finding,
     Hazard,
@@ -19,8 +20,9 @@ from harness.protocol.report import (
     Stage,
     TimeLimit,
     Tool,
+    Unsupported,
 )
-from harness.protocol.request import Fault
+from harness.protocol.request import ANSWER_SECONDS, Fault
 from problem.cases import Shape
 
 
@@ -29,17 +31,21 @@ def judge_error(fault: Fault, stage: Stage) -> JudgeError:
     return JudgeError(stage=stage, message=fault.message, details=fault.details)
 
 
-def load_outcome(fault: Fault, seconds: float) -> Outcome:
-    """Return the verdict for a kernel that could not be loaded and has not run."""
-    match fault.cause:
-        case "judge":
-            return judge_error(fault, Stage.COMPILE)
-        case "time-limit":
-            message = f"the kernel could not be loaded within {seconds:g} s"
-            return TimeLimit(stage=Stage.COMPILE, message=message, seconds=seconds)
-        case _:
-            message = f"the kernel could not be loaded: {fault.message}"
-            return RuntimeFault(stage=Stage.COMPILE, message=message, at=fault.at)
+def load_outcome(answer: Ready | Refusal | Fault) -> Ready | Outcome:
+    """Return the verdict for a kernel that could not be loaded, and so has not run."""
+    match answer:
+        case Ready():
+            return answer
+        case Refusal(message=message, instruction=instruction, at=at):
+            return Unsupported(stage=Stage.COMPILE, message=message, instruction=instruction, at=at)
+        case Fault(cause="judge"):
+            return judge_error(answer, Stage.COMPILE)
+        case Fault(cause="time-limit"):
+            message = f"the kernel could not be loaded within {ANSWER_SECONDS:g} s"
+            return TimeLimit(stage=Stage.COMPILE, message=message, seconds=ANSWER_SECONDS)
+        case Fault():
+            message = f"the kernel could not be loaded: {answer.message}"
+            return RuntimeFault(stage=Stage.COMPILE, message=message, at=answer.at)
 
 
 def touched(
