@@ -127,7 +127,7 @@ def stand_ins(includes: Iterable[Include], code: str) -> Headers:
         elif _is_for_the_host(name) or not _is_cudas_own(name):
             virtual[name] = _EMPTY
             if not _is_for_the_host(name) and name not in _HOST_ONLY:
-                message = f'header "{name}" is not available to a submission; it was taken as empty'
+                message = f'header "{name}" is not available to a submission; an empty one is used'
                 found = Diagnostic(severity="warning", message=message, line=include.line)
                 warnings.append(found)
     return Headers(virtual, tuple(warnings))
@@ -198,8 +198,18 @@ def is_allowed(opened: str, virtual: Container[str]) -> bool:
     """Return whether a file that the compiler opened is a stand-in or one of CUDA's headers."""
     if opened in virtual:
         return True
-    path = Path(opened).resolve()
-    return any(path.is_relative_to(directory.resolve()) for directory in include_directories())
+    path = Path(opened)
+    if path.is_symlink():
+        path = path.resolve()
+    return _is_cudas_folder(path.parent)
+
+
+@cache
+def _is_cudas_folder(folder: Path) -> bool:
+    """Return whether a folder is in one of `include_directories`. A thousand headers may be in one
+    folder, and to resolve each of them takes as long as to compile it."""
+    real = folder.resolve()
+    return any(real.is_relative_to(directory.resolve()) for directory in include_directories())
 
 
 def _is_for_the_host(name: str) -> bool:
