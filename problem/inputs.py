@@ -303,11 +303,6 @@ class Draw:
     shared_seed: int
     by_column: bool
 
-    @classmethod
-    def plain(cls, seed: int) -> Self:
-        """Return the data of a matrix of U(-1, 1)."""
-        return cls(Recipe(), seed, 0, by_column=False)
-
     @property
     def codes(self) -> tuple[int, ...]:
         """The recipe as numbers, in the order of `struct Recipe` in gpu.cu."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -26,7 +28,7 @@ from harness.protocol.report import Array, DeviceInfo, Hazard, Tool
 from harness.protocol.request import Fault
 from harness.protocol.timing import RunBaseline
 from problem.cases import Case, Shape
-from problem.inputs import Draw, Tolerance
+from problem.inputs import Draw, Recipe, Tolerance
 from problem.reference import MAX_ERROR, compare
 from tests.compile_worker import Compiling
 from tests.requests import inputs_of, sanitize_on
@@ -91,7 +93,7 @@ def test_a_right_kernel_is_right_and_touches_nothing(device: Worker, compiling: 
         ("if (!row && !column) ((float*)B)[0] = 1;", (), ("B",)),
     ],
 )
-def test_guards_see_writes_beside_C(
+def test_guards_see_writes_next_to_C(
     device: Worker,
     compiling: Compiling,
     body: str,
@@ -273,8 +275,8 @@ def test_freivalds_tells_right_from_wrong_stale_and_low_precision() -> None:
     from problem.gpu import Sgemm, half_precision
 
     A, B, C = memory.matrix(2048, 3072), memory.matrix(3072, 1024), memory.matrix(2048, 1024)
-    gpu.draw(A, Draw.plain(1))
-    gpu.draw(B, Draw.plain(2))
+    gpu.draw(A, Draw(Recipe(), 1, 0, by_column=False))
+    gpu.draw(B, Draw(Recipe(), 2, 0, by_column=False))
     drawn = A.get()
     assert -1 <= drawn.min() < -0.99 and 0.99 < drawn.max() < 1 and abs(drawn.mean()) < 1e-3
     Sgemm()(A, B, C)
@@ -290,7 +292,7 @@ def test_freivalds_tells_right_from_wrong_stale_and_low_precision() -> None:
     Sgemm("tf32")(A, B, C)
     assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 6) > 3
     C.set(right)
-    gpu.draw(B, Draw.plain(7))
+    gpu.draw(B, Draw(Recipe(), 7, 0, by_column=False))
     assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 8) > 100
     memory.set_words(C, POISON)
     assert gpu.freivalds(A, B, C, Tolerance.RANDOM, 9) == np.inf
@@ -334,3 +336,10 @@ def test_counters_of_a_launch_that_computes_something_else_are_none(
     assert isinstance(counted, Profile)
     counted = device.ask(ReadCounters(shape=Shape(512, 256, 256), seconds=120))
     assert isinstance(counted, NoProfile) and "has a wrong result" in counted.why
+
+
+def test_the_kernels_process_has_no_machine_code_of_the_judge() -> None:
+    """A kernel can overwrite the machine code of its process."""
+    loaded = "import sys, harness.devices.cuda.device; print(*sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", loaded], capture_output=True, check=True)
+    assert b"problem.gpu" not in answer.stdout
