@@ -25,8 +25,6 @@ at most 1e-5, or twice the baseline's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from problem.cases import Shape
@@ -88,14 +86,8 @@ def plain_sums(A: Matrix, B: Matrix) -> Matrix:
     return C
 
 
-def grade(inner: int, found: Iterable[tuple[Errors, Errors]]) -> Grade:
-    """Return the grade of a kernel: the worst over all inputs. found: the errors of the kernel and
-    of the baseline on each of them. inner: N."""
-    return max((grade_of(inner, *each) for each in found), default=Grade.A)
-
-
 def grade_of(inner: int, kernel: Errors, baseline: Errors) -> Grade:
-    """Return the grade on one kind of inputs."""
+    """Return the grade on one kind of inputs. inner: N."""
     allowed = FACTOR * np.sqrt(inner) * UNIT_ROUNDOFF
     if kernel.by_components <= max(
         allowed, TIMES_BASELINE * baseline.by_components

@@ -74,17 +74,6 @@ class Clusters:
         x, y, z = (n // c for n, c in zip(self.grid, self.cluster, strict=True))
         return x, y, z
 
-    @property
-    def count(self) -> int:
-        return prod(self.sizes)
-
-    def of(self, block: int) -> int:
-        """Return the cluster of a block."""
-        return _number(
-            [n // c for n, c in zip(_place(block, self.grid), self.cluster, strict=True)],
-            self.sizes,
-        )
-
     def blocks(self, cluster: int) -> list[int]:
         """Return the blocks of one cluster in the order of their ranks."""
         first = [n * c for n, c in zip(_place(cluster, self.sizes), self.cluster, strict=True)]

@@ -7,8 +7,9 @@ import pytest
 
 from harness.protocol.device import Ready, Refusal
 from harness.protocol.report import Array, Finding, Hazard, Tool
+from harness.ptxcpu.grid import Clusters
 from problem.cases import Matrix, Shape
-from problem.launcher import Clusters, LaunchLine
+from problem.launcher import LaunchLine
 from tests.ptxcpu.cluster_kernels import (
     KERNELS,
     RACES,

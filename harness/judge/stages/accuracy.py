@@ -69,7 +69,7 @@ def add(grading: Grading, shape: Shape, baseline: str, found: Sequence[Found]) -
         )
         for inputs, of_kernel, of_baseline in found
     )
-    worst = accuracy.grade(shape.N, (each[1:] for each in found))
+    worst = max(each.grade for each in results)
     at = AccuracyAt(shape=shape, baseline=baseline, grade=worst, results=results)
     sizes = (*before, at)
     grading.accuracy = Accuracy(grade=max(each.grade for each in sizes), sizes=sizes)

@@ -5,8 +5,9 @@ import pytest
 from harness.devices.guards import poisoned
 from harness.judge.stages.verify import CheckedBlocks, check_blocks, sampled_blocks
 from harness.protocol.report import Stage, WrongAnswer
+from harness.ptxcpu.grid import Clusters
 from problem.cases import Case, Matrix, Shape
-from problem.launcher import Clusters, LaunchLine
+from problem.launcher import LaunchLine
 
 CASE = Case(Shape(128, 40, 192))
 LINE = LaunchLine(32, 64)
