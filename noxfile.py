@@ -153,7 +153,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def architectures(session: nox.Session) -> None:
-    """Compile all solutions for all GPUs, and run the longest on the CPU device."""
+    """Compile all solutions for all GPUs, and run the tests that take long."""
     install(session, "judge", device_group(), "arena", "test")
     run(session, "-m", "pytest", *SIDE_BY_SIDE, "-m", "architectures", *session.posargs)
 

@@ -8,18 +8,10 @@ import pytest
 
 from harness.judge.explain.rules import RULES, advice
 from harness.protocol.report import Report
-from tests.judge.explain.ladder import (
-    RECORDED,
-    SOLUTIONS,
-    evidence_of,
-    evidence_of_source,
-    recorded,
-)
+from tests.judge.explain.ladder import RECORDED, SOLUTIONS, evidence_of_source, recorded
 from tests.judge.explain.test_kernels import EXPECTED
 
 REPORTS = SOLUTIONS.parent / "reports" / "h200"
-
-SMALL = {"01_naive", "02_shared_tile", "03_coalesced"}
 
 TRIGGERS = {
     "uncoalesced": "01_naive",
@@ -67,8 +59,7 @@ SILENT = {
 
 
 def rules_that_speak_of(solution: str) -> set[str]:
-    evidence = evidence_of(solution) if solution in SMALL else recorded(solution)
-    return {each.rule for rule in RULES for each in advice(evidence, (rule,))}
+    return {each.rule for rule in RULES for each in advice(recorded(solution), (rule,))}
 
 
 @pytest.mark.parametrize("rule", [*TRIGGERS])
@@ -123,7 +114,7 @@ def test_every_rule_is_tried_both_ways() -> None:
 
 
 def test_at_most_three_findings_the_dearest_first() -> None:
-    found = advice(evidence_of("01_naive"))
+    found = advice(recorded("01_naive"))
     assert 1 <= len(found) <= 3
     assert [each.gain for each in found] == sorted((each.gain for each in found), reverse=True)
 
