@@ -123,7 +123,7 @@ class Evidence:
         return clocks[0] / clocks[1]
 
     def most_in_loop(self, kind: Kind) -> int | None:
-        """Return the line that became most instructions of a kind, of those that the loop spans."""
+        """Return the line of the loop from which most instructions of a kind came."""
         if self.loop is None or self.loop.first_line is None or self.loop.last_line is None:
             return None
         within = range(self.loop.first_line, self.loop.last_line + 1)
@@ -135,7 +135,7 @@ class Evidence:
         return max(counts, key=lambda line: counts[line], default=None)
 
     def most(self, wanted: Callable[[str], bool]) -> int | None:
-        """Return the line that became most of the wanted instructions."""
+        """Return the line from which most of the wanted instructions came."""
         counts = {
             line.line: sum(count for opcode, count in line.opcodes.items() if wanted(opcode))
             for line in self.facts.lines

@@ -101,8 +101,8 @@ def explain(examined: Examination, named: Gpu | None = None) -> Explanation:
 
 
 TOO_BUSY = 1.1
-"""Times as long as a kernel was measured to take, a unit of the GPU cannot be busy: what was
-counted holds parts of tiles that lie outside, but not more of them than that."""
+"""No unit can be busy for longer than the kernel was measured to take. An estimate may exceed that
+by this factor, since counts include the parts of tiles that lie outside of the matrices."""
 
 
 def _not_at_the_ranked_size(evidence: Evidence, gpu: Gpu, measured_ms: float | None) -> str:
@@ -142,7 +142,7 @@ def _units(work: Workload, gpu: Gpu) -> tuple[UnitTime, ...]:
 
 
 def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
-    """Each unit's limit in useful operations, so that one time lies under all of them."""
+    """Return each unit's limit, in useful operations."""
     flop = RANKED.shape.flop
     roofs = [Roof(name="FP32 units", tflops=gpu.fp32_tflops)]
     useful = flop / 2 / scale(evidence.facts, evidence.counters)

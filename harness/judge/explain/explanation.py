@@ -11,7 +11,7 @@ from problem.cases import Shape
 
 
 class Unit(StrEnum):
-    """A part of the GPU that can be the one everybody waits for."""
+    """A part of the GPU that can limit the speed of a kernel."""
 
     L1 = "shared memory and L1"
     FMA = "FP32 units"
@@ -27,7 +27,7 @@ class Unit(StrEnum):
 
 
 class UnitTime(Value):
-    """How long one unit alone is busy with the ranked size."""
+    """The time for which one unit is busy at the ranked size."""
 
     unit: Unit
     ms: float
@@ -50,7 +50,7 @@ class LineCost(Value):
 
     line: int
     instructions: int = 0
-    """Machine instructions that it became."""
+    """Machine instructions that the compiler made of it."""
     kinds: dict[str, int] = Field(default_factory=dict)
     sectors_per_request: float | None = None
     min_sectors_per_request: float | None = None
@@ -127,12 +127,12 @@ class Comparison(Value):
 
 
 class Explanation(Value):
-    """All that is known of why a kernel is as fast as it is."""
+    """The explanation of a kernel's speed."""
 
     name: str
     gpu: str
     assumed: bool
-    """Whether there was no such GPU and its figures are those of the data sheet."""
+    """Whether the kernel did not run on such a GPU: its figures are those of the data sheet."""
     verdict: Verdict | None
     verdict_message: str
     resources: Resources

@@ -34,7 +34,8 @@ _TENSOR_MACS = {
     90: {"TF32": 1024, "FP16": 2048, "BF16": 2048, "INT8": 4096, "FP8": 4096},
 }
 """Dense multiply-adds that the tensor cores of a multiprocessor do in a clock (the white papers on
-Turing, A100, GA102, Ada and H100; of 8.6 and 8.9 those of a GeForce that adds in FP32)."""
+Turing, A100, GA102, Ada and H100). The rates of 8.6 and 8.9 are those of a GeForce that adds in
+FP32."""
 
 
 INSTRUCTION_CACHE = 128 * 1024
@@ -93,7 +94,7 @@ class Gpu:
         return self.tflops(self.fp32_lanes)
 
     def tensor_macs(self, kind: str) -> int | None:
-        """Multiply-adds of a type in a clock and multiprocessor, where they are known."""
+        """Return the multiply-adds of a type per clock and multiprocessor; None if unknown."""
         peak = _TENSOR_MACS.get(self.number, {}).get(kind)
         return 2 * peak if peak and self.full_tensor_rate and kind != "INT8" else peak
 
@@ -111,7 +112,8 @@ H100 = Gpu("NVIDIA H100 80GB HBM3", "sm_90a", 132, 1980, 3352.0)
 
 
 def gpu_of(device: DeviceInfo | None) -> Gpu | None:
-    """The GPU that a report was made on; None for another device, or one that says too little."""
+    """Return the GPU that a report was made on; None for another device, or one that says too
+    little."""
     if device is None or not (device.multiprocessors and device.max_clock_mhz):
         return None
     if device.memory_gb_per_s is None:

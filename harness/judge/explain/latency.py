@@ -1,4 +1,4 @@
-"""How long one warp takes for an iteration of a loop when it has a multiprocessor to itself."""
+"""The time that one warp takes for an iteration of a loop if it has a multiprocessor to itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Microbenchmarking and Multiple Level Analysis". FP64 and special functions: micr
 H200, chains of DFMA and of MUFU."""
 
 L2_CACHE, DEVICE_MEMORY = 500, 950
-"""Clocks for a result out of the L2 cache and out of device memory while others use them, too; an
+"""Clocks for a result from the L2 cache and from device memory while others use them, too; an
 idle L2 cache answers in about 270. Fitted, not measured: seven kernels of the tests, which wait
 most of the time (barrier_every_step, past_l1, one_block_per_sm, static_shared_80_kb,
 read_only_path, reduced_by_shuffles, phases), took on an H200 what these two figures give, within
@@ -32,7 +32,7 @@ STORED_BEFORE = 480
 before the L2 cache has it. Fitted to one kernel on an H200: local_array of the tests."""
 
 L1_HIT = 41
-"""Clocks for a result out of the L1 cache: measured on an H200."""
+"""Clocks for a result from the L1 cache, measured on an H200."""
 
 BARRIER = 30
 """Clocks that a barrier takes after the last warp has arrived."""

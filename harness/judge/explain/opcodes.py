@@ -44,12 +44,12 @@ _KINDS = {
 
 
 def kind_of(opcode: str) -> Kind:
-    """FFMA, LDS.128 and the like, with or without modifiers."""
+    """Return the kind of an opcode, such as FFMA or LDS.128."""
     return _KINDS.get(opcode.partition(".")[0], Kind.OTHER)
 
 
 def mix(opcodes: Mapping[str, int]) -> dict[Kind, int]:
-    """How many of each kind, the most frequent first."""
+    """Return the number of instructions of each kind, the most frequent first."""
     counts: dict[Kind, int] = {}
     for opcode, count in opcodes.items():
         counts[kind_of(opcode)] = counts.get(kind_of(opcode), 0) + count
@@ -60,7 +60,7 @@ _TYPES = {"tf32": "TF32", "bf16": "BF16", "f16": "FP16", "s8": "INT8", "u8": "IN
 
 
 def matrix_type(opcode: str) -> str | None:
-    """The inputs' type of one matrix instruction of machine code."""
+    """Return the type of the inputs of a matrix instruction of machine code; None for others."""
     name, *words = opcode.split(".")
     if kind_of(name) is not Kind.TENSOR:
         return None
@@ -69,7 +69,8 @@ def matrix_type(opcode: str) -> str | None:
 
 
 def matrix_instruction(ptx_opcode: str) -> tuple[str, int, int] | None:
-    """The inputs' type, the multiply-adds and the threads of one matrix instruction of PTX."""
+    """Return the type of the inputs, the multiply-adds and the threads of a matrix instruction of
+    PTX; None for others."""
     shape = re.search(r"\bm(\d+)n(\d+)k(\d+)\b", ptx_opcode)
     if shape is None or "mma" not in ptx_opcode or "load" in ptx_opcode or "store" in ptx_opcode:
         return None
@@ -83,6 +84,7 @@ def matrix_instruction(ptx_opcode: str) -> tuple[str, int, int] | None:
 
 
 def columns_at_once(ptx_opcode: str) -> int | None:
-    """The columns of a product that one matrix instruction of a warp group computes."""
+    """Return the columns of a product that one matrix instruction of a warp group computes; None
+    for others."""
     shape = re.search(r"\bm\d+n(\d+)k\d+\b", ptx_opcode)
     return int(shape[1]) if shape is not None and ptx_opcode.startswith("wgmma") else None

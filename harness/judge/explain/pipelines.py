@@ -1,4 +1,4 @@
-"""How long machine instructions keep the arithmetic pipelines of a multiprocessor busy."""
+"""The clocks for which machine instructions keep the arithmetic pipelines busy."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from harness.judge.explain.gpu import Gpu
 from harness.judge.explain.opcodes import Kind, kind_of
 
 SPECIAL = 16
-"""Reciprocals, roots and the like, and conversions between float32 and integers, of a
-multiprocessor in a clock. I2F and F2I go through the same pipeline."""
+"""Special functions, such as reciprocals and roots, per clock and multiprocessor. Conversions
+between float32 and integers use the same pipeline."""
 
 INTEGER = 64
-"""Additions, comparisons, shifts and logic; as many multiplications, in another pipeline."""
+"""Additions, comparisons, shifts and logical operations per clock and multiprocessor. As many
+multiplications use another pipeline."""
 
 _INTEGER = (
     *("IADD3", "VIADD", "LOP3", "SHF", "ISETP", "FSETP", "LEA", "IABS", "SEL", "FSEL", "PRMT"),

@@ -1,4 +1,4 @@
-"""How long each unit of the GPU is busy with a kernel at the ranked size, from what is known of it
+"""The clocks for which a kernel keeps each unit of the GPU busy at the ranked size, estimated
 without running it there."""
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from problem.cases import RANKED
 from problem.launcher import BLOCK
 
 OVERLAP = 4.0
-"""How well units work at the same time: 1 would be one after the other, infinity all at once. A
-power mean between them; the table of predictions shows how far that carries."""
+"""The exponent of the power mean that combines the units: with 1 they would work one after the
+other, with infinity all at once. The table of predictions shows how well this works."""
 
 SECTOR = 32
 
@@ -84,8 +84,8 @@ class Workload:
         overlapping = dict(self.clocks)
         if self.exposed:
             overlapping[Unit.LATENCY] -= self.exposed
-        # What multiplies is issued, too: where units take as many warps as schedulers start, the
-        # shorter of both is a part of the longer.
+        # Instructions that multiply are also issued: where units take as many warps as schedulers
+        # start, the shorter of both times is a part of the longer.
         same = min(Unit.ISSUE, Unit.FMA, key=lambda unit: overlapping.get(unit, 0.0))
         overlapping.pop(same, None)
         if self.in_turn:
@@ -105,10 +105,10 @@ class Workload:
 def scale(facts: DisassembledKernel, counters: Counters) -> float:
     """Return how many times as much work the ranked size is as the counted blocks.
 
-    The ratio is that of the numbers of blocks, as blocks at an edge compute also what lies outside.
-    The number says nothing of blocks that divide the work among themselves, with a tile of the
-    launch larger than the counted matrix. For these the columns are rounded up to as many as a
-    matrix instruction computes at once.
+    The ratio is that of the numbers of blocks, since blocks at an edge also compute elements that
+    lie outside. If blocks divide the work among themselves, and the tile of the launch is larger
+    than the counted matrix, that ratio means nothing. Then the columns are rounded up to as many as
+    a matrix instruction computes at once.
     """
     launch, shape = facts.launch, counters.shape
     if counters.blocks_depend and (launch.tile_rows > shape.M or launch.tile_columns > shape.K):
@@ -122,8 +122,8 @@ def scale(facts: DisassembledKernel, counters: Counters) -> float:
 
 
 def l1_clocks(line: LineCounters) -> int:
-    """Passes of shared memory and of the L1 cache, which share one data path. What is copied from
-    one to the other goes through it once."""
+    """Return the passes of shared memory and of the L1 cache, which share one data path. Data that
+    is copied from one to the other goes through it once."""
     return line.shared_wavefronts + line.global_passes - line.copy_passes
 
 
@@ -176,7 +176,7 @@ def computing_share(facts: DisassembledKernel, counters: Counters, kind: Kind) -
 
 
 def _warps(counters: Counters, operations: tuple[str, ...], of: str) -> float:
-    """Return what warp instructions of some operations would be without divergence."""
+    """Return how many warp instructions of some operations there would be without divergence."""
     threads = sum(
         count
         for opcode, count in counters.instructions.items()
@@ -194,7 +194,7 @@ def fma_warps(counters: Counters) -> float:
 
 
 def fused_warps(counters: Counters) -> float:
-    """Return the same of those that multiply and add at once."""
+    """Return the warp instructions that multiply and add float32 at once."""
     return _warps(counters, ("fma",), ".f32")
 
 
@@ -204,8 +204,8 @@ def fp64_warps(counters: Counters) -> float:
 
 
 def tensor_work(counters: Counters) -> dict[tuple[str, bool], float]:
-    """Multiply-adds of matrix instructions, by the type of their inputs and whether warp groups
-    issue them."""
+    """Return the multiply-adds of matrix instructions, by the type of their inputs and whether warp
+    groups issue them."""
     work: dict[tuple[str, bool], float] = {}
     for opcode, threads in counters.instructions.items():
         found = matrix_instruction(opcode)
@@ -217,7 +217,7 @@ def tensor_work(counters: Counters) -> dict[tuple[str, bool], float]:
 
 
 def tensor_warps(counters: Counters) -> float:
-    """Warp instructions on the tensor cores."""
+    """Return the warp instructions on the tensor cores."""
     threads = sum(
         count
         for opcode, count in counters.instructions.items()
@@ -227,8 +227,8 @@ def tensor_warps(counters: Counters) -> float:
 
 
 def without_merged_loads(facts: DisassembledKernel, counters: Counters) -> Counters:
-    """Return the counters without loads of the PTX that are no loads of the machine code: ptxas
-    loads but once what the loop that computes asks for twice."""
+    """Return the counters without loads of the PTX that the machine code does not have: ptxas
+    merges equal loads in the loop that computes."""
     loop = hot_loop(facts, counters)
     if loop is None or loop.first_line is None or loop.last_line is None:
         return counters
@@ -263,8 +263,9 @@ def loads_in(opcodes: Mapping[str, int]) -> int:
 
 
 def hot_loop(facts: DisassembledKernel, counters: Counters | None) -> CodeLoop | None:
-    """The loop that computes most: with the most tensor instructions of the types that are
-    executed, for a small problem may have a loop of its own; else with the most multiply-adds."""
+    """Return the loop that computes most: that with the most tensor instructions, of the types that
+    were executed, since there may be another loop for small problems; else that with the most
+    multiply-adds."""
     executed = {kind for kind, _ in tensor_work(counters)} if counters is not None else set()
 
     computes = Kind.FMA
@@ -350,11 +351,14 @@ def barriers_around(loop: CodeLoop, times: float, counters: Counters) -> float:
 
 
 def issued_warps(facts: DisassembledKernel, counters: Counters) -> float:
-    """Issue slots that warp instructions of machine code take: those counted are of PTX, which the
-    compiler shortens, so the loop that computes says how many there are for each multiply-add;
-    those of other lines are added as they were counted. Where blocks share the work out, the loop
-    says the same for each matrix instruction: part of what was counted, such as splitting A and B,
-    grows less than the products do."""
+    """Return the issue slots that warp instructions of the machine code take.
+
+    The counted instructions are those of PTX, of which ptxas makes fewer. So the loop that computes
+    tells how many there are for each multiply-add, and those of other lines are added as counted.
+    If blocks divide the work among themselves, the loop tells how many there are for each matrix
+    instruction: other parts of the work, such as splitting A and B, grow more slowly than the
+    products.
+    """
     loop = hot_loop(facts, counters)
     counted = float(counters.warp_instructions)
     if loop is None:
@@ -548,7 +552,7 @@ LINE = 128
 
 def local_passes(opcodes: Mapping[str, int], names: tuple[str, ...] = ("LDL", "STL")) -> int:
     """Return the passes of the L1 cache that instructions take for local memory. Stores
-    there reach the L2 cache, too."""
+    also reach the L2 cache."""
     return sum(
         count * (4 if "128" in opcode else 2 if ".64" in opcode else 1)
         for opcode, count in opcodes.items()
@@ -558,13 +562,13 @@ def local_passes(opcodes: Mapping[str, int], names: tuple[str, ...] = ("LDL", "S
 
 def shuffles(opcodes: Mapping[str, int]) -> int:
     """Return how many instructions exchange registers between the lanes of a warp. They go through
-    the data path of shared memory, one in a clock: so a microbenchmark on an H200 found."""
+    the data path of shared memory, one per clock, as measured on an H200."""
     return sum(count for opcode, count in opcodes.items() if opcode.startswith("SHFL"))
 
 
 FENCE_PASSES = 3
-"""Clocks for which a memory fence keeps the data path of shared memory busy: of fence_every_step
-and divergent_halves of the tests both took on an H200 what three for each fence give."""
+"""Clocks for which a memory fence keeps the data path of shared memory busy. Fitted to two kernels
+of the tests on an H200, fence_every_step and divergent_halves."""
 
 
 def fences(opcodes: Mapping[str, int]) -> int:
