@@ -159,7 +159,7 @@ MAX_TOLD = 50_000
 
 FEW = rounds.Extent(rounds=2, seconds=1.0)
 
-IN_COMPANY = (
+SIDE_BY_SIDE = (
     (measure, "FULL", FEW),
     (measure, "QUICK", FEW),
     (rounds, "MIN_RATIOS", FEW.rounds),
@@ -179,9 +179,9 @@ def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]
     paths = {path: options(path, "cuda") for path in wanted(request, "test_on_a_gpu")}
     alone = {path: how for path, how in paths.items() if cheats_when_timed(path)}
     together = {path: how for path, how in paths.items() if path not in alone}
-    with ExitStack() as stack, ExitStack() as in_company:
-        for module, name, value in IN_COMPANY:
-            in_company.enter_context(patch.object(module, name, value))
+    with ExitStack() as stack, ExitStack() as side_by_side:
+        for module, name, value in SIDE_BY_SIDE:
+            side_by_side.enter_context(patch.object(module, name, value))
         threads = min(max(5, available_cores() // 2), max(1, len(together)))
         graded = stack.enter_context(graded_on_gpu(together, threads))
         timed: Callable[[Path], Report] | None = None
@@ -193,7 +193,7 @@ def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]
             if timed is None:
                 for other in together:
                     graded(other)
-                in_company.close()
+                side_by_side.close()
                 timed = stack.enter_context(graded_on_gpu(alone, threads=2))
             return timed(path)
 

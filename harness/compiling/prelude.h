@@ -1,5 +1,6 @@
-// What nvcc programs get from host headers for nothing, given to kernels compiled by NVRTC.
-// Types and numbers are spelt as in libcu++, which may be included after this.
+// Names that nvcc programs have from host headers without including them. Kernels that NVRTC
+// compiles have them from here. Types and numbers are written as in libcu++, which may be included
+// after this.
 #pragma once
 
 typedef unsigned char uchar;
@@ -18,7 +19,7 @@ typedef unsigned long long uint64_t;
 typedef int64_t intptr_t;
 typedef uint64_t uintptr_t;
 
-// What harness/compiling/host_code.py writes for the constexpr of a function without a word of CUDA.
+// harness/compiling/host_code.py writes this for the constexpr of a function without a word of CUDA.
 #define __hdconst __host__ __device__ constexpr
 
 #define CHAR_BIT 8

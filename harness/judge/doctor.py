@@ -57,7 +57,7 @@ def examine(session: Session) -> Iterator[Check]:
     yield Check(
         "isolation",
         bool(rules),
-        "; ".join(rules) or "this system holds workers to nothing: see SECURITY.md",
+        "; ".join(rules) or "this system restricts workers in no way: see SECURITY.md",
     )
 
 
@@ -80,7 +80,7 @@ def _run(session: Session, kernel: Kernel) -> Check:
     if isinstance(finished, Fault):
         return Check("device", False, finished.message)
     right = compare(*inputs, finished.output).passed
-    return Check("device", right, session.info.name if right else "it multiplies wrongly")
+    return Check("device", right, session.info.name if right else "its product is wrong")
 
 
 def _inputs() -> LaunchInputs:

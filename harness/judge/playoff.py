@@ -223,7 +223,7 @@ def play(
             progress.step(f"round {len(rounds) + 1}")
             for current in players:
                 current.unannounced_checks(len(rounds))
-            inputs, where = players[0].scored.deal(), f"in round {len(rounds) + 1}"
+            inputs, where = players[0].scored.draw(), f"in round {len(rounds) + 1}"
             order: list[int | None] = [None, *range(len(players))]
             secrets.SystemRandom().shuffle(order)
             launches: dict[int | None, CheckedLaunch] = {}

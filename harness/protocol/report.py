@@ -254,9 +254,9 @@ class Element(Value):
 
 
 class BlockMap(Value):
-    """Which 16×16 blocks of C are wrong: `#` wrong, `.` right, one string a row of blocks.
+    """The wrong blocks of the output: `#` wrong, `.` right, one string for each row of blocks.
 
-    scale: blocks along each side of a character (1 unless C is too large to draw).
+    scale: blocks along each side of a character (1 unless the output is too large to draw).
     """
 
     rows: tuple[str, ...]
@@ -342,7 +342,8 @@ class Finding(Value):
 
 
 class Score(Value):
-    """t(cuBLAS SGEMM) / t(submission): the median of the rounds' ratios and its 95 % interval."""
+    """The time of the baseline divided by that of the submission: the median of the rounds' ratios,
+    and its 95 % interval."""
 
     ratio: float
     low: float
@@ -577,8 +578,8 @@ class HostMemoryKind(StrEnum):
 
 
 class HostMemory(Value):
-    """A, B and C of the ranked size in one kind of host memory: A and B are copied to the device,
-    C is copied back."""
+    """All buffers of the ranked size in one kind of host memory: the inputs are copied to the
+    device, and the output is copied back."""
 
     kind: HostMemoryKind
     allocate_ms: NonNegativeFloat
@@ -611,7 +612,7 @@ class Round(Value):
     """The two clocks do not tell the same."""
     dropped: bool = False
     check: NonNegativeFloat
-    """Freivalds' residual of the kernel's C, 1 at the limit."""
+    """The error of the kernel's output, divided by the limit."""
 
 
 class Steadiness(StrEnum):
@@ -674,13 +675,13 @@ class Measurement(Value):
     warm_up_seconds: NonNegativeFloat
     stopped_by: Steadiness
     audit_error: NonNegativeFloat | None
-    """Worst block of one timed launch, chosen after the fact, against the full CPU product; None
-    in a quick grading."""
+    """The error of one timed launch, compared with the full product of the CPU; None in a quick
+    grading."""
     first_launch: FirstLaunch
     host_memory: tuple[HostMemory, ...]
     pinning_pays_after: NonNegativeFloat | None
-    """Round trips of A, B and C after which pinned memory has paid for its allocation;
-    None where it never does or only one kind was measured."""
+    """Round trips after which pinned memory has saved the time of its allocation; None where it
+    never does, or only one kind was measured."""
     sizes: tuple[SizeScore, ...] = ()
     """Scores at other sizes, where they were asked for."""
     by_inputs: tuple[InputsTime, ...] = ()

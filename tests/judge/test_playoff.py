@@ -94,7 +94,7 @@ def test_a_play_off_runs_until_differences_are_precise() -> None:
 @pytest.mark.parametrize("first", [0, 1, 34], ids=["first launch", "warm-up", "rounds"])
 @pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
 def test_a_failing_launch_ends_the_play_off(wrong: int, first: int) -> None:
-    """-1 is the baseline, which all share: it is said of the first."""
+    """-1 is the baseline, which all share; the first player is named."""
     table = Table([2.0, 2.1, 2.2], noise=0.001)
     seated = [table.baseline, *table.players][wrong + 1]
     seated.check = lambda _, launch: Checked(error=3.0 if launch >= first else 0.2)

@@ -111,27 +111,27 @@ QUICK = Extent(rounds=12, seconds=3.0)
 OTHER_SIZE = Extent(rounds=12, seconds=5.0, checks=0)
 
 
-class Deck:
+class RandomOrder:
     """Kinds of inputs in a secret random order, all equally often."""
 
     def __init__(self, kinds: Sequence[str]) -> None:
         self.kinds = kinds
         self._left: list[str] = []
-        self.dealt: Counter[str] = Counter()
+        self._drawn: Counter[str] = Counter()
 
-    def deal(self) -> str:
+    def draw(self) -> str:
         """Return the next kind."""
         if not self._left:
             self._left = [*self.kinds]
             secrets.SystemRandom().shuffle(self._left)
         kind = self._left.pop()
-        self.dealt[kind] += 1
+        self._drawn[kind] += 1
         return kind
 
     @property
     def fewest(self) -> int:
-        """Return how often the rarest kind was dealt."""
-        return min(self.dealt[kind] for kind in self.kinds)
+        """Return how often the rarest kind was drawn."""
+        return min(self._drawn[kind] for kind in self.kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def _rounds(
         else:
             # In the order ABBA a drift of the clock affects both alike.
             kernel_first = len(rounds) % 4 in (1, 2)
-            rounds.append(measuring.round(len(rounds), measuring.scored.deal(), kernel_first))
+            rounds.append(measuring.round(len(rounds), measuring.scored.draw(), kernel_first))
         if len(rounds) < fewest or (audit and audited is None):
             continue
         measuring.unannounced_checks(len(rounds), extent.checks)
@@ -279,8 +279,8 @@ class Measuring:
         self.problem = problem
         self.shape = shape
         self.seconds = seconds
-        self.scored = Deck(problem.scored_inputs)
-        self.unscored = Deck(problem.unscored_inputs)
+        self.scored = RandomOrder(problem.scored_inputs)
+        self.unscored = RandomOrder(problem.unscored_inputs)
         self.unannounced_seconds = 0.0
         """How long the unannounced checks took."""
         self._unscored_ms: dict[str, list[float]] = {}
@@ -374,7 +374,7 @@ class Measuring:
         while self.unscored.fewest < fewest or not (
             fewest or secrets.randbelow(LAUNCHES_PER_CHECK)
         ):
-            inputs = self.unscored.deal()
+            inputs = self.unscored.draw()
             timed, _ = self.launch(inputs, f"before round {number + 1}")
             self._unscored_ms.setdefault(inputs, []).append(timed.ms)
             if self.unannounced_seconds + time.monotonic() - started > MAX_UNANNOUNCED_SECONDS:

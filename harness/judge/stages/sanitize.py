@@ -43,7 +43,7 @@ SECONDS = 120.0
 """Time limit of each program: all tools, all shapes."""
 
 SAMPLE_SECONDS = 35.0
-SAMPLE_SECONDS_BESIDE_GPU = 2.5
+SAMPLE_SECONDS_NEXT_TO_GPU = 2.5
 """The time limit for checking some blocks of the ranked size and the bounds of all. A large kernel
 takes ten seconds for that, which would lengthen a grading on a GPU by half."""
 
@@ -222,8 +222,8 @@ def _is_clean(answer: Sanitized | Refusal | Fault, watched: Watched) -> bool:
 def _dismiss_races(grading: Grading) -> None:
     """Drop the findings of the GPU's racecheck, and say so in its run.
 
-    racecheck knows barriers only, and reports races of threads that another mechanism orders, such
-    as cuda::latch. The CPU device follows PTX's memory model.
+    racecheck considers barriers only, and reports races of threads that another mechanism orders,
+    such as cuda::latch. The CPU device follows PTX's memory model.
     """
     grading.findings.clear()
     first, *others = grading.sanitizing
@@ -256,7 +256,7 @@ def _on_cpu(grading: Grading) -> Watched:
         _cases(grading),
         _samples(grading),
         tools,
-        sample_seconds=SAMPLE_SECONDS_BESIDE_GPU,
+        sample_seconds=SAMPLE_SECONDS_NEXT_TO_GPU,
     )
 
 

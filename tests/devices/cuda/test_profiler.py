@@ -74,7 +74,7 @@ def test_an_explanation_continues_without_counters(
         def ask(self, request: Any) -> Any:
             return forbidden if isinstance(request, ReadCounters) else super().ask(request)
 
-    class Beside(FakeDevice):
+    class Cpu(FakeDevice):
         def ask(self, request: Any) -> Any:
             if isinstance(request, Count):
                 return device_with(kernel).count(request)
@@ -87,7 +87,7 @@ def test_an_explanation_continues_without_counters(
 
     gpu = Gpu()
     timing = TimingWorkers(gpu, gpu, checker=gpu)
-    session = session_of(Compiler(), gpu, cpu_sanitizer=Beside(), timing=timing)
+    session = session_of(Compiler(), gpu, cpu_sanitizer=Cpu(), timing=timing)
     few = Extent(4, 1, 1, 1 << 22, 1 << 24)
     monkeypatch.setattr(Problem, "extent", property(lambda _: lambda *__: few))
     submission = Submission(name="tile", author="ada", sha256="0" * 64, source=TILE)

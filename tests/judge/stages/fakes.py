@@ -298,8 +298,8 @@ def grading(
 def on_gpu(device: Any, cpu_sanitizer: Any = None, **parts: Any) -> FakeSession:
     """Return a session on a device whose times mean something."""
     timing = parts.pop("timing", TimingWorkers(device, device, checker=device))
-    beside = cpu_sanitizer or FakeDevice()
-    return session(FakeCompiler(), device, cpu_sanitizer=beside, timing=timing, **parts)
+    cpu = cpu_sanitizer or FakeDevice()
+    return session(FakeCompiler(), device, cpu_sanitizer=cpu, timing=timing, **parts)
 
 
 def on_cpu(device: Any, **parts: Any) -> FakeSession:

@@ -50,7 +50,7 @@ def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def no_surprises(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_unannounced_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make no unannounced checks, so that all launches belong to rounds."""
     monkeypatch.setattr(rounds, "LAUNCHES_PER_CHECK", 1 << 40)
 
@@ -101,7 +101,7 @@ def test_an_honest_kernel_is_timed_on_each_scored_kind() -> None:
     assert all(round.kernel_host_ms == pytest.approx(10.02) for round in timed.rounds)
 
 
-@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.usefixtures("no_unannounced_checks")
 def test_both_launches_of_a_round_have_inputs_of_one_kind() -> None:
     workers = table()
     timed = run_on(workers)
@@ -131,7 +131,7 @@ def test_an_unscored_launch_does_not_predict_the_next() -> None:
     assert len(follow) / 3 < follow.count(True) < 2 / 3 * len(follow)
 
 
-@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.usefixtures("no_unannounced_checks")
 @pytest.mark.parametrize("checks", [1, 3])
 def test_each_unscored_kind_is_checked_a_fixed_number_of_times(checks: int) -> None:
     workers = table()
@@ -189,16 +189,14 @@ def test_kernel_and_baseline_errors_come_from_the_same_inputs() -> None:
     assert kernel == baseline and kernel[1] == "normal"
 
 
-@pytest.mark.parametrize("unscored", UNSCORED_INPUTS)
-def test_a_kernel_that_skips_elements_is_found(unscored: str) -> None:
-    """The kernel skips none until the warm-up is over."""
-    workers = table()
-    workers.kernel.check = lambda drawn, n: (
-        Checked(error=2) if drawn == unscored and n > 20 else RIGHT
-    )
+@pytest.mark.parametrize("kind", [*SCORED_INPUTS, *UNSCORED_INPUTS])
+def test_an_error_on_one_kind_of_inputs_is_found(kind: str) -> None:
+    """It begins when the warm-up is over."""
+    workers = table(check=lambda drawn, n: Checked(error=2) if drawn == kind and n > 20 else RIGHT)
     outcome = run_on(workers, Extent(30, 1, checks=3))
-    assert isinstance(outcome, RuleViolation) and "before round" in outcome.message
-    assert unscored in outcome.message
+    assert isinstance(outcome, RuleViolation) and f'kind "{kind}"' in outcome.message
+    before = "before round" if kind in UNSCORED_INPUTS else "in round"
+    assert before in outcome.message
 
 
 def test_the_host_is_quiet_when_rounds_begin() -> None:
@@ -210,7 +208,7 @@ def test_the_host_is_quiet_when_rounds_begin() -> None:
     assert isinstance(timed, Timed) and launches == [timed.warm_up.launches // 2]
 
 
-@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.usefixtures("no_unannounced_checks")
 @pytest.mark.parametrize(
     ("wrong", "where"),
     [
@@ -224,13 +222,7 @@ def test_a_wrong_launch_is_a_stale_result(wrong: int, where: str) -> None:
     assert f"right when verified, wrong when timed: {where}, on" in outcome.message
 
 
-@pytest.mark.parametrize("kind", SCORED_INPUTS)
-def test_an_error_on_one_scored_kind_is_found(kind: str) -> None:
-    outcome = run(check=lambda drawn, _: Checked(error=1e6) if drawn == kind else RIGHT)
-    assert isinstance(outcome, RuleViolation) and (kind in outcome.message or kind == "uniform")
-
-
-@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.usefixtures("no_unannounced_checks")
 def test_throttled_rounds_are_dropped() -> None:
     def throttled(launch: int) -> LaunchTime:
         if launch % 8:  # a kernel may draw as much power as it is given
@@ -246,7 +238,7 @@ def test_throttled_rounds_are_dropped() -> None:
     assert not any(round.clocks_differ for round in timed.rounds)
 
 
-@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.usefixtures("no_unannounced_checks")
 @pytest.mark.parametrize(
     ("found", "kind", "words"),
     [
@@ -269,7 +261,7 @@ def test_a_gpu_clock_that_the_host_contradicts_is_not_believed(late: float) -> N
     assert "host's clock" in outcome.message
 
 
-@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.usefixtures("no_unannounced_checks")
 @pytest.mark.parametrize(("late", "count"), [(8, 40), (9, 45), (10, 50)])
 def test_a_temporarily_late_host_costs_some_more_rounds(late: int, count: int) -> None:
     """Rounds are added until the dropped ones are a fifth of all."""
@@ -322,7 +314,7 @@ class Clock:
         return self.workers.kernel.launches * self.seconds
 
 
-@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.usefixtures("no_unannounced_checks")
 @pytest.mark.parametrize(("seconds", "rounds_then"), [(0.001, 36), (1.0, 25), (3.0, 8), (4.0, 6)])
 def test_a_slow_kernel_gets_the_rounds_that_fit(
     seconds: float, rounds_then: int, monkeypatch: pytest.MonkeyPatch
@@ -335,7 +327,7 @@ def test_a_slow_kernel_gets_the_rounds_that_fit(
     assert (workers.kernel.launches - len(UNSCORED_INPUTS)) * seconds < 45
 
 
-@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.usefixtures("no_unannounced_checks")
 def test_a_kernel_without_time_for_enough_rounds_is_too_slow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -411,7 +403,7 @@ def unsteady(launch: int) -> LaunchTime:
     return launch_time(10 + 2 * (launch % 2))
 
 
-@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.usefixtures("no_unannounced_checks")
 def test_an_unsteady_score_is_given_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -424,7 +416,7 @@ def test_an_unsteady_score_is_given_its_time(
     assert (timed.warm_up.seconds, len(timed.rounds)) == (5.0, 41)
 
 
-@pytest.mark.usefixtures("no_surprises")
+@pytest.mark.usefixtures("no_unannounced_checks")
 def test_the_fewest_rounds_may_take_all_the_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

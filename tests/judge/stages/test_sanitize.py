@@ -37,15 +37,17 @@ from harness.protocol.report import (
     WrongAnswer,
 )
 from harness.protocol.request import Fault
+from harness.ptxcpu.grid import Clusters
 from problem.cases import (
     INTEGERS,
     NORMAL,
     RANKED,
     UNIFORM,
     Case,
+    Extent,
     Shape,
 )
-from problem.launcher import Clusters, LaunchLine
+from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
 from tests.judge.stages.fakes import FakeDevice, grading, on_cpu, on_gpu, right
@@ -71,12 +73,10 @@ PROBLEM = replace(MATRIX_MULTIPLICATION, ranked=SMALL)
 
 
 def run(
-    device: FakeDevice, beside: FakeDevice | None = None, *, failed: Case | None = None, **how: Any
+    device: FakeDevice, cpu: FakeDevice | None = None, *, failed: Case | None = None, **how: Any
 ) -> tuple[Outcome | None, Grading]:
     """Sanitize on a device, and on a CPU device next to it if there is one."""
-    made = grading(
-        on_cpu(device) if beside is None else on_gpu(device, beside), problem=PROBLEM, **how
-    )
+    made = grading(on_cpu(device) if cpu is None else on_gpu(device, cpu), problem=PROBLEM, **how)
     if failed is not None:
         A, B = SMALL.draw(7)
         compared = compare(A, B, 0 * (A @ B))
@@ -86,18 +86,18 @@ def run(
     return sanitize_on_device(made) or sanitize_in_background(made), made
 
 
-def outcome(device: FakeDevice, beside: FakeDevice | None = None, **how: Any) -> Any:
-    return run(device, beside, **how)[0]
+def outcome(device: FakeDevice, cpu: FakeDevice | None = None, **how: Any) -> Any:
+    return run(device, cpu, **how)[0]
 
 
 def test_a_right_kernel_is_clean_under_both_programs() -> None:
-    device, beside = FakeDevice(), FakeDevice(program="the CPU device")
-    found, made = run(device, beside)
+    device, cpu = FakeDevice(), FakeDevice(program="the CPU device")
+    found, made = run(device, cpu)
     assert found is None and made.findings == []
     assert [program.program for program in made.sanitizing] == ["a fake", "the CPU device"]
     assert all({run.tool for run in program.tools} == {*Tool} for program in made.sanitizing)
     shapes = {*device.watched_shapes}
-    assert len(shapes - {*beside.watched_shapes}) == 1 and len(shapes) == 7
+    assert len(shapes - {*cpu.watched_shapes}) == 1 and len(shapes) == 7
     work = [shape.flop for shape in device.watched_shapes]
     assert work == sorted(work), "the smallest first"
     assert device.watched_shapes[-1] == PROBLEM.mid_size_case(7).shape
@@ -129,9 +129,9 @@ def test_a_failed_case_comes_first_unless_too_large() -> None:
 
 def sampled(device: FakeDevice, *, small_failed: Case | None = None, **options: Any) -> list[bool]:
     """Return for each device whether it sanitizes some blocks of the ranked size."""
-    beside = FakeDevice()
-    run(device, beside, failed=small_failed, **options)
-    return [SMALL.shape in each.watched_shapes for each in (device, beside)]
+    cpu = FakeDevice()
+    run(device, cpu, failed=small_failed, **options)
+    return [SMALL.shape in each.watched_shapes for each in (device, cpu)]
 
 
 def test_only_the_cpu_device_samples_the_ranked_size(
@@ -159,7 +159,8 @@ def test_without_a_gpu_the_ranked_inputs_are_drawn_once() -> None:
                 watched.append(request)
             return super().ask(request)
 
-    made = grading(on_cpu(Recording()), problem=PROBLEM)
+    only_ranked = replace(PROBLEM, known=(), extent=lambda *_: Extent(0, 0, 0, 1, 1))
+    made = grading(on_cpu(Recording()), problem=only_ranked)
     assert verify(made) is None
     assert sanitize_on_device(made) is None
     sample = watched[0].launches[-1]
@@ -205,10 +206,10 @@ def test_a_tool_that_did_not_run_is_not_clean() -> None:
 
 
 def test_a_quick_grading_asks_the_cpu_only_where_it_must() -> None:
-    beside = FakeDevice()
-    assert outcome(FakeDevice(), beside, quick=True) is None and not beside.watched_shapes
-    assert outcome(FakeDevice(unavailable=("memcheck",)), beside, quick=True) is None
-    assert beside.watched_shapes
+    cpu = FakeDevice()
+    assert outcome(FakeDevice(), cpu, quick=True) is None and not cpu.watched_shapes
+    assert outcome(FakeDevice(unavailable=("memcheck",)), cpu, quick=True) is None
+    assert cpu.watched_shapes
 
 
 def test_findings_of_both_programs_are_merged_and_counted() -> None:
@@ -226,17 +227,17 @@ SEEN = {"sampled": WatchedBlocks(blocks=160, watched=2, bounded=0)}
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_races_that_only_racecheck_reports_are_dismissed(quick: bool) -> None:
-    beside = FakeDevice(sanitized=SEEN)
-    found, made = run(FakeDevice(findings=(RACE,)), beside, quick=quick)
+    cpu = FakeDevice(sanitized=SEEN)
+    found, made = run(FakeDevice(findings=(RACE,)), cpu, quick=quick)
     assert found is None and made.findings == []
     statuses = {tool.tool: tool.status for tool in made.sanitizing[0].tools}
     assert statuses.pop(Tool.RACECHECK) == "dismissed" and {*statuses.values()} == {"clean"}
     middle = PROBLEM.mid_size_case(7).shape
-    assert (middle in beside.watched_shapes) is not quick
+    assert (middle in cpu.watched_shapes) is not quick
 
 
 @pytest.mark.parametrize(
-    ("beside", "more"),
+    ("cpu", "more"),
     [
         (FakeDevice(findings=(RACE,), sanitized=SEEN), ()),
         (FakeDevice(unavailable=("racecheck",), sanitized=SEEN), ()),
@@ -246,9 +247,9 @@ def test_races_that_only_racecheck_reports_are_dismissed(quick: bool) -> None:
     ],
 )
 def test_races_stay_unless_the_cpu_device_rules_them_out(
-    beside: FakeDevice, more: tuple[Finding, ...]
+    cpu: FakeDevice, more: tuple[Finding, ...]
 ) -> None:
-    found = outcome(FakeDevice(findings=(RACE, *more)), beside)
+    found = outcome(FakeDevice(findings=(RACE, *more)), cpu)
     assert isinstance(found, Race) and RACE.at in {finding.at for finding in found.findings}
 
 
@@ -308,9 +309,9 @@ class Refusing(FakeDevice):
 def test_a_cpu_device_that_refuses_the_kernel_is_reported() -> None:
     found, made = run(FakeDevice(), Refusing())
     assert found is None
-    beside = made.sanitizing[1]
-    assert (beside.program, beside.shapes) == ("the CPU device", ())
-    assert [(run.tool, run.status, run.seconds, run.message) for run in beside.tools] == [
+    cpu = made.sanitizing[1]
+    assert (cpu.program, cpu.shapes) == ("the CPU device", ())
+    assert [(run.tool, run.status, run.seconds, run.message) for run in cpu.tools] == [
         (tool, "unavailable", 0, "no clusters here") for tool in Tool
     ]
 
@@ -328,14 +329,14 @@ def hanging(answer: Any, case: Case) -> tuple[Outcome | None, list[Any]]:
     """Sanitize a kernel whose launch did not end in this case, with what the CPU device says."""
     asked: list[Any] = []
 
-    class Beside(FakeDevice):
+    class Cpu(FakeDevice):
         def ask(self, request: Any) -> Any:
             if not isinstance(request, Sanitize):
                 return super().ask(request)
             asked.append(request)
             return answer
 
-    made = grading(on_gpu(FakeDevice(), Beside()), problem=PROBLEM)
+    made = grading(on_gpu(FakeDevice(), Cpu()), problem=PROBLEM)
     late = TimeLimit(stage=Stage.VERIFY, message="no end", seconds=20)
     made.failure = Failure(case, late)
     assert sanitizers_may_say_more(made, made.failure)
@@ -355,7 +356,7 @@ def test_a_hang_is_explained_by_the_cpu_device() -> None:
         assert isinstance(hanging(answer, case)[0], TimeLimit)
 
 
-def test_hangs_are_explained_only_in_small_cases_beside_gpus() -> None:
+def test_hangs_are_explained_only_in_small_cases_next_to_a_gpu() -> None:
     late = TimeLimit(stage=Stage.VERIFY, message="no end", seconds=20)
     gpu, cpu = (grading(each(FakeDevice()), problem=PROBLEM) for each in (on_gpu, on_cpu))
     assert not sanitizers_may_say_more(gpu, Failure(RANKED, late))
