@@ -98,16 +98,12 @@ HEADERS = {
     ),
     "namespace std without a header": "using namespace std;\n"
     + kernel("array<float, 2> a{}; C[0] = abs(max(sqrt(A[0]), a[0])) + abs(N) + pow(A[1], 2.0f);"),
-    "all of CUB": "#include <cub/cub.cuh>\nusing Sum = cub::BlockReduce<float, 256>;\n"
+    "of libcu++ and CUB": "#include <cuda/std/array>\n#include <cuda/atomic>\n"
+    "#include <cuda/std/span>\n#include <cub/cub.cuh>\n"
+    "using Sum = cub::BlockReduce<float, 256>;\n"
     + kernel(
         "using R = cub::WarpReduce<float>; __shared__ R::TempStorage t[8];\n"
-        "float s = R(t[threadIdx.y / 2]).Sum(A[threadIdx.x]); C[0] = s;"
-    ),
-    "of libcu++ and CUB": "#include <cuda/std/array>\n#include <cuda/atomic>\n"
-    "#include <cuda/std/span>\n#include <cub/block/block_reduce.cuh>\n"
-    + kernel(
-        "using R = cub::BlockReduce<float, 16, cub::BLOCK_REDUCE_WARP_REDUCTIONS, 16>;\n"
-        "__shared__ R::TempStorage t; C[0] = R(t).Sum(A[threadIdx.x]);\n"
+        "float s = R(t[threadIdx.y / 2]).Sum(A[threadIdx.x]); C[0] = s;\n"
         "cuda::std::array<float, 2> a{}; C[1] = a[0];"
     ),
 }
