@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         keys.add_to_list(path, arguments.trust.lower(), arguments.owner)
     elif arguments.distrust:
         keys.remove_from_list(path, arguments.distrust.lower())
-    own = keys.SigningKey.at(path).public if path.exists() else "made with the first result"
+    own = keys.SigningKey.at(path).public if path.exists() else "none before the first result"
     terminal.show(f"{own}  this board's own key ({path})")
     for key, owner in keys.listed(path).items():
         terminal.show(f"{key}  {owner or 'listed'}")

@@ -187,6 +187,6 @@ def counterexample(
         else:
             yield table
             yield drawn
-        blocks = 16 * found.map.scale
-        yield Text(f"each mark is {blocks}×{blocks} elements of C; █ wrong, · right", "dim")
+        side, wrong = 16 * found.map.scale, "wrong" if found.map.scale == 1 else "some are wrong"
+        yield Text(f"each mark is {side}×{side} elements of C; █ {wrong}, · right", "dim")
     yield Text(found.pattern, "bold")

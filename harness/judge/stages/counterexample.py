@@ -186,7 +186,7 @@ def _places(wrong: Blocks, shape: tuple[int, ...], output: str) -> str:
     if wrong.shape[0] == wrong.shape[1] and not wrong.diagonal().any():
         return "only the blocks on the diagonal are right: rows and columns are swapped"
     share = 100 * float(wrong.mean())
-    return f"{share:.3g} % of the blocks are wrong, without a pattern"
+    return f"{share:.3g} % of the blocks are wrong, in several places"
 
 
 def _from(name: str, wrong: Blocks) -> str:

@@ -98,16 +98,16 @@ def everywhere(rows: int, columns: int) -> list[tuple[int, int]]:
             [place for place in everywhere(3, 3) if place[0] != place[1]],
             "only the blocks on the diagonal are right: rows and columns are swapped",
         ),
-        ((48, 64), [(0, 0), (1, 2), (2, 1)], "25 % of the blocks are wrong, without a pattern"),
-        ((48, 48), [(0, 0), (1, 2), (2, 1)], "33.3 % of the blocks are wrong, without a pattern"),
-        ((48, 64), [(0, 1), (1, 2), (2, 0)], "25 % of the blocks are wrong, without a pattern"),
+        ((48, 64), [(0, 0), (1, 2), (2, 1)], "25 % of the blocks are wrong, in several places"),
+        ((48, 48), [(0, 0), (1, 2), (2, 1)], "33.3 % of the blocks are wrong, in several places"),
+        ((48, 64), [(0, 1), (1, 2), (2, 0)], "25 % of the blocks are wrong, in several places"),
         (
             (48, 64),
             [(1, 0), (1, 1), (2, 2), (2, 3)],
-            "33.3 % of the blocks are wrong, without a pattern",
+            "33.3 % of the blocks are wrong, in several places",
         ),
-        ((48, 64), [(0, 1), (1, 1)], "16.7 % of the blocks are wrong, without a pattern"),
-        ((64, 48), [(1, 0), (1, 1)], "16.7 % of the blocks are wrong, without a pattern"),
+        ((48, 64), [(0, 1), (1, 1)], "16.7 % of the blocks are wrong, in several places"),
+        ((64, 48), [(1, 0), (1, 1)], "16.7 % of the blocks are wrong, in several places"),
     ],
 )
 def test_the_places_of_wrong_blocks_are_described(
