@@ -80,9 +80,9 @@ def _machine_dependent(program: Program, entry: Function) -> list[Diagnostic]:
     found = []
     for source in sorted({source for decision in decisions for source in decision.sources}):
         lines = [decision.line for decision in decisions if source in decision.sources]
-        places = f" ({len(lines)} lines of it do)" if len(lines) > 1 else ""
-        message = f"what the kernel does depends on {source}{places}, which differs between "
-        message += "machines or launches"
+        places = f" in {len(lines)} lines" if len(lines) > 1 else ""
+        message = f"the kernel depends on {source}{places}, which may differ between machines "
+        message += "or launches"
         found.append(Diagnostic(severity="note", message=message, line=lines[0]))
     return found
 

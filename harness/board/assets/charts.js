@@ -88,8 +88,9 @@ function scores(figure) {
       name: CORES[cores],
       y: rows.map((row) => best.indexOf(row)),
       x: score,
-      text: score.map((value) => ` ${value.toFixed(3)}`),
-      textposition: "middle right",
+      text: score.map((value) => ` ${value.toFixed(3)} `),
+      // Not across the line of cuBLAS.
+      textposition: score.map((value) => (value > 0.6 && value < 1 ? "middle left" : "middle right")),
       textfont: { size: 11, color: colour("muted") },
       cliponaxis: false,
       error_x: {
