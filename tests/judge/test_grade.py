@@ -50,6 +50,7 @@ from problem.cases import QUICK_CASES, SCORED_INPUTS, Case, Extent, Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from tests.board.factory import COUNTERS
+from tests.judge.stages.fake_timing import FakeTiming
 from tests.judge.stages.fakes import (
     INFO,
     FakeCompiler,
@@ -59,7 +60,6 @@ from tests.judge.stages.fakes import (
     right,
 )
 from tests.judge.stages.fakes import session as session_of
-from tests.judge.stages.playing import Table
 from tests.waiting import PATIENCE, eventually
 
 SUBMISSION = Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
@@ -87,7 +87,7 @@ def session(device: FakeDevice, **parts: Any) -> FakeSession:
 
 
 def with_times(device: FakeDevice) -> FakeSession:
-    (timing,) = Table([8.0], baseline_ms=16.0).workers
+    (timing,) = FakeTiming([8.0], baseline_ms=16.0).workers
     return session(device, timing=timing, cpu_sanitizer=FakeDevice())
 
 
@@ -446,7 +446,7 @@ class Watched(FakeDevice):
 
 
 def examined(device: Watched, submission: Submission = SUBMISSION) -> Examination:
-    (timing,) = Table().workers
+    (timing,) = FakeTiming().workers
     found = examine(submission, session(device, timing=timing), problem=PROBLEM)
     assert isinstance(found, Examination), found
     return found

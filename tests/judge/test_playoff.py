@@ -33,6 +33,7 @@ from harness.protocol.report import (
 from harness.protocol.timing import Checked, TimingWorkers
 from problem.cases import SCORED_INPUTS, UNSCORED_INPUTS, Shape
 from tests.board.factory import rejected, report
+from tests.judge.stages.fake_timing import FakeTiming
 from tests.judge.stages.fakes import (
     INFO,
     FakeCompiler,
@@ -40,7 +41,6 @@ from tests.judge.stages.fakes import (
     launch_time,
     session,
 )
-from tests.judge.stages.playing import Table
 
 SHAPE = Shape(64, 32, 48)
 SHORT = Extent(40, 0.2)
@@ -54,20 +54,20 @@ def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 Rounds = tuple[tuple[Round, ...], ...]
 
 
-def game(table: Table, extent: Extent = SHORT) -> Rounds | Ended:
-    played = play(table.workers, seconds=5, progress=Silent(), extent=extent, shape=SHAPE)
-    assert not any(each.attached for each in (table.baseline, *table.players))
+def run(timing: FakeTiming, extent: Extent = SHORT) -> Rounds | Ended:
+    played = play(timing.workers, seconds=5, progress=Silent(), extent=extent, shape=SHAPE)
+    assert not any(each.attached for each in (timing.baseline, *timing.kernels))
     return played
 
 
 def test_every_round_launches_each_player_in_random_order() -> None:
-    table = Table([2.0, 2.1, 2.2], noise=0.001)
-    played = game(table)
+    timing = FakeTiming([2.0, 2.1, 2.2], noise=0.001)
+    played = run(timing)
     assert isinstance(played, tuple) and len(played) == 3
     count = len(played[0])
     assert count >= 40 and all(len(each) == count for each in played)
-    seated = {id(each): place for place, each in enumerate((table.baseline, *table.players))}
-    last = [seated[id(each)] for each in table.launched][-4:]
+    processes = {id(each): place for place, each in enumerate((timing.baseline, *timing.kernels))}
+    last = [processes[id(each)] for each in timing.launched][-4:]
     assert sorted(last) == [0, 1, 2, 3]
     for place, ms in enumerate((2.0, 2.1, 2.2)):
         shares = sum(each.kernel_first for each in played[place]) / count
@@ -76,8 +76,10 @@ def test_every_round_launches_each_player_in_random_order() -> None:
 
 
 def test_a_drift_of_the_gpu_is_in_no_difference() -> None:
-    table = Table([2.0, 2.01], noise=0.0005, drift=lambda launch: 1 + 0.4 * math.sin(launch / 200))
-    played = game(table)
+    timing = FakeTiming(
+        [2.0, 2.01], noise=0.0005, drift=lambda launch: 1 + 0.4 * math.sin(launch / 200)
+    )
+    played = run(timing)
     assert isinstance(played, tuple)
     found = difference(*played)
     assert found is not None
@@ -86,7 +88,9 @@ def test_a_drift_of_the_gpu_is_in_no_difference() -> None:
 
 
 def test_a_play_off_runs_until_differences_are_precise() -> None:
-    few, many = (game(Table([2.0, 2.1], noise=noise), Extent(40, 600)) for noise in (1e-5, 2e-3))
+    few, many = (
+        run(FakeTiming([2.0, 2.1], noise=noise), Extent(40, 600)) for noise in (1e-5, 2e-3)
+    )
     assert isinstance(few, tuple) and isinstance(many, tuple)
     assert len(few[0]) == 40 < len(many[0])
 
@@ -95,29 +99,29 @@ def test_a_play_off_runs_until_differences_are_precise() -> None:
 @pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
 def test_a_failing_launch_ends_the_play_off(wrong: int, first: int) -> None:
     """-1 is the baseline, which all share; the first player is named."""
-    table = Table([2.0, 2.1, 2.2], noise=0.001)
-    seated = [table.baseline, *table.players][wrong + 1]
-    seated.check = lambda _, launch: Checked(error=3.0 if launch >= first else 0.2)
-    ended = game(table)
+    timing = FakeTiming([2.0, 2.1, 2.2], noise=0.001)
+    process = [timing.baseline, *timing.kernels][wrong + 1]
+    process.check = lambda _, launch: Checked(error=3.0 if launch >= first else 0.2)
+    ended = run(timing)
     assert isinstance(ended, Ended) and ended.player == max(0, wrong)
     assert isinstance(ended.outcome, JudgeError if wrong < 0 else RuleViolation)
 
 
-@pytest.mark.parametrize("liar", [0, 1])
-def test_changed_events_end_the_play_off(liar: int) -> None:
-    table = Table([2.0, 2.1], noise=0.001)
-    table.players[liar].answer = lambda _: launch_time(2.0, host_ms=2.5)
-    ended = game(table)
-    assert isinstance(ended, Ended) and ended.player == liar
+@pytest.mark.parametrize("number", [0, 1])
+def test_changed_events_end_the_play_off(number: int) -> None:
+    timing = FakeTiming([2.0, 2.1], noise=0.001)
+    timing.kernels[number].answer = lambda _: launch_time(2.0, host_ms=2.5)
+    ended = run(timing)
+    assert isinstance(ended, Ended) and ended.player == number
     assert isinstance(ended.outcome, RuleViolation)
     assert ended.outcome.rule is Rule.IMPOSSIBLE_SCORE
 
 
 def test_all_launches_of_a_round_have_the_same_inputs() -> None:
-    table = Table([2.0, 2.1], noise=0.001)
-    played = game(table)
+    timing = FakeTiming([2.0, 2.1], noise=0.001)
+    played = run(timing)
     assert isinstance(played, tuple)
-    scored = [kind for kind in table.draws if kind not in UNSCORED_INPUTS]
+    scored = [kind for kind in timing.draws if kind not in UNSCORED_INPUTS]
     one, other = played
     assert [r.inputs for r in one] == [r.inputs for r in other]
     assert {r.inputs for r in one} == {*SCORED_INPUTS}
@@ -155,7 +159,7 @@ def played(times: Sequence[float], *chosen: Submission) -> PlayOff:
 
     def side_by_side(count: int) -> Sequence[TimingWorkers]:
         assert count == len(times)
-        return Table(times, noise=3e-4).workers
+        return FakeTiming(times, noise=3e-4).workers
 
     made = session(FakeCompiler(), FakeDevice(), INFO, side_by_side=side_by_side)
     return play_off(chosen, made, Silent())

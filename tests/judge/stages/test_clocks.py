@@ -38,15 +38,15 @@ def test_rounds_with_a_late_baseline_are_dropped() -> None:
     assert dropped(judged) == 1 and isinstance(judged, tuple) and judged[9].dropped
 
 
-@pytest.mark.parametrize(("kernel", "guilty"), [(21, False), (22, True)])
-def test_a_fifth_of_the_rounds_may_be_late(kernel: int, guilty: bool) -> None:
+@pytest.mark.parametrize(("kernel", "flagged"), [(21, False), (22, True)])
+def test_a_fifth_of_the_rounds_may_be_late(kernel: int, flagged: bool) -> None:
     judged = judge_clocks(rounds([0.5] * kernel + [0.0] * (105 - kernel)))
-    assert isinstance(judged, RuleViolation) is guilty
-    assert guilty or dropped(judged) == kernel
+    assert isinstance(judged, RuleViolation) is flagged
+    assert flagged or dropped(judged) == kernel
 
 
 @pytest.mark.parametrize(
-    ("kernel", "baseline", "guilty"),
+    ("kernel", "baseline", "flagged"),
     [
         (19, 0, False),  # 1 in 2^19
         (20, 0, True),  # 1 in 2^20
@@ -55,14 +55,14 @@ def test_a_fifth_of_the_rounds_may_be_late(kernel: int, guilty: bool) -> None:
         (28, 2, True),  # 466 in 2^30
     ],
 )
-def test_a_host_that_is_late_for_both_is_to_blame(kernel: int, baseline: int, guilty: bool) -> None:
+def test_a_host_late_for_both_is_the_cause(kernel: int, baseline: int, flagged: bool) -> None:
     lateness = [0.5] * kernel + [0.0] * (60 - kernel)
     judged = judge_clocks(rounds(lateness, [0.0] * (60 - baseline) + [0.5] * baseline))
-    assert isinstance(judged, RuleViolation) is guilty
+    assert isinstance(judged, RuleViolation) is flagged
 
 
 @pytest.mark.parametrize(
-    ("late", "ms", "guilty"),
+    ("late", "ms", "flagged"),
     [
         (0.043, 8.0, False),  # 0.04 and a two-thousandth of the launch
         (0.045, 8.0, True),
@@ -70,15 +70,15 @@ def test_a_host_that_is_late_for_both_is_to_blame(kernel: int, baseline: int, gu
         (0.095, 100.0, True),
     ],
 )
-def test_all_rounds_may_be_late_by_a_little(late: float, ms: float, guilty: bool) -> None:
+def test_all_rounds_may_be_late_by_a_little(late: float, ms: float, flagged: bool) -> None:
     judged = judge_clocks(rounds([late] * 9, ms=ms))
-    assert isinstance(judged, RuleViolation) is guilty
+    assert isinstance(judged, RuleViolation) is flagged
 
 
-@pytest.mark.parametrize(("baseline", "guilty"), [(2, True), (3, False)])
-def test_an_unsteady_host_says_nothing_of_the_usual_lateness(baseline: int, guilty: bool) -> None:
+@pytest.mark.parametrize(("baseline", "flagged"), [(2, True), (3, False)])
+def test_an_unsteady_host_says_nothing_of_the_usual_lateness(baseline: int, flagged: bool) -> None:
     judged = judge_clocks(rounds([0.06] * 10, [0.5] * baseline + [0.0] * (10 - baseline)))
-    assert isinstance(judged, RuleViolation) is guilty
+    assert isinstance(judged, RuleViolation) is flagged
 
 
 def test_the_usual_lateness_is_that_of_the_baseline() -> None:

@@ -44,6 +44,7 @@ from harness.protocol.timing import (
 from problem.cases import Case, Shape
 from problem.problem import MATRIX_MULTIPLICATION, Problem
 from problem.reference import MAX_ERROR, Comparison, compare_repeated
+from tests.judge.stages.fake_timing import FIRST_TIMES, FakeTiming, host_memory
 from tests.judge.stages.fakes import (
     INFO,
     FakeDevice,
@@ -55,7 +56,6 @@ from tests.judge.stages.fakes import (
     right,
     timed_round,
 )
-from tests.judge.stages.playing import FIRST_TIMES, Table, host_memory
 from tests.waiting import PATIENCE
 
 SMALL = Case(Shape(256, 16, 512))
@@ -100,9 +100,9 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
     return found
 
 
-def run(table: Table, **options: Any) -> Measured | Outcome:
+def run(timing: FakeTiming, **options: Any) -> Measured | Outcome:
     chosen: dict[str, Any] = {"host_memory": KINDS, "seed": 9, "seconds": 4.0} | options
-    made = grading(on_gpu(FakeDevice(), timing=table.workers[0]), problem=PROBLEM, **chosen)
+    made = grading(on_gpu(FakeDevice(), timing=timing.workers[0]), problem=PROBLEM, **chosen)
     made.times = [StageTime(stage=Stage.COMPILE, seconds=0.25)]
     outcome = measure(made)
     assert outcome is not None or made.measured is not None
@@ -110,7 +110,7 @@ def run(table: Table, **options: Any) -> Measured | Outcome:
 
 
 def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
-    found = run(Table())
+    found = run(FakeTiming())
     assert isinstance(found, Measured) and isinstance(found.score, Score)
     assert found.score.ratio == 2.0
     assert found.score.tflops == pytest.approx(INFO.fp32_peak_tflops * found.score.peak_share)
@@ -124,9 +124,9 @@ def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
 
 
 def test_a_process_is_first_asked_for_a_first_launch(rounds: Rounds) -> None:
-    table = Table()
-    found = run(table)
-    first, *others = table.kernel.asked
+    timing = FakeTiming()
+    found = run(timing)
+    first, *others = timing.kernel.asked
     assert others == [
         *(MeasureHostMemory(memory=kind, arguments=first.arguments) for kind in KINDS),
         Load(kernel=kernel()),
@@ -141,9 +141,9 @@ def test_a_process_is_first_asked_for_a_first_launch(rounds: Rounds) -> None:
 def test_either_of_the_first_two_launches_is_checked(rounds: Rounds) -> None:
     fetched = set()
     for _ in range(24):
-        table = Table()
-        run(table)
-        fetched.add(table.kernel.asked[0].fetch)
+        timing = FakeTiming()
+        run(timing)
+        fetched.add(timing.kernel.asked[0].fetch)
     assert fetched == {1, 2}
 
 
@@ -170,12 +170,12 @@ def test_rounds_wait_for_the_product_of_the_first_launch(
     stopped = JudgeError(stage=Stage.MEASURE, message="that was all")
     monkeypatch.setattr("problem.problem.compare_repeated", slowly)
     monkeypatch.setattr(module, "timed_rounds", timed)
-    assert run(Table()) is stopped
+    assert run(FakeTiming()) is stopped
 
 
 def test_other_sizes_have_scores_of_their_own(rounds: Rounds) -> None:
     sizes, progress = SIZES, Silent()
-    found = run(Table(), sizes=True, progress=progress)
+    found = run(FakeTiming(), sizes=True, progress=progress)
     assert isinstance(found, Measured)
     assert [other.shape for other in found.measurement.sizes] == [*sizes]
     for other in found.measurement.sizes:
@@ -198,15 +198,15 @@ def test_other_sizes_have_scores_of_their_own(rounds: Rounds) -> None:
 def test_a_failed_round_is_the_outcome(rounds: Rounds) -> None:
     late = TimeLimit(stage=Stage.MEASURE, message="too slow", seconds=1)
     rounds.answers = {SIZES[0]: late}
-    assert run(Table(), sizes=True) is late
+    assert run(FakeTiming(), sizes=True) is late
     rounds.answers = {SMALL.shape: late}
-    assert run(Table()) is late
+    assert run(FakeTiming()) is late
 
 
 def test_a_hanging_first_launch_is_a_time_limit(rounds: Rounds) -> None:
-    table = Table()
-    table.kernel.first = lambda _: STUCK
-    found = run(table)
+    timing = FakeTiming()
+    timing.kernel.first = lambda _: STUCK
+    found = run(timing)
     assert isinstance(found, TimeLimit) and found.stage is Stage.MEASURE and found.seconds == 4
     assert found.message == "the kernel did not end within 4 s at 256×16×512"
     assert not rounds.asked
@@ -274,27 +274,27 @@ def test_a_wrong_timed_launch_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_missing_host_memory_is_reported(rounds: Rounds) -> None:
-    table = Table()
-    table.kernel.memory = lambda kind: Fault(cause="out-of-memory", message=f"no {kind} memory")
-    assert run(table) == RuntimeFault(
+    timing = FakeTiming()
+    timing.kernel.memory = lambda kind: Fault(cause="out-of-memory", message=f"no {kind} memory")
+    assert run(timing) == RuntimeFault(
         stage=Stage.MEASURE, message="no pageable memory at 256×16×512", at=None
     )
-    table.kernel.memory = lambda _: STUCK
-    found = run(table)
+    timing.kernel.memory = lambda _: STUCK
+    found = run(timing)
     assert isinstance(found, TimeLimit) and found.seconds == 4
 
 
 def test_a_kernel_that_cannot_be_loaded_again_is_a_verdict(rounds: Rounds) -> None:
-    table = Table()
-    table.kernel.ready = STUCK
-    found = run(table)
+    timing = FakeTiming()
+    timing.kernel.ready = STUCK
+    found = run(timing)
     assert isinstance(found, TimeLimit) and "loaded" in found.message
 
 
 def test_a_score_beyond_the_gpu_is_flagged(rounds: Rounds) -> None:
     rounds.kernel_ms = SMALL.shape.flop / 1e9 / 400
     made = grading(on_gpu(FakeDevice()), problem=PROBLEM)
-    measured = run(Table())
+    measured = run(FakeTiming())
     assert isinstance(measured, Measured)
     made.measured = measured
     found = audit(made)
@@ -313,7 +313,7 @@ def test_an_error_near_the_ranked_size_is_run_again(
     monkeypatch.setattr(module, "check_near_sizes", lambda *_, **how: wrong)
     device = FakeDevice() if alone else FakeDevice(multiply=lambda A, B: 0 * right(A, B))
     made = grading(
-        on_gpu(device, timing=Table().workers[0]),
+        on_gpu(device, timing=FakeTiming().workers[0]),
         problem=PROBLEM,
         host_memory=(),
     )
@@ -348,7 +348,7 @@ def test_pinned_memory_pays_after_some_round_trips(
     rounds: Rounds, pageable: Any, pinned: Any, expected: float | None
 ) -> None:
     costs = dict(zip(KINDS, (pageable, pinned), strict=True))
-    table = Table()
-    table.kernel.memory = lambda kind: host_memory(kind, *costs[kind])
-    found = run(table)
+    timing = FakeTiming()
+    timing.kernel.memory = lambda kind: host_memory(kind, *costs[kind])
+    found = run(timing)
     assert isinstance(found, Measured) and found.measurement.pinning_pays_after == expected

@@ -38,8 +38,8 @@ from harness.protocol.timing import (
 )
 from problem.cases import SCORED_INPUTS, UNSCORED_INPUTS, Shape
 from problem.problem import MATRIX_MULTIPLICATION
+from tests.judge.stages.fake_timing import RIGHT, FakeTiming
 from tests.judge.stages.fakes import Watcher, launch_time
-from tests.judge.stages.playing import RIGHT, Table
 
 SHAPE = Shape(64, 32, 48)
 
@@ -55,14 +55,14 @@ def no_unannounced_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "LAUNCHES_PER_CHECK", 1 << 40)
 
 
-def table(
+def timing(
     kernel_time: Callable[[int], LaunchTime | Fault] | None = None,
     check: Callable[[str, int], Checked] | None = None,
     baseline_time: Callable[[int], LaunchTime | Fault] | None = None,
     baseline_check: Callable[[str, int], Checked] | None = None,
-) -> Table:
+) -> FakeTiming:
     """Return a kernel of 10 ms and a baseline of 8 ms, of which some answers are replaced."""
-    made = Table()
+    made = FakeTiming()
     made.kernel.answer = kernel_time or made.kernel.answer
     made.kernel.check = check or made.kernel.check
     made.baseline.answer = baseline_time or made.baseline.answer
@@ -71,10 +71,10 @@ def table(
 
 
 def run(**what: Any) -> Timed | Outcome:
-    return run_on(table(**what))
+    return run_on(timing(**what))
 
 
-def run_on(workers: Table, extent: Extent = Extent(40, 1, checks=0)) -> Timed | Outcome:
+def run_on(workers: FakeTiming, extent: Extent = Extent(40, 1, checks=0)) -> Timed | Outcome:
     timed = timed_rounds(
         workers.workers[0],
         MATRIX_MULTIPLICATION,
@@ -89,7 +89,7 @@ def run_on(workers: Table, extent: Extent = Extent(40, 1, checks=0)) -> Timed | 
 
 
 def test_an_honest_kernel_is_timed_on_each_scored_kind() -> None:
-    workers = table()
+    workers = timing()
     timed = run_on(workers)
     assert isinstance(timed, Timed) and timed.audited is not None
     assert {round.inputs for round in timed.rounds} == {*SCORED_INPUTS}
@@ -103,7 +103,7 @@ def test_an_honest_kernel_is_timed_on_each_scored_kind() -> None:
 
 @pytest.mark.usefixtures("no_unannounced_checks")
 def test_both_launches_of_a_round_have_inputs_of_one_kind() -> None:
-    workers = table()
+    workers = timing()
     timed = run_on(workers)
     assert isinstance(timed, Timed)
     kinds = [round.inputs for round in timed.rounds]
@@ -112,7 +112,7 @@ def test_both_launches_of_a_round_have_inputs_of_one_kind() -> None:
 
 def test_unscored_launches_lie_anywhere_among_the_rounds() -> None:
     """If they were in the warm-up alone, a kernel could behave well until it is over."""
-    workers = table()
+    workers = timing()
     timed = run_on(workers, Extent(100, 1))
     assert isinstance(timed, Timed)
     last = workers.draws[-2 * len(timed.rounds) :]
@@ -123,7 +123,7 @@ def test_unscored_launches_lie_anywhere_among_the_rounds() -> None:
 
 def test_an_unscored_launch_does_not_predict_the_next() -> None:
     """Otherwise a kernel that has seen such a launch could cheat in the next."""
-    workers = table()
+    workers = timing()
     timed = run_on(workers, Extent(200, 1))
     assert isinstance(timed, Timed)
     kinds = [drawn in UNSCORED_INPUTS for drawn in workers.draws]
@@ -134,7 +134,7 @@ def test_an_unscored_launch_does_not_predict_the_next() -> None:
 @pytest.mark.usefixtures("no_unannounced_checks")
 @pytest.mark.parametrize("checks", [1, 3])
 def test_each_unscored_kind_is_checked_a_fixed_number_of_times(checks: int) -> None:
-    workers = table()
+    workers = timing()
     assert isinstance(run_on(workers, Extent(12, 1, checks)), Timed)
     assert [workers.draws.count(kind) for kind in UNSCORED_INPUTS] == [checks] * len(
         UNSCORED_INPUTS
@@ -143,7 +143,7 @@ def test_each_unscored_kind_is_checked_a_fixed_number_of_times(checks: int) -> N
 
 def test_the_slowest_kind_is_reported_with_the_score() -> None:
     slow = UNSCORED_INPUTS[0]
-    workers = table()
+    workers = timing()
     workers.kernel.answer = lambda _: launch_time(32 if workers.draws[-1] == slow else 10)
     timed = run_on(workers, Extent(40, 1, checks=2))
     assert isinstance(timed, Timed)
@@ -157,7 +157,7 @@ def test_unannounced_checks_that_take_too_long_end_the_measurement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rounds, "MAX_UNANNOUNCED_SECONDS", 0.0)
-    outcome = run_on(table(), Extent(12, 1, checks=1))
+    outcome = run_on(timing(), Extent(12, 1, checks=1))
     assert isinstance(outcome, TimeLimit) and "unscored inputs" in outcome.message
 
 
@@ -165,7 +165,7 @@ def test_unannounced_checks_shorten_no_rounds(monkeypatch: pytest.MonkeyPatch) -
     """Otherwise a kernel that is slow in them would have few rounds that are checked."""
     clock = [0.0]
     monkeypatch.setattr("harness.judge.stages.rounds.time.monotonic", lambda: clock[0])
-    workers = table()
+    workers = timing()
 
     def slow(_: int) -> LaunchTime:
         clock[0] += 1.0 if workers.draws[-1] in UNSCORED_INPUTS else 0.001
@@ -178,7 +178,7 @@ def test_unannounced_checks_shorten_no_rounds(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_kernel_and_baseline_errors_come_from_the_same_inputs() -> None:
-    workers = table()
+    workers = timing()
     timed = timed_without_audit(workers, Extent(12, 1), accuracy=("normal", "four levels"))
     assert isinstance(timed, Timed)
     assert [(each[0], each[1].block, each[2].block) for each in timed.accuracy] == [
@@ -192,7 +192,7 @@ def test_kernel_and_baseline_errors_come_from_the_same_inputs() -> None:
 @pytest.mark.parametrize("kind", [*SCORED_INPUTS, *UNSCORED_INPUTS])
 def test_an_error_on_one_kind_of_inputs_is_found(kind: str) -> None:
     """It begins when the warm-up is over."""
-    workers = table(check=lambda drawn, n: Checked(error=2) if drawn == kind and n > 20 else RIGHT)
+    workers = timing(check=lambda drawn, n: Checked(error=2) if drawn == kind and n > 20 else RIGHT)
     outcome = run_on(workers, Extent(30, 1, checks=3))
     assert isinstance(outcome, RuleViolation) and f'kind "{kind}"' in outcome.message
     before = "before round" if kind in UNSCORED_INPUTS else "in round"
@@ -201,7 +201,7 @@ def test_an_error_on_one_kind_of_inputs_is_found(kind: str) -> None:
 
 def test_the_host_is_quiet_when_rounds_begin() -> None:
     launches: list[int] = []
-    workers = table()
+    workers = timing()
     timed = timed_without_audit(
         workers, Extent(12, 1), quiet=lambda: launches.append(workers.kernel.launches)
     )
@@ -283,7 +283,7 @@ def test_an_interruption_waits_for_no_launch() -> None:
         workers.interrupted = True
         raise KeyboardInterrupt
 
-    workers = table(kernel_time=interrupt)
+    workers = timing(kernel_time=interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_on(workers)
 
@@ -307,7 +307,7 @@ def test_a_launch_that_does_not_end_is_a_time_limit() -> None:
 class Clock:
     """A clock that each launch advances by a fixed time."""
 
-    def __init__(self, workers: Table, seconds: float) -> None:
+    def __init__(self, workers: FakeTiming, seconds: float) -> None:
         self.workers, self.seconds = workers, seconds
 
     def monotonic(self) -> float:
@@ -319,7 +319,7 @@ class Clock:
 def test_a_slow_kernel_gets_the_rounds_that_fit(
     seconds: float, rounds_then: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workers = table()
+    workers = timing()
     monkeypatch.setattr(rounds, "time", Clock(workers, seconds))
     timed = run_on(workers, FULL)
     assert isinstance(timed, Timed) and timed.audited is not None
@@ -331,7 +331,7 @@ def test_a_slow_kernel_gets_the_rounds_that_fit(
 def test_a_kernel_without_time_for_enough_rounds_is_too_slow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    workers = table()
+    workers = timing()
     monkeypatch.setattr(rounds, "time", Clock(workers, 9.0))
     outcome = run_on(workers, FULL)
     message = "too slow to measure: only 4 rounds ended within 40 s"
@@ -340,7 +340,7 @@ def test_a_kernel_without_time_for_enough_rounds_is_too_slow(
 
 
 def test_the_baselines_first_launch_is_its_own() -> None:
-    workers = table()
+    workers = timing()
     run_on(workers)
     assert [request.baseline for request in workers.baseline.attachments] == ["problem.gpu"]
     assert [request.baseline for request in workers.kernel.attachments] == [None]
@@ -358,7 +358,7 @@ def test_one_launch_of_the_second_half_is_kept_for_audit(
     for number in range(6):
         drawn = {rounds.LAUNCHES_PER_CHECK: 1, 6: number}
         monkeypatch.setattr("harness.judge.stages.rounds.secrets.randbelow", drawn.__getitem__)
-        watcher, workers = Watcher(), table()
+        watcher, workers = Watcher(), timing()
         timed = timed_rounds(
             workers.workers[0],
             MATRIX_MULTIPLICATION,
@@ -380,15 +380,15 @@ def test_one_launch_of_the_second_half_is_kept_for_audit(
 
 def test_a_process_that_has_ended_gets_no_request() -> None:
     fault = Fault(cause="trap", message="it trapped")
-    workers = table(kernel_time=lambda n: fault if n > 8 else launch_time(10))
+    workers = timing(kernel_time=lambda n: fault if n > 8 else launch_time(10))
     run_on(workers)
     assert (workers.kernel.detached, workers.baseline.detached) == (0, 1)
-    whole = table()
+    whole = timing()
     run_on(whole)
     assert (whole.kernel.detached, whole.baseline.detached) == (1, 1)
 
 
-def timed_without_audit(workers: Table, extent: Extent, **options: Any) -> Timed | Outcome:
+def timed_without_audit(workers: FakeTiming, extent: Extent, **options: Any) -> Timed | Outcome:
     return timed_rounds(
         workers.workers[0],
         MATRIX_MULTIPLICATION,
@@ -408,7 +408,7 @@ def test_an_unsteady_score_is_given_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The smallest number of rounds is done in time, and the others use the rest of it."""
-    workers = table(kernel_time=unsteady)
+    workers = timing(kernel_time=unsteady)
     monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
     monkeypatch.setattr(rounds, "MAX_SECONDS", 5.0 + 29.5)
     timed = timed_without_audit(workers, Extent(30, 40.0))
@@ -421,7 +421,7 @@ def test_the_fewest_rounds_may_take_all_the_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for allowed, ends in ((5.0 + 29, True), (5.0 + 28.5, False)):
-        workers = table()
+        workers = timing()
         monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
         monkeypatch.setattr(rounds, "MAX_SECONDS", allowed)
         assert isinstance(timed_without_audit(workers, Extent(30, 1000.0)), Timed) is ends
@@ -434,7 +434,7 @@ def test_warming_up_takes_its_time_and_no_more(
     def clock(launch: int) -> LaunchTime:
         return launch_time(10).model_copy(update={"clock_mhz": 1980 - 500 * (launch % 2)})
 
-    workers = table() if steady else table(kernel_time=clock)
+    workers = timing() if steady else timing(kernel_time=clock)
     monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 6.0)
     monkeypatch.setattr(rounds, "MAX_WARM_UP_SECONDS", 8.0)
@@ -442,13 +442,13 @@ def test_warming_up_takes_its_time_and_no_more(
     assert isinstance(timed, Timed) and timed.warm_up.launches == launches
 
 
-def near(workers: Table) -> Failure | None:
+def near(workers: FakeTiming) -> Failure | None:
     timing = workers.workers[0]
     return check_near_sizes(timing, MATRIX_MULTIPLICATION, seconds=20, progress=Silent())
 
 
 def test_sizes_near_the_ranked_one_are_checked_on_every_kind() -> None:
-    workers = table()
+    workers = timing()
     assert near(workers) is None
     assert {*workers.draws} == {*SCORED_INPUTS, *UNSCORED_INPUTS}
     assert workers.kernel.detached == workers.baseline.detached == NEAR_SIZES
@@ -456,7 +456,7 @@ def test_sizes_near_the_ranked_one_are_checked_on_every_kind() -> None:
 
 def test_an_error_near_the_ranked_size_is_found() -> None:
     kind = UNSCORED_INPUTS[3]
-    wrong = near(table(check=lambda drawn, _: Checked(error=2) if drawn == kind else RIGHT))
+    wrong = near(timing(check=lambda drawn, _: Checked(error=2) if drawn == kind else RIGHT))
     assert wrong is not None and wrong.case.inputs == kind
     assert (
         isinstance(wrong.outcome, RuleViolation) and str(wrong.case.shape) in wrong.outcome.message

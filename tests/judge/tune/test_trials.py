@@ -43,6 +43,7 @@ from harness.protocol.timing import TimeLaunch
 from problem.cases import Case, Matrix, Shape
 from problem.launcher import LaunchLine
 from problem.problem import Problem
+from tests.judge.stages.fake_timing import FakeTiming
 from tests.judge.stages.fakes import (
     INFO,
     FakeDevice,
@@ -53,7 +54,6 @@ from tests.judge.stages.fakes import (
     right,
     session,
 )
-from tests.judge.stages.playing import Table
 
 SOURCE = """\
 // solve: tile=16x16
@@ -111,7 +111,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.device = FakeDevice()
-        self.table = Table([8.0], noise=1e-5)
+        self.timing = FakeTiming([8.0], noise=1e-5)
 
     def ask(self, request: Any) -> Any:
         """A compiler and a device in one."""
@@ -130,7 +130,7 @@ class Machine:
                 )
             case Load():
                 if self.ms is not None:
-                    self.table.players[0].ms = self.ms[self.rows]
+                    self.timing.kernels[0].ms = self.ms[self.rows]
                 return self.loaded(self.rows)
         self.device.multiply = self.multiply(self.rows)
         return self.device.ask(request)
@@ -148,7 +148,7 @@ class Machine:
 
     @property
     def session(self) -> FakeSession:
-        timing = self.table.workers[0] if self.ms is not None else None
+        timing = self.timing.workers[0] if self.ms is not None else None
         return session(self, self, timing=timing, renewed=self.renew, lock=self.locked)
 
 
@@ -219,8 +219,8 @@ def test_the_fastest_is_the_best() -> None:
     assert found.best == found.variants[1]
     assert found.best_source is not None and rows_of(found.best_source) == 2
     assert listener.told.count((Stage.MEASURE, None)) == 3
-    assert len(machine.table.launched) > 3 * 2 * QUICK.rounds
-    kernel, baseline = machine.table.kernel, machine.table.baseline
+    assert len(machine.timing.launched) > 3 * 2 * QUICK.rounds
+    kernel, baseline = machine.timing.kernel, machine.timing.baseline
     launches = [each for each in kernel.asked if isinstance(each, TimeLaunch)]
     assert {each.seconds for each in launches} == {20.0}
     assert all(each.baseline for each in baseline.attachments)

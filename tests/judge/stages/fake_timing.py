@@ -57,14 +57,14 @@ def host_memory(kind: HostMemoryKind, once: float = 1.0, each: float = 1.0) -> H
 
 
 @dataclass
-class Player:
+class TimedProcess:
     """A process whose launches take known times. The baseline is one, too.
 
     answer: returns what its n-th launch is answered with.
     check: returns the result of checking its n-th launch, on inputs of a kind.
     """
 
-    table: Table
+    timing: FakeTiming
     ms: float
     answer: Callable[[int], LaunchTime | Fault]
     check: Callable[[str, int], Checked | Fault] = lambda inputs, launch: RIGHT
@@ -84,14 +84,14 @@ class Player:
         return sum(isinstance(request, Detach) for request in self.asked)
 
     def ask(self, request: Any) -> Any:
-        assert not self.table.interrupted, "a worker at a launch answers nothing else"
+        assert not self.timing.interrupted, "a worker at a launch answers nothing else"
         self.asked.append(request)
         match request:
             case Load():
                 return self.ready
             case Attach():
                 self.attached = True
-                self.table.last = self
+                self.timing.last = self
                 return Done()
             case Detach():
                 self.attached = False
@@ -99,8 +99,8 @@ class Player:
             case TimeLaunch():
                 assert self.attached
                 self.launches += 1
-                self.table.last = self
-                self.table.launched.append(self)
+                self.timing.last = self
+                self.timing.launched.append(self)
                 timed = self.answer(self.launches)
                 self.attached = not isinstance(timed, Fault)  # a process ends with its fault
                 return timed
@@ -114,11 +114,11 @@ class Player:
 
 
 @dataclass
-class Table:
-    """The baseline, the players and the checker, and a record of what they were asked.
+class FakeTiming:
+    """The baseline, the kernels and the checker, and a record of what they were asked.
 
     noise: the relative standard deviation of a launch's time.
-    drift: the factor on the time of the n-th launch, the same for all players.
+    drift: the factor on the time of the n-th launch, the same for all kernels.
     """
 
     times: Sequence[float] = (10.0,)
@@ -127,9 +127,9 @@ class Table:
     drift: Callable[[int], float] = lambda launch: 1.0
     draws: list[str] = field(default_factory=list)
     """The kind of each input that was drawn."""
-    launched: list[Player] = field(default_factory=list)
-    """The player of each launch."""
-    last: Player | None = None
+    launched: list[TimedProcess] = field(default_factory=list)
+    """The kernel of each launch."""
+    last: TimedProcess | None = None
     fetched_after: list[int] = field(default_factory=list)
     """The launches of the baseline before each output that was fetched."""
     errors_of: list[tuple[int, str, int]] = field(default_factory=list)
@@ -138,25 +138,25 @@ class Table:
 
     def __post_init__(self) -> None:
         self.generator = random.Random(1)
-        self.baseline, *self.players = (self._player(ms) for ms in (self.baseline_ms, *self.times))
+        self.baseline, *self.kernels = (self._process(ms) for ms in (self.baseline_ms, *self.times))
 
     @property
-    def kernel(self) -> Player:
-        """Return the only player."""
-        (player,) = self.players
-        return player
+    def kernel(self) -> TimedProcess:
+        """Return the only kernel."""
+        (kernel,) = self.kernels
+        return kernel
 
     @property
     def workers(self) -> list[TimingWorkers]:
-        return [TimingWorkers(each, self.baseline, self) for each in self.players]
+        return [TimingWorkers(each, self.baseline, self) for each in self.kernels]
 
-    def _player(self, ms: float) -> Player:
+    def _process(self, ms: float) -> TimedProcess:
         def answer(_: int) -> LaunchTime:
             noise = math.exp(self.generator.gauss(0, self.noise))
-            return launch_time(player.ms * self.drift(len(self.launched)) * noise)
+            return launch_time(kernel.ms * self.drift(len(self.launched)) * noise)
 
-        player = Player(self, ms, answer)
-        return player
+        kernel = TimedProcess(self, ms, answer)
+        return kernel
 
     def ask(self, request: Any) -> Any:
         """Answer as the checker."""
