@@ -106,7 +106,7 @@ def test_dropped_files_and_pasted_text_are_submitted(
 ) -> None:
     visitor.sign_in(connection, person("ada"))
     drop(visitor, ("one.cu", "x"), ("two.cu", "x"))
-    visitor.sees("Drop one file.", "[data-dropped]")
+    visitor.sees("Drop exactly one file.", "[data-dropped]")
     drop(visitor, ("dropped.cu", factory.SOURCE))
     visitor.sees("dropped.cu is ready", "[data-dropped]")
     visitor.press("Submit")

@@ -92,7 +92,7 @@ def test_watching_pages_of_one_person_are_bounded(
 ) -> None:
     monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 0)
     answer = client.get("/live/board", headers=key(person("ada")))
-    assert answer.status_code == 429 and "watching already" in answer.json()["detail"]
+    assert answer.status_code == 429 and "live pages are open" in answer.json()["detail"]
 
 
 def test_idle_connections_and_endless_headers_are_cut(

@@ -134,7 +134,7 @@ def test_joining_by_link_and_by_provider_is_one_person(
 
 def test_an_unrequested_code_signs_no_one_in(client: TestClient, provider: str) -> None:
     answer = client.get("/openid/back?code=stolen&state=guessed")
-    assert answer.status_code == 403 and "did not vouch" in answer.text
+    assert answer.status_code == 403 and "did not confirm" in answer.text
     assert "set-cookie" not in answer.headers
 
 
