@@ -1,16 +1,16 @@
-// One thread, one element of C, with neighbouring threads on neighbouring ROWS.
+// One thread for each element of C, with neighbouring threads in neighbouring ROWS.
 //
-// Idea: none yet; this is the definition of the product, written down. The one thing to learn is
-// which way the threads lie. A warp reads memory in sectors of 32 bytes. Here threadIdx.x walks
-// down the rows, so at every step the warp's 32 lanes read A at 16 addresses N floats apart: 16
-// sectors to fetch 16 floats, of which 7/8 is thrown away. B is read at 2 addresses, and the
-// stores of C are scattered in the same way as the reads of A.
+// A warp reads memory in sectors of 32 bytes. Here threadIdx.x selects the row, so at every step
+// the warp's 32 lanes read A at 16 addresses that are N floats apart. That takes 16 sectors for 16
+// floats, so 7/8 of what is read is not used. B is read at 2 addresses, and the stores of C are
+// scattered like the reads of A.
 //
-// Expected gain: this is where the ladder stands on the ground. 03_coalesced.cu swaps x and y and
-// changes nothing else.
-// In the judge, on an H100: 0.019 x cuBLAS (95 %: 0.019 to 0.019), 423.040 ms; 32 registers,
-// 0 B of shared memory, 8 blocks a multiprocessor. reports/h100/01_naive.json has the rest.
-// Elsewhere: 1.3 % of cuBLAS on an RTX A6000 (S. Boehm, SGEMM_CUDA, 4096^3).
+// This is an early version of solutions/01_naive.cu. It is kept as it was when the profile next to
+// this file, 01_naive.ncu-rep, was taken on an H100: the profile names lines of this file and
+// instructions of 01_naive.cubin. So no line may be added or removed.
+//
+// In the judge, on an H100: 423.040 ms, 0.019 x cuBLAS; 32 registers, 0 B of shared memory,
+// 8 blocks per multiprocessor.
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
