@@ -143,7 +143,8 @@ class Worker:
             left = seconds - (used - began)
             if answered.is_set():
                 return
-            if self.role in _LIMITED_BY_PROCESSOR_TIME and left > 0 and used > last:
+            waits = used == last and not _wants_processor({child.process.pid, *session})
+            if self.role in _LIMITED_BY_PROCESSOR_TIME and left > 0 and not waits:
                 last = used
                 timer = _timer(max(left, 0.1), expire)
                 timer.start()
@@ -185,7 +186,7 @@ def _timer(seconds: float, work: Callable[[], None]) -> threading.Timer:
 
 _LIMITED_BY_PROCESSOR_TIME = (Role.COMPILER, Role.CPU)
 """Workers whose verdicts must not depend on the load of the machine: their time limits count
-processor time while they use the processor."""
+processor time while they use the processor, or want it."""
 
 
 @dataclass
@@ -252,6 +253,16 @@ def processes_of_session(leader: int) -> set[int]:
             if int(session) == leader and state not in ("Z", "X"):
                 found.add(int(place.parent.name))
     return found
+
+
+def _wants_processor(processes: Iterable[int]) -> bool:
+    """Return whether a thread of these processes runs, or would if the machine were less busy."""
+    for process in processes:
+        for place in Path(f"/proc/{process}/task").glob("*/stat"):
+            with suppress(OSError):  # the thread has just ended
+                if place.read_text().rpartition(")")[2].split()[0] == "R":
+                    return True
+    return False
 
 
 def judge_fault(message: str, details: str = "") -> Fault:
