@@ -121,38 +121,11 @@ HOST = {
 }
 """Code before the kernel."""
 
-PROGRAM = f"""
-#include <chrono>
-#include <cublas_v2.h>
-#include <iostream>
-#include <random>
-#include <vector>
-#include "helper_cuda.h"
-#define CHECK(call) do {{ cudaError_t e = (call); if (e) {{ \\
-    std::cerr << cudaGetErrorString(e) << __FILE__ << __LINE__; exit(1); }} }} while (0)
-template <typename T> void check(T result, char const* const f, int const line) {{ exit(1); }}
-{KERNEL}
-class Timer {{ std::chrono::steady_clock::time_point t; cudaEvent_t e; public: Timer() {{}} }};
-struct Matrix {{ int r, c; std::vector<float> d; Matrix(int r) : r(r), c(r), d(r) {{}} }};
-std::ostream& operator<<(std::ostream& out, const Matrix& m) {{ return out << m.r; }}
-static std::mt19937 random(42);
-template <typename F> double time(F&& f) {{ f(); return 0; }}
-int main(int argc, char** argv) {{
-    int M = argc > 1 ? atoi(argv[1]) : 64, N = M, K = M; float *A, *B, *C, one = 1;
-    CHECK(cudaMalloc(&A, 4)); checkCudaErrors(cudaMalloc(&B, 4));
-    cublasHandle_t h; cublasCreate(&h);
-    cublasSgemm(h, CUBLAS_OP_N, CUBLAS_OP_N, K, M, N, &one, B, K, A, N, &one, C, K);
-    double t = time([&] {{ {NAME}{LAUNCH}; cudaDeviceSynchronize(); }});
-    std::cout << t << std::endl;
-}}
-"""
-
 EVERYTHING = {
     **LANGUAGE,
     **TEMPLATES,
     **HEADERS,
     **{name: f"{code}\n{KERNEL}" for name, code in HOST.items()},
-    "a whole program": PROGRAM,
 }
 
 

@@ -27,7 +27,13 @@ from tests.requests import count_on
 NCU = Path(__file__).parent / "ncu"
 ENTRY = "matrix_multiplication_kernel"
 SHAPE = Shape(256, 256, 256)
-NAMES = ("01_naive", "02_shared_tile", "09_vector_loads")
+LONG = [pytest.mark.architectures]
+NAMES = (
+    pytest.param("01_naive", marks=LONG),
+    pytest.param("02_shared_tile"),
+    pytest.param("09_vector_loads", marks=LONG),
+)
+"""Counting all accesses of one takes some seconds."""
 
 
 @functools.cache
