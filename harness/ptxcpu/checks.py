@@ -27,7 +27,8 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Ins
     kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
     threads, warps = blocks * loaded.threads, blocks * -(-loaded.threads // layout.LANES)
     width, global_width = cell_width(kernel), _narrowest(kernel, _NOT_GLOBAL)
-    clock = 4 * (threads + 1)
+    clock_words = threads + 1 + (threads if reads_by_proxy(kernel) else 0)
+    clock = 4 * clock_words
     cells = blocks * (kernel.shared.size // width + 8)
     memory = {
         "findings": zeros(8 * len(layout.FINDING) * layout.MAX_FINDINGS),
@@ -89,6 +90,7 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Ins
         warps=warps,
         cell_width=width,
         global_cell_width=global_width,
+        clock_words=clock_words,
         **{name: array.ctypes.data for name, array in memory.items()},
     )
     watch, words = _watch(kernel, width, checks)
@@ -152,6 +154,16 @@ def noted(used: Instruments) -> list[RawFinding]:
             )
         )
     return found
+
+
+_BULK_READS = ("cp.async.bulk.global.shared::cta", "cp.async.bulk.shared::cluster.shared::cta")
+
+
+def reads_by_proxy(kernel: InlinedKernel) -> bool:
+    """Return whether the kernel reads shared memory by the asynchronous proxy, which needs proxy
+    fences."""
+    names = (*_BULK_READS, "wgmma.mma_async")
+    return any(isinstance(x, Instruction) and x.opcode.startswith(names) for x in kernel.body)
 
 
 _NOT_SHARED = frozenset({"global", "local", "param", "const"})

@@ -37,6 +37,12 @@ _MEMORIES = {
 
 _OUT_OF_REACH = ", which .shared::cta does not reach"
 _IS_OVER = ", all threads of which had returned"
+_RACES = {
+    FindingKind.RACE,
+    FindingKind.IN_FLIGHT,
+    FindingKind.READ_ONLY_PATH,
+    FindingKind.NO_PROXY_FENCE,
+}
 _UNBOUNDED_VISITS = {
     FindingKind.BLOCK_NOT_BEGUN: "may not have begun: nothing here waited for it",
     FindingKind.BLOCK_MAY_BE_OVER: "may have returned before: nothing there waits for this",
@@ -191,7 +197,7 @@ class Explainer:
         if raw.kind is FindingKind.UNINITIALISED:
             message = f"{_line(at)} reads {raw.bytes} uninitialised bytes of {{spot}}"
             return self._access_finding(raw, Hazard.UNINITIALISED, message)
-        if raw.kind in (FindingKind.RACE, FindingKind.IN_FLIGHT, FindingKind.READ_ONLY_PATH):
+        if raw.kind in _RACES:
             return self._access_finding(raw, Hazard.RACE, _race(raw, at, other))
         if raw.kind in _UNBOUNDED_VISITS:
             _, offset = window_and_offset(raw.address)
@@ -258,10 +264,16 @@ def _race(raw: RawFinding, at: Location, other: Location | None) -> str:
             f"{what} the copy of {_access_of(other)} has not delivered, because it was not "
             "waited for: {spot}"
         )
-    if raw.other_access == Access.ASYNC:
+    if raw.other_access & (Access.ASYNC | Access.WRITE) == Access.ASYNC:
         return (
             f"{what} the product of {_access_of(other)} may still read, because it was not "
             "waited for: {spot}"
+        )
+    if raw.kind is FindingKind.NO_PROXY_FENCE:
+        return (
+            f"{_access_of(at)} reads by the asynchronous proxy what {_access_of(other)} writes, "
+            f"with no fence.proxy.async between them (behind {_line(other)}, before the barrier): "
+            "{spot}"
         )
     if raw.kind is FindingKind.READ_ONLY_PATH:
         path = "the read-only path (ld.global.nc) needs memory that no thread writes"

@@ -35,6 +35,9 @@ class Access:
     acquires: bool = False
 
 
+Fence = tuple[str, int | None]
+"""A fence and the reach of its scope."""
+
 WEAK_READ = Access("ld.SPACE.u32 %r1, [AT];", False)
 WEAK_WRITE = Access("st.SPACE.u32 [AT], 1;", True)
 READS = [
@@ -56,8 +59,7 @@ WRITES = [
     Access("atom.SPACE.add.u32 %r1, [AT], 1;", True, GPU),
     Access("red.release.gpu.SPACE.add.u32 [AT], 1;", True, GPU, releases=True),
 ]
-FENCES = [("", None), ("fence.acq_rel.cta;", CTA), ("membar.gl;", GPU)]
-Fence = tuple[str, int | None]
+FENCES: list[Fence] = [("", None), ("fence.acq_rel.cta;", CTA), ("membar.gl;", GPU)]
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,12 @@ HEAD = """.version 8.0
 """
 
 
-def program(tests: Sequence[Litmus], space: str) -> str:
-    """Return one kernel of all tests. Its parameters are the numbers of the two threads."""
+def program(tests: Sequence[Litmus], space: str, cluster: int = 1) -> str:
+    """Return one kernel of all tests. Its parameters are the numbers of the two threads.
+
+    cluster: the blocks of a cluster. With shared::cluster, two more parameters are the ranks of the
+        blocks whose shared memory has the words and the flags.
+    """
     size = 4 * len(tests)
     lines: dict[bool, list[str]] = {True: [], False: []}
 
@@ -128,20 +134,30 @@ def program(tests: Sequence[Litmus], space: str) -> str:
         lines[False] += [f"L{i}: {at(test.get_flag, flag)} {again}"]
         lines[False] += [test.other_fence[0], at(test.second, data)]
     shared = f".shared .align 4 .b8 data[{size}]; .shared .align 4 .b8 flags[{size}];"
-    if space == "shared":
+    meet = "barrier.cluster.arrive; barrier.cluster.wait;" if cluster > 1 else "bar.sync 0;"
+    is_shared = space.startswith("shared")
+    if is_shared:
         clear = f"""mov.u32 %r6, %tid.x; setp.ne.u32 %p2, %r6, 0; @%p2 bra READY;
             mov.u64 %rd3, 0;
             CLEAR: add.u64 %rd4, %rd1, %rd3; st.shared.u32 [%rd4], 0;
             add.u64 %rd4, %rd2, %rd3; st.shared.u32 [%rd4], 0;
             add.u64 %rd3, %rd3, 4; setp.lt.u64 %p2, %rd3, {size}; @%p2 bra CLEAR;
-            READY: bar.sync 0;"""
+            READY: {meet}"""
         pointers = f"mov.u64 %rd1, data; mov.u64 %rd2, flags; {clear}"
+        if cluster > 1:
+            pointers += "".join(
+                f"ld.param.u32 %r7, [{home}]; mapa.shared::cluster.u64 {at}, {at}, %r7;"
+                for home, at in (("data_home", "%rd1"), ("flags_home", "%rd2"))
+            )
     else:
         shared, pointers = "", "ld.param.u64 %rd1, [data]; ld.param.u64 %rd2, [flags];"
-    names = ("data_", "flags_") if space == "shared" else ("data", "flags")
+    names = ("data_", "flags_") if is_shared else ("data", "flags")
+    homes = ", .param .u32 data_home, .param .u32 flags_home" if space == CLUSTERED else ""
+    directive = f".reqnctapercluster {cluster}, 1, 1" if cluster > 1 else ""
+    end = f"END: {meet}" if cluster > 1 else "END:"
     return f"""{HEAD}{shared}
 .visible .entry litmus(.param .u64 {names[0]}, .param .u64 {names[1]},
-    .param .u32 first, .param .u32 second)
+    .param .u32 first, .param .u32 second{homes}) {directive}
 {{
 .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
 {pointers}
@@ -149,17 +165,19 @@ mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.u32 %r2
 ld.param.u32 %r3, [first]; ld.param.u32 %r4, [second];
 setp.eq.u32 %p1, %r2, %r3; @%p1 bra FIRST;
 setp.eq.u32 %p1, %r2, %r4; @%p1 bra SECOND;
-ret;
+bra END;
 FIRST:
 {chr(10).join(lines[True])}
-ret;
+bra END;
 SECOND:
 {chr(10).join(lines[False])}
+{end}
 ret;
 }}
 """
 
 
+CLUSTERED = "shared::cluster"
 KINDS = (ParameterKind.WRITABLE, ParameterKind.WRITABLE, *(ParameterKind.NUMBER,) * 2)
 THREADS = 64
 
@@ -247,11 +265,18 @@ class Hop:
         acquired = self.get_flag.startswith("ld.acquire") or any(
             reaches(FENCE_REACH[each], distance) for each in (self.other_fence, later_fence)
         )
-        is_narrow = ".cta" in self.set_flag + self.get_flag
-        return released and acquired and reaches(CTA if is_narrow else GPU, distance)
+        scopes = self.set_flag + self.get_flag
+        reach = CTA if ".cta" in scopes else CLUSTER if ".cluster" in scopes else GPU
+        return released and acquired and reaches(reach, distance)
 
 
-FENCE_REACH = {"": None, "membar.cta;": CTA, "membar.gl;": GPU, "fence.acq_rel.gpu;": GPU}
+FENCE_REACH = {
+    "": None,
+    "membar.cta;": CTA,
+    "fence.acq_rel.cluster;": CLUSTER,
+    "membar.gl;": GPU,
+    "fence.acq_rel.gpu;": GPU,
+}
 HOPS = [
     Hop("", "st.release.gpu", "ld.acquire.gpu", ""),
     Hop("", "st.release.cta", "ld.acquire.cta", ""),
@@ -260,7 +285,8 @@ HOPS = [
     Hop("membar.gl;", "st.volatile", "ld.volatile", "membar.cta;"),
     Hop("", "st.relaxed.gpu", "ld.relaxed.gpu", ""),
 ]
-CHAINS = list(itertools.product(HOPS, HOPS))
+Chain = tuple[Hop, Hop]
+CHAINS: list[Chain] = list(itertools.product(HOPS, HOPS))
 TRIPLES = {
     "one block": (0, 40, 50),
     "the last in another block": (0, 40, 70),
@@ -269,10 +295,11 @@ TRIPLES = {
 }
 
 
-def chain_program() -> str:
+def chain_program(chains: Sequence[Chain], cluster: int = 1) -> str:
     """Return a kernel of all chains: thread `first` writes, `second` passes on, `third` reads."""
+    directive = f".reqnctapercluster {cluster}, 1, 1" if cluster > 1 else ""
     parts: list[list[str]] = [[], [], []]
-    for i, (one, other) in enumerate(CHAINS):
+    for i, (one, other) in enumerate(chains):
         data, flag, last = (
             f"[%rd{at}+{offset}]" for at, offset in ((1, 4 * i), (2, 8 * i), (2, 8 * i + 4))
         )
@@ -291,7 +318,7 @@ def chain_program() -> str:
     bodies = "".join(f"T{n}: {chr(10).join(lines)} ret;" for n, lines in enumerate(parts))
     return f"""{HEAD}
 .visible .entry litmus(.param .u64 data, .param .u64 flags,
-    .param .u32 first, .param .u32 second, .param .u32 third)
+    .param .u32 first, .param .u32 second, .param .u32 third) {directive}
 {{
 .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
 ld.param.u64 %rd1, [data]; ld.param.u64 %rd2, [flags];
@@ -306,22 +333,32 @@ ret;
 """
 
 
-def distance(a: int, b: int) -> int:
-    return CTA if a // THREADS == b // THREADS else GPU
+def distance(a: int, b: int, cluster: int = 1) -> int:
+    """Return the distance of two threads of a launch with clusters of so many blocks."""
+    if a // THREADS == b // THREADS:
+        return CTA
+    return CLUSTER if a // (cluster * THREADS) == b // (cluster * THREADS) else GPU
+
+
+def assert_chains_race(
+    kernel: Kernel, chains: Sequence[Chain], threads: tuple[int, int, int], cluster: int = 1
+) -> None:
+    """Check that the chains race of which the model says so, and no others."""
+    first, second, third = threads
+    found = raced(check(kernel, 2 * len(chains), *threads), "data")
+    expected = {
+        i
+        for i, (one, other) in enumerate(chains)
+        if not one.orders(distance(first, second, cluster), later_fence=other.fence)
+        or not other.orders(distance(second, third, cluster), earlier_fence=one.other_fence)
+    }
+    assert {chains[i] for i in found} == {chains[i] for i in expected}
 
 
 @pytest.mark.parametrize("place", TRIPLES)
 def test_three_threads_race_as_the_model_says(cache_directory: Path, place: str) -> None:
-    kernel = translated(chain_program(), cache_directory, (*KINDS, ParameterKind.NUMBER))
-    first, second, third = TRIPLES[place]
-    found = raced(check(kernel, 2 * len(CHAINS), first, second, third), "data")
-    expected = {
-        i
-        for i, (one, other) in enumerate(CHAINS)
-        if not one.orders(distance(first, second), later_fence=other.fence)
-        or not other.orders(distance(second, third), earlier_fence=one.other_fence)
-    }
-    assert {CHAINS[i] for i in found} == {CHAINS[i] for i in expected}
+    kernel = translated(chain_program(CHAINS), cache_directory, (*KINDS, ParameterKind.NUMBER))
+    assert_chains_race(kernel, CHAINS, TRIPLES[place])
 
 
 # ---- barriers of a block, combined with fences

@@ -78,7 +78,7 @@ __device__ void begin_checks(Context* c) {
     begin_clocks(c);
     for (long long t = 0; t < n; ++t)
         copy_bytes((char*)local_ready(c, t), (const char*)k->local_fresh, c->local_bytes);
-    for (long long i = 0; i < NAMED_BARRIERS * c->cluster_blocks * (n + 1); ++i) k->arrival[i] = 0;
+    for (long long i = 0; i < NAMED_BARRIERS * c->cluster_blocks * clock_words(c); ++i) k->arrival[i] = 0;
     for (long long b = 0; b < c->cluster_blocks; ++b)
         copy_bytes((char*)k->shared_ready + b * c->shared_bytes, (const char*)k->shared_fresh, c->shared_bytes);
     for (long long i = 0; i < c->cluster_blocks * cells_of_block(c); ++i) k->cells[i].in_flight.clock = 0;
@@ -167,6 +167,16 @@ __device__ void check_warpgroups(Context* c) {
 
 __device__ bool is_weak(int access) { return !(access & (ACCESS_ATOMIC | ACCESS_STRONG)); }
 
+// Reports a read of shared memory by the asynchronous proxy of what an ordinary store wrote, unless
+// a proxy fence is on the way. CUTLASS lets wgmma read what cp.async wrote without such a fence, so
+// writes of copies need none. It has none between reads and the bulk copies that overwrite what was
+// read, so writes by the asynchronous proxy are not checked.
+__device__ void check_proxy(Context* c, long long t, long long pc, Address address, long long n, int access,
+                            const Event* write) {
+    if (write->clock <= c->checks->base || write->access & ACCESS_PROXY || !ordered(c, t, write)) return;
+    if (!passed_proxy_fence(c, t, write)) note_pair(c, FINDING_KIND_NO_PROXY_FENCE, t, pc, address, n, access, write);
+}
+
 // Reports a conflict with an earlier access to shared memory, unless it is ordered. Those of earlier
 // clusters are. known: the clock of thread t, which has this number
 __device__ __forceinline__ void conflict_in_block(Context* c, long long t, long long pc, Address address, long long n,
@@ -200,6 +210,10 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
             if (access & ACCESS_ASYNC) record(c, &cell->in_flight, t, pc, access);
         } else {
             Event* mine = reads + warp * 2;
+            if (access & ACCESS_PROXY) {
+                check_proxy(c, t, pc, address, n, access, &cell->write);
+                check_proxy(c, t, pc, address, n, access, &cell->strong);
+            }
             if (access & ACCESS_ASYNC) await_products(c, mine, warp, g);
             if (mine[0].thread != number) mine[1] = mine[0];
             record(c, mine, t, pc, access);
@@ -294,7 +308,7 @@ __device__ void check_arrival(Context* c, long long t, long long pc, Address add
     long long last = cell_of(first + n - 1, k->cell_width);
     for (long long g = cell_of(first, k->cell_width); g <= last; ++g) {
         cells_of(block)[g].in_flight.clock = 0;
-        record(c, &cells_of(block)[g].write, t, pc, ACCESS_WRITE);
+        record(c, &cells_of(block)[g].write, t, pc, ACCESS_WRITE | ACCESS_PROXY);
     }
     unsigned char* ready = ready_flags(c, t, address);
     for (long long i = 0; i < n; ++i)

@@ -1,11 +1,13 @@
 // The order of accesses by PTX's memory model, computed with vector clocks.
 //
 // A clock has one number for each thread of the cluster, followed by the number of a set of
-// snapshots for clusters that ran before. A release, or a fence followed by a strong write, stores
-// the writer's clock at the address that it writes; an acquire, or a strong read followed by a
-// fence, joins it. This holds only for threads that both scopes include. A fence also has effect
-// through a barrier: after the barrier another thread may publish accesses that were fenced before
-// it. The formal model does not say so, but every GPU does it, and many programs need it.
+// snapshots for clusters that ran before. If the kernel reads shared memory by the asynchronous
+// proxy, the numbers of all threads follow once more, as of the last proxy fence. A release, or a
+// fence followed by a strong write, stores the writer's clock at the address that it writes; an
+// acquire, or a strong read followed by a fence, joins it. This holds only for threads that both
+// scopes include. A fence also has effect through a barrier: after the barrier another thread may
+// publish accesses that were fenced before it. The formal model does not say so, but every GPU does
+// it, and many programs need it.
 
 // The distance of two threads, and the distance that a scope includes.
 enum { SAME_BLOCK = 0, SAME_CLUSTER = 1, OTHER_CLUSTER = 2, DISTANCES = 3 };
@@ -18,7 +20,10 @@ __device__ long long number_of(Context* c, long long t) { return c->rank * c->th
 __device__ long long threads_of_cluster(Context* c) { return c->cluster_blocks * c->threads; }
 
 // Returns the number of words of a clock.
-__device__ long long clock_words(Context* c) { return threads_of_cluster(c) + 1; }
+__device__ long long clock_words(Context* c) { return c->checks->clock_words; }
+
+// Returns where a clock has the numbers as of the last proxy fence.
+__device__ long long fenced_numbers(Context* c) { return threads_of_cluster(c) + 1; }
 
 __device__ unsigned* row_of(Context* c, long long t) {
     return c->checks->clock + number_of(c, t) * clock_words(c);
@@ -112,9 +117,10 @@ __device__ unsigned snapshot(Context* c, const unsigned* clock) {
 // ---- clocks
 
 __device__ void join(Context* c, unsigned* into, const unsigned* from) {
-    long long n = threads_of_cluster(c);
-    for (long long u = 0; u < n; ++u) into[u] = into[u] < from[u] ? from[u] : into[u];
-    into[n] = join_sets(c, into[n], from[n]);
+    long long n = threads_of_cluster(c), words = clock_words(c);
+    unsigned set = join_sets(c, into[n], from[n]);
+    for (long long i = 0; i < words; ++i) into[i] = into[i] < from[i] ? from[i] : into[i];
+    into[n] = set;
 }
 
 __device__ void assign(Context* c, unsigned* into, const unsigned* from) {
@@ -165,7 +171,7 @@ __device__ void begin_run(Context* c) {
     Checks* k = c->checks;
     long long n = threads_of_cluster(c);
     for (long long t = 0; t < n; ++t)
-        if (k->base < k->clock[t * (n + 1) + t]) k->base = k->clock[t * (n + 1) + t];
+        if (k->base < k->clock[t * clock_words(c) + t]) k->base = k->clock[t * clock_words(c) + t];
     k->run += 1;
     k->runs[k->run].base = k->base;
     k->runs[k->run].block = c->block;
@@ -179,11 +185,11 @@ __device__ void begin_clocks(Context* c) {
     begin_run(c);
     for (long long b = 0; b < c->cluster_blocks; ++b) {
         unsigned* common = common_of(c + b);
-        for (long long u = 0; u < n; ++u) common[u] = (unsigned)k->base;
+        for (long long i = 0; i < clock_words(c); ++i) common[i] = (unsigned)k->base;
         common[n] = EMPTY_SET;
     }
     for (long long t = 0; t < n; ++t) {
-        k->clock[t * (n + 1) + t] = (unsigned)k->base + 1;
+        k->clock[t * clock_words(c) + t] = (unsigned)k->base + 1;
         k->has_common[t] = 1;
         k->fenced_far[t] = k->pending_from[t] = 0;
         k->fenced_set[t] = 0;
@@ -211,6 +217,24 @@ extern "C" __device__ void rt_fence(Context* c, long long t, long long how, long
     }
     if (reach == OTHER_CLUSTER) k->fenced_set[n] = 0;
     tick(c, t);
+}
+
+// fence.proxy.async: the asynchronous proxy can read all writes that thread t knows of. PTX needs
+// one "between prior writes to shared memory matrices and subsequent reads" by wgmma (wgmma.fence),
+// and wherever memory is accessed "across multiple proxies" (Async Proxy, of cp.async.bulk and
+// wgmma). It counts anywhere on the path of base causality, as an alias fence does (Causality
+// Order): in the thread that wrote, in the one that reads, or in one between them. The implicit
+// fence behind an asynchronous operation makes only that operation's own results visible.
+extern "C" __device__ void rt_fence_proxy(Context* c, long long t) {
+    if (!c->checks || clock_words(c) == fenced_numbers(c)) return;
+    unsigned* clock = clock_of(c, t);
+    for (long long u = 0; u < threads_of_cluster(c); ++u) clock[fenced_numbers(c) + u] = clock[u];
+    tick(c, t);
+}
+
+// Returns whether a proxy fence follows a write that thread t knows of, on the way to this thread.
+__device__ bool passed_proxy_fence(Context* c, long long t, const Event* write) {
+    return known_to(c, t)[fenced_numbers(c) + write->thread] >= write->clock;
 }
 
 // Joins one clock into another, which may still be empty.
@@ -342,11 +366,12 @@ __device__ void synchronise(Context* c, long long t, Address address, int access
     if (writes) publish(c, t, address, access & ACCESS_RELEASE, reach, atomic);
 }
 
-// Mbarriers order accesses whatever their scope says.
-__device__ void release(Context* c, long long t, Address address) {
-    publish(c, t, address, true, OTHER_CLUSTER, true);
+// Mbarriers order accesses whatever their scope says: CUTLASS arrives at those of other blocks
+// without `.cluster`. Those that are relaxed order them only with fences.
+__device__ void arrive(Context* c, long long t, Address mbarrier, bool releases) {
+    publish(c, t, mbarrier, releases, OTHER_CLUSTER, true);
 }
 
-__device__ void acquire(Context* c, long long t, Address address) {
-    observe(c, t, address, true, OTHER_CLUSTER);
+__device__ void leave(Context* c, long long t, Address mbarrier, bool acquires) {
+    observe(c, t, mbarrier, acquires, OTHER_CLUSTER);
 }

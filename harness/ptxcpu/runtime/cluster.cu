@@ -143,13 +143,11 @@ __device__ void check_visits(Context* c) {
 
 __device__ void begin_cluster_checks(Context* c) {
     Checks* k = c->checks;
-    long long n = threads_of_cluster(c);
-    for (long long u = 0; u < n; ++u) {
-        k->cluster_arrival[u] = k->cluster_known[u] = k->arrived[u] = k->finished[u] = 0;
-        k->init_fenced[u] = k->init_arrived[u] = k->init_known[u] = 0;
-        for (long long b = 0; b < c->cluster_blocks; ++b) k->seen[b * (n + 1) + u] = visit(c + b, u)->clock = 0;
+    unsigned* clocks[] = {k->cluster_arrival, k->cluster_known, k->arrived, k->finished,
+                          k->init_fenced, k->init_arrived, k->init_known};
+    for (unsigned* clock : clocks) forget(c, clock);
+    for (long long b = 0; b < c->cluster_blocks; ++b) {
+        forget(c, k->seen + b * clock_words(c));
+        for (long long u = 0; u < threads_of_cluster(c); ++u) visit(c + b, u)->clock = 0;
     }
-    k->cluster_arrival[n] = k->cluster_known[n] = k->arrived[n] = k->finished[n] = EMPTY_SET;
-    k->init_fenced[n] = k->init_arrived[n] = k->init_known[n] = EMPTY_SET;
-    for (long long b = 0; b < c->cluster_blocks; ++b) k->seen[b * (n + 1) + n] = EMPTY_SET;
 }

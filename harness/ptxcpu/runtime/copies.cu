@@ -100,14 +100,15 @@ extern "C" __device__ long long rt_mbarrier_init(Context* c, long long t, long l
 }
 
 // Arrive `count` times and expect `bytes` more; returns the state before, for a later test_wait.
-// reach: ACCESS_OWN if the mbarrier must be the block's own
+// how: ACCESS_OWN if the mbarrier must be the block's own, and ACCESS_RELEASE unless it is relaxed
 extern "C" __device__ long long rt_mbarrier_arrive(Context* c, long long t, long long pc,
                                                    Address mbarrier, long long count,
                                                    long long bytes, long long dropped,
-                                                   long long reach) {
-    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE | ACCESS_ATOMIC | ACCESS_GPU_SCOPE | ACCESS_MBARRIER | (int)reach);
+                                                   long long how) {
+    int access = ACCESS_WRITE | ACCESS_ATOMIC | ACCESS_GPU_SCOPE | ACCESS_MBARRIER | (int)how;
+    unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, access);
     if (!word) return 0;
-    if (c->checks && count) release(c, t, mbarrier);
+    if (c->checks && count) arrive(c, t, mbarrier, access & ACCESS_RELEASE);
     unsigned long long before = *word;
     mbarrier_advance(word, count, -bytes, dropped);
     return before;
@@ -123,7 +124,7 @@ __device__ void deliver_bulk(Context* c, Address mbarrier, unsigned long long* w
         copy_bytes(bulk->to, bulk->from, bulk->bytes);
         if (c->checks) {
             check_arrival(bulk->issuer, bulk->thread, bulk->pc, bulk->address, bulk->bytes);
-            release(bulk->issuer, bulk->thread, mbarrier);
+            arrive(bulk->issuer, bulk->thread, mbarrier, true);
         }
         if (c->watch) watch_arrival(c, bulk->thread, bulk->address, bulk->bytes);
         mbarrier_advance(word, 0, bulk->bytes, 0);
@@ -132,19 +133,21 @@ __device__ void deliver_bulk(Context* c, Address mbarrier, unsigned long long* w
 }
 
 // Whether the phase of the given parity is over. Copies that complete it arrive now.
+// order: ACCESS_ACQUIRE, or 0 where the wait is relaxed
 extern "C" __device__ long long rt_mbarrier_over(Context* c, long long t, long long pc,
-                                                 Address mbarrier, long long parity) {
+                                                 Address mbarrier, long long parity, long long order) {
     unsigned long long* word = mbarrier_at(c, t, pc, mbarrier, ACCESS_WRITE | ACCESS_ATOMIC | ACCESS_GPU_SCOPE | ACCESS_MBARRIER | ACCESS_OWN);
     if (!word) return 0;
     deliver_bulk(c, mbarrier, word);
     bool over = *word >> 63 != (unsigned long long)parity;
-    if (over && c->checks) acquire(c, t, mbarrier);
+    if (over && c->checks) leave(c, t, mbarrier, order & ACCESS_ACQUIRE);
     return over;
 }
 
 __device__ bool phase_is_over(Context* c, long long t) {
     Thread* thread = c->thread + t;
-    return rt_mbarrier_over(c, t, thread->pc >> 2, thread->argument, thread->parity);
+    return rt_mbarrier_over(c, t, thread->pc >> 2, thread->argument, thread->parity & 1,
+                            thread->parity & ACCESS_ACQUIRE);
 }
 
 // ---- cp.async.bulk, one-dimensional
@@ -160,7 +163,7 @@ __device__ void begin_bulk(Context* c, long long t, long long pc, Address to, Ad
     }
     if (!bytes) return;
     char* target = checked_access(c, t, pc, to, bytes, 16, ACCESS_WRITE | (mbarrier ? ACCESS_ASYNC | reach : 0));
-    char* source = checked_access(c, t, pc, from, bytes, 16, ACCESS_READ | ACCESS_OWN);
+    char* source = checked_access(c, t, pc, from, bytes, 16, ACCESS_READ | ACCESS_OWN | ACCESS_PROXY);
     if (!target || !source || !block) return;
     if (block->bulk_count == BULK_IN_FLIGHT) {
         rt_fault(c, t, CAUSE_ASYNC_OVERFLOW, pc, 0, 0, 0);

@@ -35,10 +35,11 @@ __device__ __noinline__ unsigned join_sets(Context* c, unsigned a, unsigned b);
 __device__ __noinline__ void tick(Context* c, long long t);
 __device__ __noinline__ void begin_run(Context* c);
 __device__ __noinline__ void begin_clocks(Context* c);
+__device__ __noinline__ bool passed_proxy_fence(Context* c, long long t, const Event* write);
 __device__ __noinline__ void share_fences(Context* c, const unsigned char* here);
 __device__ __noinline__ void synchronise(Context* c, long long t, Address address, int access);
-__device__ __noinline__ void release(Context* c, long long t, Address address);
-__device__ __noinline__ void acquire(Context* c, long long t, Address address);
+__device__ __noinline__ void arrive(Context* c, long long t, Address mbarrier, bool releases);
+__device__ __noinline__ void leave(Context* c, long long t, Address mbarrier, bool acquires);
 
 // checks.cu
 __device__ __noinline__ void begin_checks(Context* c);

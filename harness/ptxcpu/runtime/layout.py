@@ -101,6 +101,7 @@ class Access(IntFlag):
     MBARRIER = 512  # whose order the instruction itself makes
     CLUSTER_SCOPE = 1024
     GPU_SCOPE = 2048  # and wider; with neither, a strong access has the scope of its block
+    PROXY = 4096  # a read by wgmma or a bulk copy, or a write that needs no fence before one
 
 
 class Collective(IntEnum):
@@ -165,7 +166,7 @@ THREAD = {
     "barrier": "int",
     "expected": "int",  # threads that the barrier waits for, 0 for all
     "aligned": "int",  # whether all lanes of the warp must wait at the same barrier instruction
-    "parity": "int",
+    "parity": "int",  # of the phase of an mbarrier, and ACCESS_ACQUIRE unless the wait is relaxed
     "group": "int",  # cp.async groups committed so far
     "copies": "int",  # cp.async copies issued so far
     "delivered": "int",  # cp.async copies that have arrived
@@ -307,7 +308,9 @@ CHECKS = {
     "global_cells": "struct GlobalCell**",  # [window][cell]; null where none are kept
     "global_bytes": "long long*",  # [window]: of which there are cells
     "global_cell_width": "long long",
-    # A clock is a number for each thread, and that of a set of snapshots.
+    # A clock is a number for each thread, that of a set of snapshots, and if the kernel needs
+    # proxy fences, a second number for each thread.
+    "clock_words": "long long",
     "clock": "unsigned*",  # [thread][clock]: what each thread knows of the others
     "common": "unsigned*",  # [block][clock]: the same for threads that last met at a barrier
     "has_common": "unsigned char*",  # [thread]: it is one of these
@@ -422,6 +425,7 @@ class FindingKind(IntEnum):
     BLOCK_MAY_BE_OVER = 8
     MISSING_WARPS = 9
     READ_ONLY_PATH = 10
+    NO_PROXY_FENCE = 11
 
 
 def _size(c_type: str) -> int:

@@ -48,7 +48,7 @@ __device__ void fetch(Context* c, long long w, long long pc, const SharedMatrix&
         int row = piece & 7, half = piece >> 3;
         Address at = m.transposed ? place(m, piece, first * 2) : place(m, first + row, half * 16);
         const char* host = c->shared + at;
-        if (!all_inside) host = checked_access(c, w * LANES + (piece + first * 2) % LANES, pc, window + at, 16, 16, ACCESS_READ | ACCESS_ASYNC);
+        if (!all_inside) host = checked_access(c, w * LANES + (piece + first * 2) % LANES, pc, window + at, 16, 16, ACCESS_READ | ACCESS_ASYNC | ACCESS_PROXY);
         if (!host) return;
         if (!m.transposed) copy_bytes((char*)(raw + half * stride * LANES + 4 * row), host, 16);
         else {

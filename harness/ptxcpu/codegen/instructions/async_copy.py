@@ -107,7 +107,9 @@ def _arrive(
     t: Translator, m: MatchedInstruction, count: IrValue | int, expected: IrValue | int, drop: bool
 ) -> None:
     where, dropped = _address(t, m.operands["a"], space(m)), count if drop else 0
-    before = _ask(t, m, "rt_mbarrier_arrive", where, count, expected, dropped, _reach(m["space"]))
+    order = 0 if m["order"] == "relaxed" else int(Access.RELEASE)
+    reach = _reach(m["space"])
+    before = _ask(t, m, "rt_mbarrier_arrive", where, count, expected, dropped, reach | order)
     if "d" in m.operands and not isinstance(m.operands["d"], Sink):
         if m["space"] == "shared::cluster":
             raise CannotTranslate("the state of an mbarrier that may be another block's")
@@ -170,11 +172,13 @@ def mbarrier_wait(t: Translator, m: MatchedInstruction) -> None:
     else:
         state = t.read(m.operands["state"], B64)
         parity = t.resize(t.op("lshr", state, 63), "i32")
+    order = 0 if m["order"] == "relaxed" else int(Access.ACQUIRE)
     if m["how"] == "test_wait":
         t.suspend(m.index, State.YIELD)
-        over = _ask(t, m, "rt_mbarrier_over", where, t.resize(parity, "i64"))
+        over = _ask(t, m, "rt_mbarrier_over", where, t.resize(parity, "i64"), order)
         t.write(m.operands["p"], t.compare("ne", over, 0))
     else:
+        parity = t.op("or", parity, order)
         t.suspend(m.index, State.MBARRIER, argument=where, parity=parity)
         t.write(m.operands["p"], constant("i1", 1))
 

@@ -271,10 +271,12 @@ def fence_of_initialisation(t: Translator, m: MatchedInstruction) -> None:
     t.fence("rt_fence_init")
 
 
-@TABLE.instruction(
-    "fence.proxy.kind",
-    kind=("alias", "async", "async.global", "async.shared::cta", "async.shared::cluster"),
-)
+@TABLE.instruction("fence.proxy.kind", kind=("async", "async.shared::cta", "async.shared::cluster"))
+def fence_of_proxies(t: Translator, m: MatchedInstruction) -> None:
+    t.fence("rt_fence_proxy")
+
+
+@TABLE.instruction("fence.proxy.kind", kind=("alias", "async.global"))
 @TABLE.instruction(
     "prefetch{.space}.level a",
     space=("global", "local"),

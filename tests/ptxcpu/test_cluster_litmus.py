@@ -1,0 +1,311 @@
+"""Litmus tests of threads in different blocks of one cluster: a model gives each verdict.
+
+They use scopes of a cluster, distributed shared memory, the barrier of the cluster, and mbarriers
+of another block. Of the many combinations a sample is tested, the same each time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.ptxcpu.arguments import ParameterKind
+from harness.ptxcpu.execution.cache import Cache
+from harness.ptxcpu.kernel import Kernel
+from harness.ptxcpu.results import Hazard, Result
+from tests.ptxcpu.test_litmus import (
+    CLUSTER,
+    CLUSTERED,
+    FENCES,
+    HEAD,
+    HOPS,
+    KINDS,
+    READS,
+    THREADS,
+    WEAK_READ,
+    WEAK_WRITE,
+    WRITES,
+    Access,
+    Fence,
+    Hop,
+    Litmus,
+    assert_chains_race,
+    assert_equal,
+    chain_program,
+    check,
+    distance,
+    program,
+    raced,
+    reaches,
+    translated,
+)
+
+BLOCKS = 2
+"""The blocks of a cluster."""
+
+CLUSTER_READS = [
+    Access("ld.relaxed.cluster.SPACE.u32 %r1, [AT];", False, CLUSTER),
+    Access("ld.acquire.cluster.SPACE.u32 %r1, [AT];", False, CLUSTER, acquires=True),
+]
+CLUSTER_WRITES = [
+    Access("st.relaxed.cluster.SPACE.u32 [AT], 1;", True, CLUSTER),
+    Access("st.release.cluster.SPACE.u32 [AT], 1;", True, CLUSTER, releases=True),
+    Access("red.release.cluster.SPACE.add.u32 [AT], 1;", True, CLUSTER, releases=True),
+]
+ALL_FENCES: list[Fence] = [*FENCES, ("fence.acq_rel.cluster;", CLUSTER)]
+PAIRS = [(WEAK_WRITE, WEAK_READ), (WEAK_READ, WEAK_WRITE), (WEAK_WRITE, WEAK_WRITE)]
+UNORDERED = [
+    pair
+    for pair in itertools.product([*WRITES, *READS, *CLUSTER_WRITES, *CLUSTER_READS], repeat=2)
+    if pair[0].writes or pair[1].writes
+]
+NO_FENCE: Fence = ("", None)
+
+
+def sample(seed: int) -> list[Litmus]:
+    """Return messages with one scope of the cluster at least, and accesses that nothing orders."""
+    choice = random.Random(seed)
+    writes, reads = [*WRITES, *CLUSTER_WRITES], [*READS, *CLUSTER_READS]
+    messages = [
+        (fence, put, get, other)
+        for fence, put, get, other in itertools.product(ALL_FENCES, writes, reads, ALL_FENCES)
+        if CLUSTER in (fence[1], put.reach, get.reach, other[1])
+    ]
+    found = []
+    for fence, put, get, other in choice.sample(messages, 160):
+        first, second = choice.choice(PAIRS)
+        found.append(Litmus(first, fence, put, get, other, second))
+    for first, second in choice.sample(UNORDERED, 40):
+        found.append(Litmus(first, NO_FENCE, WRITES[2], READS[2], NO_FENCE, second))
+    return found
+
+
+TESTS = sample(29)
+PLACES = {
+    "one block": (0, 40),
+    "two blocks of a cluster": (0, 70),
+    "the other two": (70, 0),
+    "two clusters": (0, 130),
+}
+
+
+def assert_races(tests: Sequence[Litmus], result: Result, reach: int, place: str) -> None:
+    races = {i for i, test in enumerate(tests) if test.races(reach)}
+    assert_equal(tests, raced(result, "data"), races, place)
+    flags = {i for i, test in enumerate(tests) if test.flag_races(reach)}
+    assert_equal(tests, raced(result, "flags"), flags, place)
+
+
+def test_two_threads_of_clusters_race_as_the_model_says(cache_directory: Path) -> None:
+    kernel = translated(program(TESTS, "global", BLOCKS), cache_directory)
+    for place, threads in PLACES.items():
+        result = check(kernel, len(TESTS), *threads)
+        assert_races(TESTS, result, distance(*threads, BLOCKS), place)
+
+
+def test_distributed_shared_memory_races_as_the_model_says(cache_directory: Path) -> None:
+    """The words and the flags are in the first block of the cluster or in the second."""
+    kinds = (*KINDS, *(ParameterKind.NUMBER,) * 2)
+    kernel = translated(program(TESTS, CLUSTERED, BLOCKS), cache_directory, kinds)
+    for threads in ((0, 40), (0, 70), (70, 0)):
+        for homes in itertools.product(range(BLOCKS), repeat=2):
+            result = check(kernel, len(TESTS), *threads, *homes)
+            place = f"threads {threads}, in blocks {homes}"
+            assert_races(TESTS, result, distance(*threads, BLOCKS), place)
+
+
+# ---- three threads: the first is ordered before the third by way of the second
+
+CHAINS = [
+    (one, other)
+    for one, other in itertools.product(
+        [
+            *HOPS[:3],
+            Hop("", "st.release.cluster", "ld.acquire.cluster", ""),
+            Hop("fence.acq_rel.cluster;", "st.volatile", "ld.volatile", "membar.gl;"),
+            Hop("membar.gl;", "st.relaxed.cluster", "ld.relaxed.cluster", "fence.acq_rel.cluster;"),
+        ],
+        repeat=2,
+    )
+    if "cluster" in f"{one} {other}"
+]
+TRIPLES = {
+    "the last in the other block": (0, 40, 70),
+    "the first in the other block": (70, 40, 0),
+    "the second in the other block": (0, 70, 40),
+    "the last in another cluster": (0, 70, 130),
+    "the first in another cluster": (0, 140, 200),
+}
+
+
+def test_three_threads_of_clusters_race_as_the_model_says(cache_directory: Path) -> None:
+    kinds = (*KINDS, ParameterKind.NUMBER)
+    kernel = translated(chain_program(CHAINS, BLOCKS), cache_directory, kinds)
+    for threads in TRIPLES.values():
+        assert_chains_race(kernel, CHAINS, threads, BLOCKS)
+
+
+# ---- the barrier of a cluster, and mbarriers of the other block
+
+SENDER, RECEIVER = 0, THREADS + 5
+"""Threads in the two blocks of a cluster."""
+
+
+def shared_kernel(memory: str, prologue: str, body: str, cache: Path) -> Kernel:
+    """Return a kernel with `data` in shared memory, which begins and ends with the whole cluster.
+
+    The address of `data` in the block of rank `home` is in %rd1. %p1 and %p2 tell the two threads
+    of the parameters `first` and `second`, and %p3 the first thread of each block.
+    """
+    meet = "barrier.cluster.arrive; barrier.cluster.wait;"
+    text = f"""{HEAD}{memory}
+.visible .entry litmus(.param .u32 first, .param .u32 second, .param .u32 home)
+    .reqnctapercluster {BLOCKS}, 1, 1
+{{
+.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.u32 %r2, %r2, %r3, %r4;
+ld.param.u32 %r3, [first]; setp.eq.u32 %p1, %r2, %r3;
+ld.param.u32 %r3, [second]; setp.eq.u32 %p2, %r2, %r3;
+setp.eq.u32 %p3, %r4, 0;
+mov.u64 %rd1, data; ld.param.u32 %r5, [home]; mapa.shared::cluster.u64 %rd1, %rd1, %r5;
+{prologue} {meet}
+{body}
+{meet}
+ret;
+}}
+"""
+    kinds = (ParameterKind.NUMBER,) * 3
+    return Kernel(text, "litmus", (THREADS, 1, 1), kinds, watched=True, cache=Cache(cache))
+
+
+def raced_words(kernel: Kernel, *numbers: int) -> set[int]:
+    result = kernel.check((BLOCKS, 1, 1), numbers)
+    assert result.fault is None, result.fault
+    assert {each.hazard for each in result.findings} <= {Hazard.RACE}
+    return raced(result, "data")
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A phase of the cluster's barrier between a write and a read in different blocks.
+
+    via_block: the block meets before the arrival, so that other threads know of the write.
+    """
+
+    arrive: str
+    fence: Fence
+    is_late: bool
+    is_early: bool
+    via_block: bool
+
+    def races(self) -> bool:
+        released = self.arrive != ".relaxed" or reaches(self.fence[1], CLUSTER) or self.via_block
+        return self.is_late or self.is_early or not released
+
+    def text(self, word: int) -> str:
+        """Return the phase. All threads but the sender arrive with release."""
+        write = f"@%p1 st.shared::cluster.u32 [%rd1+{4 * word}], 1; {self.fence[0]}"
+        read = f"@%p2 ld.shared::cluster.u32 %r6, [%rd1+{4 * word}];"
+        return f"""{"" if self.is_late else write} {"bar.sync 0;" if self.via_block else ""}
+            @%p1 barrier.cluster.arrive{self.arrive}; @!%p1 barrier.cluster.arrive;
+            {write if self.is_late else ""} {read if self.is_early else ""}
+            barrier.cluster.wait.acquire;
+            {"" if self.is_early else read}"""
+
+
+MEETINGS = list(
+    itertools.starmap(
+        Meeting,
+        itertools.product(["", ".release", ".relaxed"], ALL_FENCES, *[(False, True)] * 3),
+    )
+)
+
+
+@pytest.mark.parametrize("home", range(BLOCKS))
+def test_the_cluster_barrier_orders_as_the_model_says(cache_directory: Path, home: int) -> None:
+    memory = f".shared .align 4 .b8 data[{4 * len(MEETINGS)}];"
+    clear = "".join(f"@%p3 st.shared.u32 [data+{4 * i}], 0;" for i in range(len(MEETINGS)))
+    body = "\n".join(each.text(i) for i, each in enumerate(MEETINGS))
+    kernel = shared_kernel(memory, clear, body, cache_directory)
+    found = raced_words(kernel, SENDER, RECEIVER, home)
+    expected = {i for i, each in enumerate(MEETINGS) if each.races()}
+    assert {MEETINGS[i] for i in found} == {MEETINGS[i] for i in expected}
+
+
+@dataclass(frozen=True)
+class Handover:
+    """A write, an arrival at an mbarrier of the reader's block, a wait for it, and a read.
+
+    What scopes an arrival and a wait have is ignored, since CUTLASS arrives at mbarriers of other
+    blocks without `.cluster`.
+    """
+
+    fence: Fence
+    arrive: str
+    wait: str
+    other_fence: Fence
+
+    def races(self, distance: int) -> bool:
+        released = "relaxed" not in self.arrive or reaches(self.fence[1], distance)
+        acquired = "relaxed" not in self.wait or reaches(self.other_fence[1], distance)
+        return not (released and acquired)
+
+    def send(self, i: int) -> str:
+        return f"""st.shared::cluster.u32 [%rd1+{4 * i}], 1; {self.fence[0]}
+            mbarrier.arrive{self.arrive}.shared::cluster.b64 _, [%rd2+{8 * i}];"""
+
+    def receive(self, i: int) -> str:
+        return f"""W{i}: mbarrier.{self.wait}.shared::cta.b64 %p4, [mbarriers+{8 * i}], 0;
+            @!%p4 bra W{i}; {self.other_fence[0]}
+            ld.shared::cluster.u32 %r6, [%rd1+{4 * i}];"""
+
+
+HANDOVERS = list(
+    itertools.starmap(
+        Handover,
+        itertools.product(
+            ALL_FENCES,
+            ["", ".release.cta", ".release.cluster", ".relaxed.cluster"],
+            [
+                "try_wait.parity",
+                "try_wait.parity.acquire.cluster",
+                "try_wait.parity.relaxed.cluster",
+                "test_wait.parity.relaxed.cluster",
+            ],
+            ALL_FENCES,
+        ),
+    )
+)
+HANDOVER_SAMPLE = random.Random(29).sample(HANDOVERS, 120)
+
+
+@pytest.mark.parametrize("sender", [SENDER, THREADS + 40], ids=["two blocks", "one block"])
+def test_mbarriers_of_the_other_block_order_as_the_model_says(
+    cache_directory: Path, sender: int
+) -> None:
+    tests = HANDOVER_SAMPLE
+    memory = f""".shared .align 4 .b8 data[{4 * len(tests)}];
+        .shared .align 8 .b8 mbarriers[{8 * len(tests)}];"""
+    prologue = "".join(
+        f"@%p3 st.shared.u32 [data+{4 * i}], 0; "
+        f"@%p3 mbarrier.init.shared.b64 [mbarriers+{8 * i}], 1;"
+        for i in range(len(tests))
+    )
+    send = "\n".join(each.send(i) for i, each in enumerate(tests))
+    receive = "\n".join(each.receive(i) for i, each in enumerate(tests))
+    body = f"""mov.u64 %rd2, mbarriers; mapa.shared::cluster.u64 %rd2, %rd2, 1;
+        @%p1 bra SEND; @%p2 bra RECEIVE; bra DONE;
+        SEND: {send} bra DONE;
+        RECEIVE: {receive}
+        DONE:"""
+    kernel = shared_kernel(memory, prologue, body, cache_directory)
+    for home in range(BLOCKS):
+        found = raced_words(kernel, sender, RECEIVER, home)
+        reach = distance(sender, RECEIVER, BLOCKS)
+        expected = {i for i, each in enumerate(tests) if each.races(reach)}
+        assert {tests[i] for i in found} == {tests[i] for i in expected}
