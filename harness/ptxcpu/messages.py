@@ -199,6 +199,13 @@ class Explainer:
             return self._access_finding(raw, Hazard.UNINITIALISED, message)
         if raw.kind in _RACES:
             return self._access_finding(raw, Hazard.RACE, _race(raw, at, other))
+        if raw.kind is FindingKind.SUM_IN_FLIGHT:
+            assert other is not None
+            message = (
+                f"{_access_of(at)} reads a sum of the product of {_line(other)} before "
+                "wgmma.wait_group has waited for it, which PTX leaves undefined"
+            )
+            return Finding(Hazard.RACE, message, at, other, access="read", occurrences=raw.count)
         if raw.kind in _UNBOUNDED_VISITS:
             _, offset = window_and_offset(raw.address)
             return Finding(

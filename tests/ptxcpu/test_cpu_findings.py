@@ -288,7 +288,7 @@ def test_products_read_until_their_group_was_waited_for(
     cpu.load(REFILLS.replace(COMMIT, behind_the_products))
     found = cpu.findings(SHAPE)
     assert {f.hazard for f in found} == ({Hazard.RACE} if races else set())
-    assert all("may still read" in f.message and "not waited for" in f.message for f in found)
+    assert any("may still read" in f.message for f in found) is races
 
 
 @pytest.mark.parametrize("wait", [WAIT, ""], ids=["waited for", "not waited for"])
@@ -322,7 +322,7 @@ def test_a_product_needs_all_four_warps(cpu: Runner) -> None:
 
 
 def test_products_of_one_block_are_not_pending_in_the_next(cpu: Runner) -> None:
-    cpu.load(REFILLS.replace(WAIT, ""))
+    cpu.load(REFILLS.replace(WAIT, "").replace("= d[i];", "= 1.0f;"))
     assert cpu.findings(Shape(150, 8, 40)) == ()
 
 

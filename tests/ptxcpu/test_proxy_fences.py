@@ -157,7 +157,7 @@ def test_barriers_and_proxy_fences_order_bulk_copies(
 
 
 def test_a_bulk_copy_needs_no_fence_behind_another(cache_directory: Path) -> None:
-    """What a bulk copy brought is read by another one."""
+    """A bulk copy reads what another one has written."""
     body = """@!%p2 bra DONE;
         mbarrier.init.shared.b64 [b], 1;
         mbarrier.arrive.expect_tx.shared.b64 %rd2, [b], 64;

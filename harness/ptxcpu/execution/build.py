@@ -10,6 +10,7 @@ from harness.ptxcpu import runtime
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.host import host_module
 from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
+from harness.ptxcpu.codegen.product_watch import ProductWatcher, watches_products
 from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
 from harness.ptxcpu.errors import InternalError
 from harness.ptxcpu.execution import native
@@ -120,7 +121,10 @@ def build_kernel(
     _runtime(cache)
 
     def make() -> bytes:
-        text = ThreadTranslator(kernel, INSTRUCTIONS, block, mode).module()
+        translator = ThreadTranslator(kernel, INSTRUCTIONS, block, mode)
+        if mode is Mode.WATCH and watches_products(kernel):
+            translator = ProductWatcher(kernel, INSTRUCTIONS, block)
+        text = translator.module()
         return native.compile_ir(text, whole=len(text) < LARGE_IR and mode is Mode.RUN)
 
     kinds = ",".join(kind.value for kind in kernel.kinds)

@@ -426,6 +426,7 @@ class FindingKind(IntEnum):
     MISSING_WARPS = 9
     READ_ONLY_PATH = 10
     NO_PROXY_FENCE = 11
+    SUM_IN_FLIGHT = 12
 
 
 def _size(c_type: str) -> int:

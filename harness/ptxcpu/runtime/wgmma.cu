@@ -96,6 +96,14 @@ __device__ void wgmma(Context* c, long long w, const Product* p, Rows* rows, boo
     }
 }
 
+// Reports that a thread reads a register to which a product adds, before the product is complete.
+// product: its instruction, and above bit 32 its group; complete: the groups that the thread has
+// waited for
+extern "C" __device__ void rt_read_sum(Context* c, long long t, long long pc, long long product, long long complete) {
+    if (c->checks && product >> 32 > complete)
+        note(c, FINDING_KIND_SUM_IN_FLIGHT, pc, product & 0xffffffff, t, number_of(c, t), 0, 0, 0, 0);
+}
+
 // Computes the products of a batch, one after the other. The words of operands do not change meanwhile.
 __device__ void execute_products(Context* c, long long w, const Product* product) {
     Rows rows;

@@ -1,5 +1,5 @@
 // Stores C by bulk copies from shared memory, with a barrier but no proxy fence behind the stores there.
-// expect: message="no fence.proxy.async" finding=race device=cpu quick=yes
+// expect: message="no fence.proxy.async" finding=race device=cpu quick=few
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
