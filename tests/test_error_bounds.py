@@ -168,6 +168,7 @@ def exact(A: Matrix, B: Matrix) -> Float64:
     return A.astype(np.float64) @ B.astype(np.float64)
 
 
+@pytest.mark.architectures
 def test_34_keeps_its_error_bound_on_adversarial_inputs(device: CpuDevice) -> None:
     load(device, ACCURATE)
     for make in ADVERSARIAL:
@@ -193,9 +194,8 @@ RANGES = {
 """The sizes of the elements of A and of B. Their products are neither huge nor subnormal."""
 
 
-@pytest.mark.parametrize(
-    "kernel", [ACCURATE, pytest.param(FASTEST, marks=pytest.mark.architectures)]
-)
+@pytest.mark.architectures
+@pytest.mark.parametrize("kernel", [ACCURATE, FASTEST])
 @pytest.mark.parametrize("shape", [Shape(40, 64, 24), SHAPE], ids=str)
 def test_extreme_elements_are_multiplied_as_float32(
     kernel: str, shape: Shape, device: CpuDevice

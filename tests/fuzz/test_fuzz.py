@@ -91,7 +91,13 @@ def _read(paths: list[Path]) -> list[str]:
 # ------------------------------------------------------------------------------------- readers
 
 
-@given(st.one_of(st.text(max_size=80), st.from_regex(r"(tile=\d+x\d+|shared_memory=\S*| )*")))
+LINE_WORDS = (
+    *("tile=", "tile=16x32", "shared_memory=", "shared_memory=4096", "x", "=", " ", "\t"),
+    *("0", "-1", "9" * 20, "0x10", "1e3", "٣", "é"),
+)
+
+
+@given(st.text(max_size=80) | st.lists(st.sampled_from(LINE_WORDS), max_size=12).map("".join))
 def test_launch_lines(words: str) -> None:
     with contextlib.suppress(SourceError):
         line = parse_launch_line(words)

@@ -27,7 +27,6 @@ from harness.judge.explain.workload import (
     hot_loop,
     l1_clocks,
     scale,
-    tensor_work,
     workload_of_code,
 )
 from harness.protocol.device import Profile
@@ -146,10 +145,9 @@ def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
     flop = RANKED.shape.flop
     roofs = [Roof(name="FP32 units", tflops=gpu.fp32_tflops)]
     useful = flop / 2 / scale(evidence.facts, evidence.counters)
-    seconds, products = 0.0, []
-    for kind in sorted({kind for kind, _ in tensor_work(evidence.counters)}):
+    seconds, products, work = 0.0, [], evidence.tensor_work
+    for kind in sorted({kind for kind, _ in work}):
         peak = gpu.tensor_macs(kind)
-        work = tensor_work(evidence.counters)
         share = sum(work.get((kind, by_groups), 0.0) for by_groups in (False, True)) / useful
         if peak is not None and share:
             seconds += share / gpu.tflops(peak)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
 
-from harness.compiling.occupancy import WARP
+from harness.compiling.occupancy import WARP, WARPS_PER_BLOCK
+from harness.compiling.waits import INSTRUCTION_BYTES
 from harness.judge.explain.explanation import Unit
 from harness.judge.explain.gpu import (
     FETCHED,
@@ -35,17 +35,12 @@ from harness.protocol.report import (
     LineCounters,
 )
 from problem.cases import RANKED
-from problem.launcher import BLOCK
 
 OVERLAP = 4.0
 """The exponent of the power mean that combines the units: with 1 they would work one after the
 other, with infinity all at once. The table of predictions shows how well this works."""
 
 SECTOR = 32
-
-INSTRUCTION_BYTES = 16
-
-WARPS_OF_A_BLOCK = prod(BLOCK) // WARP
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +141,7 @@ def l2_sectors(facts: DisassembledKernel, counters: Counters) -> int:
     return sum(
         line.global_sectors
         if line.line in past
-        else max(line.global_first_sectors, line.global_new_sectors // WARPS_OF_A_BLOCK)
+        else max(line.global_first_sectors, line.global_new_sectors // WARPS_PER_BLOCK)
         for line in counters.lines
     )
 
@@ -388,8 +383,7 @@ def fill(facts: DisassembledKernel, gpu: Gpu) -> float:
 def workload(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> Workload:
     """Return the workload from the counters of some blocks at a small size, scaled by the work."""
     ratio = scale(facts, counters) / gpu.multiprocessors
-    shape = RANKED.shape
-    bytes_once = 4 * (shape.M * shape.N + shape.N * shape.K + shape.M * shape.K)
+    bytes_once = 4 * RANKED.shape.elements
     clocks = {
         Unit.L1: sum(l1_clocks(line) for line in counters.lines) * ratio / gpu.l1_passes,
         Unit.FMA: fma_warps(counters) * WARP / gpu.fp32_lanes * ratio / active_share(counters),
@@ -472,7 +466,7 @@ def _add_loop(
         clocks[unit] = times * busy
     code = loop_bytes(loop)
     if code > INSTRUCTION_CACHE:  # the warps of a block go through it together
-        clocks[Unit.FETCH] = times / WARPS_OF_A_BLOCK * code / FETCHED
+        clocks[Unit.FETCH] = times / WARPS_PER_BLOCK * code / FETCHED
     spilled = times * local_passes(loop.opcodes)
     fenced = times * fences(loop.opcodes) * FENCE_PASSES
     clocks[Unit.L1] += (spilled + fenced + times * shuffles(loop.opcodes)) / gpu.l1_passes
