@@ -12,6 +12,7 @@ from math import prod
 
 from harness.compiling.occupancy import multiprocessor
 from harness.protocol.report import Diagnostic, Resources
+from harness.ptxcpu.ptx.names import base_name
 from harness.ptxcpu.ptx.stream import MAX_SAID
 from harness.ptxcpu.ptx.syntax import (
     Address,
@@ -30,22 +31,6 @@ _BITS = {"float*": 64, "int": 32}
 MAX_DEVICE_BYTES = (4 << 30) - (64 << 20)
 """The limit for __device__ variables: nine times the three ranked matrices. The disassembler counts
 in 32 bits."""
-
-_PART = re.compile(r"(\d{1,9})(\w+)")
-
-
-def base_name(entry: str) -> str:
-    """Return the C++ name of an entry without its namespaces."""
-    if not entry.startswith("_Z"):
-        return entry
-    is_nested = entry.startswith("_ZN")
-    name, rest = entry, entry[3:] if is_nested else entry[2:]
-    while match := _PART.match(rest):
-        length = int(match[1])
-        name, rest = match[2][:length], match[2][length:]
-        if not is_nested:
-            break
-    return name
 
 
 def entries(program: Program) -> list[Function]:

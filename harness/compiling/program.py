@@ -16,6 +16,7 @@ from harness.protocol.report import Diagnostic, KernelFacts, RuntimeFault, Stage
 from harness.ptxcpu import nvrtc
 from harness.ptxcpu.analysis.taint import machine_dependent
 from harness.ptxcpu.ptx.errors import PtxError
+from harness.ptxcpu.ptx.names import base_name
 from harness.ptxcpu.ptx.parser import parse as parse_ptx
 from harness.ptxcpu.ptx.printer import canonical, fingerprint
 from harness.ptxcpu.ptx.syntax import Function, Program
@@ -58,7 +59,7 @@ def translated(source: Source, ptx: str, warnings: list[Diagnostic]) -> Translat
         raise refuse_for(Diagnostic(severity="error", message=message, line=line))
     for other in entries.entries(program):
         if other is not entry:
-            message = f"kernel `{entries.base_name(other.name)}` is never launched by the judge"
+            message = f"kernel `{base_name(other.name)}` is never launched by the judge"
             warnings.append(Diagnostic(severity="warning", message=message))
     program = program.with_entry(entry.name)
     unlaunchable = entries.memory_problem(program) or entries.launch_problem(entry)

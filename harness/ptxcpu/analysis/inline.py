@@ -9,6 +9,7 @@ from math import prod
 
 from harness.ptxcpu.arguments import ParameterKind, window_of_buffer
 from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.names import base_name
 from harness.ptxcpu.ptx.syntax import (
     Address,
     Function,
@@ -372,9 +373,10 @@ class _Inliner:
         given = [*results, *arguments]
         formal = [p.name for p in (*callee.results, *callee.parameters)]
         if len(given) != len(formal):
-            raise CannotTranslate(f"a call of {name} with {len(given)} arguments")
+            raise CannotTranslate(f"a call of {base_name(name)} with {len(given)} arguments")
         if depth >= MAX_CALL_DEPTH or name in self.called:
-            raise CannotTranslate(f"recursion: {name} calls itself, or calls nest too deep")
+            shown = base_name(name)
+            raise CannotTranslate(f"recursion: {shown} calls itself, or calls nest too deep")
         self.called.append(name)
         self.copy(callee, inner, dict(zip(formal, given, strict=True)), depth + 1)
         self.called.pop()

@@ -1,6 +1,6 @@
 // Calls itself until the stack overflows, at which a GPU stops it. The CPU device has no stack for
 // recursive functions, and reports that before it runs anything.
-// expect: device=cpu stage=compile message="recursion"
+// expect: device=cpu stage=compile message="recursion: deeper calls itself"
 
 __device__ __noinline__ float deeper(const float* A, float x, int depth) {
     volatile float here[64];
