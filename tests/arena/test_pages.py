@@ -172,7 +172,7 @@ def test_the_rules_say_on_which_model_everything_is_graded(
     ada = signed_in(person("ada"))
     ada.get("/submit")
     ada.post("/submit", files={"file": ("tile.cu", SOURCE)})
-    assert "only a GPU of the model NVIDIA H200 grade" in olga.get("/organiser")
+    assert "gradings on the GPU model NVIDIA H200 only" in olga.get("/organiser")
     assert "NVIDIA H200" in olga.get("/problem")
     other = joined(worker_url)
     worker = FakeWorker(worker_url, "GPU-1", model="NVIDIA H200").join()
