@@ -72,7 +72,7 @@ def _at_end(message: str, notes: list[str], code: str) -> Diagnostic:
     opened = _OPENED_AT.search(notes[0]) if notes else None
     if opened and message == 'expected a "}"':
         line = int(opened["line"])
-        message = f"the `{{` of line {line} is never closed; a `}}` is missing behind it"
+        message = f"the `{{` of line {line} is never closed; a `}}` is missing after it"
     else:
         line = code.rstrip().count("\n") + 1
         message = f"the file ends too early: {message}"

@@ -21,7 +21,7 @@ POISON = np.uint32(0x7FC0_5EED)
 """Bits of every element of the output before a launch."""
 
 CANARY = np.uint32(0x7FC0_CA9A)
-"""Bits of every element before and behind a buffer."""
+"""Bits of every element before and after a buffer."""
 
 PIECE_BYTES = 2 << 20
 """The GPU's memory is mapped in pieces of this size. An access to an unallocated piece is a fault;

@@ -62,7 +62,7 @@ class Finished(Value):
     changed_inputs: tuple[str, ...] = ()
     """The names of the inputs that the launch changed."""
     wrote_outside: tuple[str, ...] = ()
-    """Canaries that were overwritten, as a person would name them: "behind C"."""
+    """Canaries that were overwritten, as a person would name them: "after C"."""
     printed: str = ""
 
 

@@ -152,7 +152,7 @@ class Checked(Value):
     changed_inputs: tuple[str, ...] = ()
     """The names of the inputs that the launch changed."""
     wrote_outside: tuple[str, ...] = ()
-    """Canaries that were overwritten, as a person would name them: "behind C"."""
+    """Canaries that were overwritten, as a person would name them: "after C"."""
 
 
 class CheckLaunch(Request[Checked]):

@@ -279,7 +279,7 @@ def _race(raw: RawFinding, at: Location, other: Location | None) -> str:
     if raw.kind is FindingKind.NO_PROXY_FENCE:
         return (
             f"{_access_of(at)} reads by the asynchronous proxy what {_access_of(other)} writes, "
-            f"with no fence.proxy.async between them (behind {_line(other)}, before the barrier): "
+            f"with no fence.proxy.async between them (after {_line(other)}, before the barrier): "
             "{spot}"
         )
     if raw.kind is FindingKind.READ_ONLY_PATH:

@@ -17,7 +17,7 @@ HEAD = f"__global__ void {NAME}(const float* A, const float* B, float* C, int M,
 MISTAKES = {
     "missing brace": (
         f"{HEAD}\n    if (M) {{\n        C[0] = 1;\n}}\n",
-        "line 1: the `{` of line 1 is never closed; a `}` is missing behind it",
+        "line 1: the `{` of line 1 is never closed; a `}` is missing after it",
     ),
     "one brace too many": (
         f"{HEAD}\n    C[0] = 1;\n}}\n}}\n",

@@ -144,7 +144,7 @@ def add_person(
 
 
 def add_namesake(connection: Connection, name: str, role: Role, **more: Any) -> Person:
-    """Add a person, with a number behind the name where it is taken. Raises NotPossible.
+    """Add a person, with a number after the name if it is taken. Raises NotPossible.
 
     more: as in add_person.
     """

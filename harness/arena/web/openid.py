@@ -102,7 +102,7 @@ def _place_in_course(provider: OpenId, claims: Mapping[str, Any]) -> tuple[str |
 def _add(
     connection: Connection, provider: OpenId, subject: str, claims: Mapping[str, Any]
 ) -> Person:
-    """Add a person under the name that the provider gives, or with a number behind it."""
+    """Add a person under the name that the provider gives, or with a number after it."""
     said = [str(claims[name]).partition("@")[0] for name in NAMES if claims.get(name)]
     for name in [*said, "contestant"]:
         with suppress(NotPossible):

@@ -80,7 +80,7 @@ class Opened:
 
 
 class Guarded:
-    """A float32 matrix with canaries before and behind it, up to the end of its memory.
+    """A float32 matrix with canaries before and after it, up to the end of its memory.
 
     The driver sets and reads the canaries, not a kernel: this may be the submission's process.
     """
@@ -97,13 +97,13 @@ class Guarded:
         self.matrix = cupy.ndarray((rows, columns), np.float32, memptr=place)
         self._guards = {
             "before": _words(self._memory, layout.before),
-            "behind": _words(place + layout.size, layout.behind),
+            "after": _words(place + layout.size, layout.behind),
         }
         for guard in self._guards.values():
             set_words(guard, CANARY)
 
     def overwritten(self) -> list[str]:
-        """Return the sides on which a canary was overwritten, such as "behind C", and restore
+        """Return the sides on which a canary was overwritten, such as "after C", and restore
         these canaries."""
         found = []
         for side, guard in self._guards.items():

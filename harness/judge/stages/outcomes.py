@@ -57,7 +57,7 @@ def touched(
 ) -> RuleViolation | MemoryFault | None:
     """Return the verdict if a launch wrote to anything but its output.
 
-    wrote_outside: overwritten canaries, for example "behind C". where: for example "at 17×33×18" or
+    wrote_outside: overwritten canaries, for example "after C". where: for example "at 17×33×18" or
         "in round 3".
     """
     if changed_inputs:

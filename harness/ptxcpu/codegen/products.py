@@ -590,7 +590,7 @@ def _dispatcher(name: str, prefix: str, arguments: int) -> str:
     """Define `name(kind, …)`, which calls the function of that kind. Addresses are integers."""
     formal = ", ".join(f"i64 %a{i}" for i in range(arguments))
     t = _Text(f"define internal void @{name}(i64 %kind, {formal}) {{")
-    pointers = arguments - 2  # and two numbers behind them
+    pointers = arguments - 2  # and two numbers after them
     for i in range(pointers):
         t.emit(f"%p{i} = inttoptr i64 %a{i} to ptr")
     given = [f"ptr %p{i}" for i in range(pointers)]

@@ -224,7 +224,7 @@ extern "C" __device__ void rt_fence(Context* c, long long t, long long how, long
 // and wherever memory is accessed "across multiple proxies" (Async Proxy, of cp.async.bulk and
 // wgmma). It counts anywhere on the path of base causality, as an alias fence does (Causality
 // Order): in the thread that wrote, in the one that reads, or in one between them. The implicit
-// fence behind an asynchronous operation makes only that operation's own results visible.
+// fence after an asynchronous operation makes only that operation's own results visible.
 extern "C" __device__ void rt_fence_proxy(Context* c, long long t) {
     if (!c->checks || clock_words(c) == fenced_numbers(c)) return;
     unsigned* clock = clock_of(c, t);

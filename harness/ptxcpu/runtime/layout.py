@@ -132,7 +132,7 @@ class Event(IntEnum):
     BLOCK = 2  # a basic block begins
     BRANCH = 3  # it is taken where the address is 1
     TARGET = 4  # where an async copy writes
-    SOURCE = 5  # where it reads, right behind that; not where it only fills with zeros
+    SOURCE = 5  # where it reads, right after that; not if it only fills with zeros
     BYPASS = 6  # the same of a copy that leaves no trace in the L1 cache
 
 
@@ -345,7 +345,7 @@ CHECKS = {
     "init_arrived": "unsigned*",  # [thread]: the same when it last arrived
     "init_known": "unsigned*",  # [thread]: the same of the last phase
     "visits": "struct Event*",  # [block][thread]: its last access to the block from another one
-    "base": "long long",  # all clocks start behind those of earlier blocks
+    "base": "long long",  # all clocks start after those of earlier blocks
 }
 
 # What the vector path keeps of a block's accesses while it is watched. Words are as

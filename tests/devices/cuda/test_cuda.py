@@ -86,10 +86,10 @@ def test_a_right_kernel_is_right_and_touches_nothing(device: Worker, compiling: 
 @pytest.mark.parametrize(
     ("body", "outside", "changed"),
     [
-        ("if (!row && !column) C[M * K] = 1;", ("behind C",), ()),
+        ("if (!row && !column) C[M * K] = 1;", ("after C",), ()),
         ("if (!row && !column) C[-1] = 1;", ("before C",), ()),
         ("if (!row && !column) ((float*)A)[M * N - 1] = 1;", (), ("A",)),
-        ("if (!row && !column) ((float*)B)[N * K] = 1;", ("behind B",), ()),
+        ("if (!row && !column) ((float*)B)[N * K] = 1;", ("after B",), ()),
         ("if (!row && !column) ((float*)B)[0] = 1;", (), ("B",)),
     ],
 )
@@ -112,7 +112,7 @@ def test_no_launch_sees_what_another_has_left(device: Worker, compiling: Compili
     for shape in (SHAPE, SHAPE, Shape(700, 20, 900), SHAPE):
         load(device, compiling, "if (!row && !column) { C[-1] = C[M * K] = C[0] = 1; }")
         answer = run(device, shape)
-        assert isinstance(answer, Finished) and answer.wrote_outside == ("before C", "behind C")
+        assert isinstance(answer, Finished) and answer.wrote_outside == ("before C", "after C")
         load(device, compiling, "if (!row && !column) C[1] = C[-1] + C[M * K];")
         answer = run(device, shape)
         assert isinstance(answer, Finished) and answer.wrote_outside == ()

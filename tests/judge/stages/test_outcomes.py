@@ -120,8 +120,8 @@ def test_a_kernel_that_cannot_be_loaded_has_not_run(found: Any, expected: Outcom
 
 
 def test_a_changed_canary_is_a_write_outside_its_matrix() -> None:
-    found = touched((), ("behind A",), "in round 3", SHAPE, Stage.MEASURE)
-    message = "the kernel wrote behind A in round 3: outside the matrix"
+    found = touched((), ("after A",), "in round 3", SHAPE, Stage.MEASURE)
+    message = "the kernel wrote after A in round 3: outside the matrix"
     (finding,) = found.findings
     assert (found.stage, found.message, finding.message) == (Stage.MEASURE, message, message)
     assert (finding.tool, finding.hazard) == (Tool.MEMCHECK, Hazard.OUT_OF_BOUNDS)

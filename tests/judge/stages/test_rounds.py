@@ -243,7 +243,7 @@ def test_throttled_rounds_are_dropped() -> None:
     ("found", "kind", "words"),
     [
         ({"changed_inputs": ("A", "B")}, RuleViolation, "changed A and B in round"),
-        ({"wrote_outside": ("behind C",)}, MemoryFault, "behind C in round"),
+        ({"wrote_outside": ("after C",)}, MemoryFault, "after C in round"),
     ],
 )
 def test_other_memory_that_changes_is_named(

@@ -1,5 +1,5 @@
-// Four warps load tiles, and the other four multiply them by wgmma, one group behind the other.
-// Mbarriers tell which tiles are full or empty. Those who load pass the proxy fence.
+// Four warps load tiles, and the other four multiply them by wgmma, with one group in flight. Mbarriers
+// say which tiles are full or empty. The threads that load execute the proxy fence.
 // solve: tile=64x16
 // expect: message="" quick=yes
 
@@ -50,7 +50,7 @@ __device__ void multiply(float (&d)[8], const Stage& s) {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// Waits until at most this many groups are in flight, and adds what an older one gave.
+// Waits until at most this many groups are in flight, and adds the sums of an older one.
 template <int LEFT>
 __device__ void collect(float (&sum)[8], float (&d)[8]) {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");

@@ -1,4 +1,4 @@
-// Stores C by bulk copies from shared memory. The threads that copy pass the proxy fence, behind the barrier.
+// Stores C by bulk copies from shared memory. The threads that copy execute the proxy fence, after the barrier.
 // expect: message="" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,

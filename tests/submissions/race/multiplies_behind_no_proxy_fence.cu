@@ -1,10 +1,10 @@
-// A barrier alone lies between the stores of a tile and the wgmma that reads it by the asynchronous proxy.
+// Has only a barrier between the stores of a tile and the wgmma that reads it by the asynchronous proxy.
 // solve: tile=64x16
 // expect: message="no fence.proxy.async" finding=race device=cpu quick=yes
 
 __device__ int place(int line, int n) { return line / 8 * 64 + n / 4 * 32 + line % 8 * 4 + n % 4; }
 
-// The high parts, or the low ones, of 64 rows of A; behind them those of 16 columns of B.
+// The high parts, or the low ones, of 64 rows of A; after them those of 16 columns of B.
 __device__ unsigned long long descriptor(const float* tile) {
     unsigned long long address = (unsigned)__cvta_generic_to_shared(tile);
     return address >> 4 | 128ull >> 4 << 16 | 256ull >> 4 << 32;

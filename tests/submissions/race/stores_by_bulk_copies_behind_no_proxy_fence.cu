@@ -1,4 +1,4 @@
-// Stores C by bulk copies from shared memory, with a barrier but no proxy fence behind the stores there.
+// Stores C by bulk copies from shared memory. A barrier follows the stores there, but no proxy fence.
 // expect: message="no fence.proxy.async" finding=race device=cpu quick=few
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
