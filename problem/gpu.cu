@@ -1,6 +1,6 @@
 // The problem's own kernels on a GPU: they draw A and B, and check C.
 //
-// `drawn` is the function that problem/inputs.py defines; tests/problem/test_gpu_draws.py compares
+// `drawn` is the function that problem/inputs.py defines; tests/problem/test_gpu_kernels.py compares
 // the two, bit for bit. The enumerations have the order of inputs.py.
 
 typedef unsigned int uint32_t;

@@ -1,4 +1,4 @@
-"""The kernels that check C on a GPU, run by the CPU device."""
+"""The kernels that draw A and B and check C on a GPU, run by the CPU device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.kernel import Kernel
 from problem.accuracy import errors
 from problem.cases import Case, Shape
-from problem.inputs import Matrix
+from problem.inputs import Distribution, Draw, Magnitude, Matrix, Outliers, Recipe, Structure
 
 NUMBER = ParameterKind.NUMBER
 SHAPE = Shape(37, 60, 21)
@@ -80,3 +80,31 @@ def test_a_changed_element_is_counted() -> None:
     counting = (Buffer(x), 30, 40, *recipe, Buffer(changed, writable=True))
     run("count_changed", 2, *counting)
     assert changed[0] == 1
+
+
+SHAPES = ((65, 51), (7, 90))
+
+RECIPES = (
+    *(Recipe(distribution) for distribution in Distribution),
+    *(Recipe(structure=structure) for structure in Structure),
+    Recipe(Distribution.CONSTANT, Structure.RANK_ONE),
+    *(Recipe(Distribution.POSITIVE, magnitude=each, low=-9, high=8) for each in Magnitude),
+    Recipe(magnitude=Magnitude.ELEMENTS, low=-126, high=60),
+    Recipe(outliers=Outliers.LARGE),
+    Recipe(Distribution.LEVELS, Structure.BANDED, Magnitude.LINES, -3, 3, Outliers.LARGE),
+)
+SEED, SHARED = 2**63 + 7, 11
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=str)
+def test_the_gpu_draws_what_numpy_draws(recipe: Recipe) -> None:
+    for rows, columns in SHAPES:
+        for by_column in (False, True):
+            how = Draw(recipe, SEED, SHARED, by_column)
+            found, expected = np.zeros((rows, columns), np.float32), how.matrix(rows, columns)
+            numbers = (rows, columns, *how.codes, how.recipe.outlier, SEED, SHARED)
+            run("draw", 2, Buffer(found, writable=True), *numbers)
+            if recipe.distribution is Distribution.NORMAL:  # logarithms may differ in the last bit
+                assert np.allclose(found, expected, rtol=1e-6, atol=0)
+            else:
+                assert found.tobytes() == expected.tobytes()
