@@ -32,6 +32,9 @@ nox.options.sessions = ["tests"]
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 ENVIRONMENT = Path(".nox", "environment")
+COMPILED = ENVIRONMENT / "compiled.txt"
+"""Its date is that of the last compilation of the project's modules."""
+SOURCE_FOLDERS = ("harness", "problem", "lab")
 CUDA_FOLDERS = ("problem", "solutions", "tests/submissions")
 SIDE_BY_SIDE = ("--numprocesses=4", "--dist=worksteal")
 """Four processes, even on two cores, since tests often wait. More would need too much memory: some
@@ -66,6 +69,17 @@ def device_group() -> str:
 
 
 def install(session: nox.Session, *groups: str) -> None:
+    """Install dependency groups, and compile the project's modules, unless that has been done."""
+    install_groups(session, *groups)
+    # Workers may not write bytecode, so they would compile their modules again in each grading.
+    files = (path for folder in SOURCE_FOLDERS for path in Path(folder).rglob("*.py"))
+    newest = max(path.stat().st_mtime for path in files)
+    if not COMPILED.is_file() or COMPILED.stat().st_mtime < newest:
+        run(session, "-m", "compileall", "-q", *SOURCE_FOLDERS)
+        COMPILED.touch()
+
+
+def install_groups(session: nox.Session, *groups: str) -> None:
     """Install dependency groups into the environment, unless they are installed."""
     wanted = nox.project.dependency_groups(PROJECT, *groups)
     alone = nox.project.dependency_groups(PROJECT, "ptxas12" if "cuda12" in groups else "ptxas13")
@@ -79,8 +93,6 @@ def install(session: nox.Session, *groups: str) -> None:
     pip = ("-m", "pip", "install", "--disable-pip-version-check")
     run(session, *pip, *wanted)
     run(session, *pip, "--no-deps", *alone)
-    # Workers may not write bytecode, so they would compile their modules again in each grading.
-    run(session, "-m", "compileall", "-q", "harness", "problem", "lab")
     for earlier in ENVIRONMENT.glob("installed-*.txt"):
         known = earlier.read_text(encoding="utf-8").split("\n")
         if any(
@@ -88,6 +100,7 @@ def install(session: nox.Session, *groups: str) -> None:
         ):
             earlier.unlink()  # what it says was installed has been replaced
     stamp.write_text("\n".join(needed), encoding="utf-8")
+    COMPILED.unlink(missing_ok=True)  # perhaps by another Python
 
 
 def _packages(requirements: Iterable[str]) -> dict[str, str]:
