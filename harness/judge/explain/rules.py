@@ -619,8 +619,8 @@ def _tensor_cores(evidence: Evidence) -> Saving | None:
         return None
     macs = 3 * RANKED.shape.flop / 2 / evidence.gpu.multiprocessors
     return Saving(
-        f"the FP32 units are busy {figures.percent(busy)} of the time, which leaves at most "
-        f"{1 / busy:.2f}× to them; the tensor cores do nothing",
+        f"the FP32 units are busy {figures.percent(busy)} of the time, so other changes give at "
+        f"most {1 / busy:.2f}×; the tensor cores do nothing",
         busy,
         1.0,
         Workload({Unit.TENSOR: macs / peak / REACHED_BY_33}),
