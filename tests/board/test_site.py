@@ -369,7 +369,7 @@ def test_a_page_explains_the_speed_and_marks_lines(write: Write) -> None:
     (page,) = (folder / "entries").glob("*.html")
     shown = Elements(page)
     assert "What limits the speed" in shown.text
-    assert "the products go through mma.sync, warp by warp" in shown.text
+    assert "The products go through mma.sync, warp by warp" in shown.text
     cells = [attributes for _, attributes in shown.found if attributes.get("class") == "heat"]
     heat = {attributes["style"] for attributes in cells}
     assert len(heat) > 3 and "--heat: 0%" in heat
