@@ -21,7 +21,9 @@ from harness.ptxcpu.results import Hazard, Result
 from tests.ptxcpu.test_litmus import (
     CLUSTER,
     CLUSTERED,
+    CTA,
     FENCES,
+    GPU,
     HEAD,
     HOPS,
     KINDS,
@@ -42,6 +44,7 @@ from tests.ptxcpu.test_litmus import (
     program,
     raced,
     reaches,
+    three_threads,
     translated,
 )
 
@@ -148,6 +151,54 @@ def test_three_threads_of_clusters_race_as_the_model_says(cache_directory: Path)
     kernel = translated(chain_program(CHAINS, BLOCKS), cache_directory, kinds)
     for threads in TRIPLES.values():
         assert_chains_race(kernel, CHAINS, threads, BLOCKS)
+
+
+# ---- atomic operations between a release and an acquire
+
+SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU}
+SEQUENCES = list(itertools.product(SCOPES, SCOPES, SCOPES, ["atom", "st"]))
+"""The scopes of a release, of a relaxed operation on the same flag and of an acquire; and whether
+that operation is atomic or a store."""
+
+
+def sequence_program() -> str:
+    """Return a kernel in which `first` sets a flag, `second` changes it, and `third` reads it."""
+    parts: list[list[str]] = [[], [], []]
+    for i, (release, relaxed, acquire, kind) in enumerate(SEQUENCES):
+        data, flag = f"[%rd1+{4 * i}]", f"[%rd2+{4 * i}]"
+        change = f"st.relaxed.{relaxed}.global.u32 {flag}, 2;"
+        if kind == "atom":
+            change = f"atom.relaxed.{relaxed}.global.add.u32 %r1, {flag}, 1;"
+
+        def poll(value: int, label: str, flag: str = flag) -> str:
+            loop = f"{label}: ld.relaxed.gpu.global.u32 %r1, {flag};"
+            return f"{loop} setp.ne.u32 %p1, %r1, {value}; @%p1 bra {label};"
+
+        get = f"ld.acquire.{acquire}.global.u32 %r1, {flag};"
+        parts[0].append(f"st.global.u32 {data}, 1; st.release.{release}.global.u32 {flag}, 1;")
+        parts[1].append(f"{poll(1, f'A{i}')} {change}")
+        parts[2].append(f"{poll(2, f'B{i}')} {get} ld.global.u32 %r1, {data};")
+    return three_threads(parts, BLOCKS)
+
+
+def test_atomics_pass_a_release_on_as_the_model_says(cache_directory: Path) -> None:
+    """Where scopes are too narrow, a race of the flag is enough."""
+    kinds = (*KINDS, ParameterKind.NUMBER)
+    kernel = translated(sequence_program(), cache_directory, kinds)
+    for threads in TRIPLES.values():
+        result = check(kernel, len(SEQUENCES), *threads)
+        found, expected = raced(result, "data"), set()
+        for i, (*scopes, kind) in enumerate(SEQUENCES):
+            reach = [SCOPES[scope] for scope in scopes]
+            is_strong = all(
+                min(reach[a], reach[b]) >= distance(threads[a], threads[b], BLOCKS)
+                for a, b in itertools.combinations(range(3), 2)
+            )
+            if kind == "st" or not is_strong:
+                expected.add(i)
+        invented = {SEQUENCES[i] for i in found - expected}
+        missed = {SEQUENCES[i] for i in expected - found - raced(result, "flags")}
+        assert (invented, missed) == (set(), set()), threads
 
 
 # ---- the barrier of a cluster, and mbarriers of the other block

@@ -297,7 +297,6 @@ TRIPLES = {
 
 def chain_program(chains: Sequence[Chain], cluster: int = 1) -> str:
     """Return a kernel of all chains: thread `first` writes, `second` passes on, `third` reads."""
-    directive = f".reqnctapercluster {cluster}, 1, 1" if cluster > 1 else ""
     parts: list[list[str]] = [[], [], []]
     for i, (one, other) in enumerate(chains):
         data, flag, last = (
@@ -315,6 +314,12 @@ def chain_program(chains: Sequence[Chain], cluster: int = 1) -> str:
             f"{get(one, flag, f'A{i}')} {other.fence} {other.set_flag}.global.u32 {last}, 1;"
         )
         parts[2].append(f"{get(other, last, f'B{i}')} ld.global.u32 %r1, {data};")
+    return three_threads(parts, cluster)
+
+
+def three_threads(parts: Sequence[Sequence[str]], cluster: int = 1) -> str:
+    """Return a kernel in which the threads `first`, `second` and `third` do one part each."""
+    directive = f".reqnctapercluster {cluster}, 1, 1" if cluster > 1 else ""
     bodies = "".join(f"T{n}: {chr(10).join(lines)} ret;" for n, lines in enumerate(parts))
     return f"""{HEAD}
 .visible .entry litmus(.param .u64 data, .param .u64 flags,
