@@ -13,7 +13,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import gevent
@@ -29,7 +28,6 @@ from lab.arena_process import ROOT, running_arena
 
 KERNEL = ROOT / "solutions" / "02_shared_tile.cu"
 WEB = "harness.arena.web.server"
-PROBES = 5
 
 
 class Reader(FastHttpUser):  # type: ignore[misc]
@@ -111,23 +109,13 @@ def main(options: argparse.Namespace) -> int:
             check=True,
         )
         keys = filling.stdout.split()
-        before = round(os.getloadavg()[0], 1)
-        began = time.monotonic()
         with running_arena(Path(folder, "data"), options.port) as process:
             address = f"http://127.0.0.1:{options.port}"
-            ready = time.monotonic() - began
             requests.get(f"{address}/", timeout=120).raise_for_status()
             result = {
                 "entries": options.entries,
                 "cpus": os.cpu_count(),
-                "machine_load_before": before,
-                "seconds_to_start": {
-                    "all is well": round(ready, 2),
-                    "the board": round(time.monotonic() - began, 2),
-                },
-                "seconds_to_the_first_stage": first_stages(address, keys[0]),
                 "load": load(options, address, keys, web_process(process.pid)),
-                "machine_load_after": round(os.getloadavg()[0], 1),
             }
     text = json.dumps(result, indent=1) + "\n"
     print(text)
@@ -140,28 +128,6 @@ def web_process(arena: int) -> psutil.Process:
     return next(each for each in psutil.Process(arena).children() if WEB in each.cmdline())
 
 
-def first_stages(address: str, key: str) -> dict[str, float]:
-    """Return the seconds from the answer 202, with an empty queue, to the first stage."""
-    headers = {"Authorization": f"Bearer {key}"}
-    taken = []
-    for number in range(PROBES):
-        id = submit(address, key, f"alone {number}")
-        answered = time.monotonic()
-        with requests.get(
-            f"{address}/api/v1/submissions/{id}/events", headers=headers, stream=True, timeout=120
-        ) as events:
-            for line in events.iter_lines(chunk_size=1):
-                if line.startswith(b"data:") and json.loads(line[5:])["stages"]:
-                    taken.append(time.monotonic() - answered)
-                    break
-        until_done(address, headers, id)
-    return {
-        "median": round(median(taken), 3),
-        "longest": round(max(taken), 3),
-        "submissions": len(taken),
-    }
-
-
 def submit(address: str, key: str, name: str) -> str:
     answer = requests.post(
         f"{address}/api/v1/submissions",
@@ -172,14 +138,6 @@ def submit(address: str, key: str, name: str) -> str:
     )
     assert answer.status_code == 202, answer.text
     return str(answer.json()["id"])
-
-
-def until_done(address: str, headers: dict[str, str], id: str) -> None:
-    while True:
-        answer = requests.get(f"{address}/api/v1/submissions/{id}", headers=headers, timeout=60)
-        if answer.json()["state"] == "done":
-            return
-        time.sleep(0.1)
 
 
 def load(

@@ -6,7 +6,6 @@ import fcntl
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from sqlalchemy import URL
 
@@ -94,11 +93,3 @@ def check_port(settings: Settings) -> None:
             f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; name another "
             "with --host and --port"
         ) from None
-
-
-def folder(path: Path) -> DataDir:
-    """Raises UsageError where it cannot be used."""
-    try:
-        return DataDir(path)
-    except OSError as error:
-        raise UsageError(f"{path} cannot hold an arena: {error.strerror}") from None

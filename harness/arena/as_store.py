@@ -11,9 +11,8 @@ from sqlalchemy.exc import DBAPIError
 
 from harness.arena.arena import reached
 from harness.arena.data_dir import DataDir
-from harness.arena.processes import ServerFailed
 from harness.arena.store.database import address, open_engine
-from harness.arena.store.preparing import HEAD, DatabaseError, check_version
+from harness.arena.store.preparing import HEAD, check_version
 from harness.board import schema
 from harness.board.sqlite_file import BUSY_SECONDS, Mode
 from harness.protocol.errors import StoreError
@@ -82,8 +81,6 @@ class BoardDatabase:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except DatabaseError as error:
-            raise StoreError(str(error)) from None
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
                 raise StoreError(
@@ -96,21 +93,18 @@ class BoardDatabase:
 
 @contextmanager
 def of_folder(folder: Path) -> Iterator[BoardDatabase]:
-    """Open the database of the arena in this folder, whether it runs or not. Raises StoreError."""
+    """Open the database of the arena in this folder, whether it runs or not. Raises UsageError."""
     data_dir = DataDir(folder)
     if not data_dir.holds_an_arena:
         raise StoreError(
             f"{folder} is a folder without an arena's database; name a file, the folder of an "
             "arena, or postgresql://OWNER@HOST/DATABASE."
         )
-    try:
-        with (
-            reached(data_dir, None) as owner,
-            closing(BoardDatabase(owner, str(folder), data_dir.signing_key, "update")) as board,
-        ):
-            yield board
-    except (DatabaseError, ServerFailed) as error:
-        raise StoreError(str(error)) from None
+    with (
+        reached(data_dir, None) as owner,
+        closing(BoardDatabase(owner, str(folder), data_dir.signing_key, "update")) as board,
+    ):
+        yield board
 
 
 @contextmanager

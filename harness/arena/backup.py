@@ -19,9 +19,9 @@ from harness.arena.data_dir import DataDir
 from harness.arena.postgres import Server
 from harness.arena.rules import THAWED
 from harness.arena.store.database import conninfo
-from harness.arena.store.preparing import DatabaseError, prepare
+from harness.arena.store.preparing import prepare
 from harness.board.keys import LIST_SUFFIX
-from harness.protocol.errors import UsageError
+from harness.protocol.errors import StoreError, UsageError
 
 DUMP, RULES, SIGNING_KEY = "database.dump", "rules.toml", "signing-key.pem"
 TRUSTED_KEYS = "signing-key.trusted"
@@ -29,7 +29,7 @@ UNFINISHED = ".unfinished-backup-"
 
 
 def backup(data_dir: DataDir, url: URL | None, file: Path) -> None:
-    """Write everything into one file, atomically. Raises UsageError or DatabaseError."""
+    """Write everything into one file, atomically. Raises UsageError."""
     if url is None and not data_dir.holds_an_arena:
         raise UsageError(f"there is no arena in {data_dir.folder}")
     if not file.parent.is_dir():
@@ -57,7 +57,7 @@ def backup(data_dir: DataDir, url: URL | None, file: Path) -> None:
 def restore(data_dir: DataDir, url: URL | None, file: Path) -> None:
     """Restore everything or nothing, into a folder or a database that holds no arena.
 
-    Raises UsageError or DatabaseError.
+    Raises UsageError.
     """
     if url is None and data_dir.holds_an_arena:
         raise UsageError(f"{data_dir.folder} holds an arena already; restore into another folder")
@@ -123,4 +123,4 @@ def _run(program: str, *arguments: str | URL) -> None:
         check=False,
     )
     if done.returncode != 0:
-        raise DatabaseError(f"{program} failed: {done.stderr.strip()[-1000:]}")
+        raise StoreError(f"{program} failed: {done.stderr.strip()[-1000:]}")

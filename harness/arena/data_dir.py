@@ -12,8 +12,6 @@ from pathlib import Path
 from harness.protocol.files import write_whole
 from harness.protocol.report import Value
 
-DEFAULT = Path("arena-data")
-
 
 class Secrets(Value):
     """The secrets of an arena: random strings, made once."""

@@ -84,10 +84,6 @@ class Server:
         """The address with the owner's name and password."""
         return address(self.folder, self._password)
 
-    @property
-    def process_id(self) -> int | None:
-        return self._process.pid if self._process else None
-
     def keep_up(self, seconds: float = 60.0) -> None:
         """Start the server unless it runs, and wait until it answers. Raises ServerFailed."""
         if self._process is not None and self._process.poll() is None:

@@ -9,6 +9,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from harness.arena.workers.api import LEASE_SECONDS
+from harness.protocol.errors import UsageError
 from harness.protocol.report import Value
 
 DATABASE_VARIABLE = "MATMUL_ARENA_DATABASE"
@@ -55,7 +56,7 @@ class Settings(Value):
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
-class ServerFailed(Exception):
+class ServerFailed(UsageError):
     """PostgreSQL does not start; the text is what it said last."""
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import AwareDatetime, NonNegativeInt, ValidationError
+from pydantic import AwareDatetime, Field, NonNegativeInt, StringConstraints, ValidationError
 
 from harness.protocol.report import Stage, Value
 
 MAX_FOUND = 12
-"""The most sentences that are kept of one stage; the report has all."""
+"""The most sentences of one stage; the report has all."""
 
 MAX_SENTENCE = 300
 MAX_STAGES = 20
+
+Sentence = Annotated[str, StringConstraints(max_length=MAX_SENTENCE)]
 
 
 class StageProgress(Value):
@@ -27,15 +29,15 @@ class StageProgress(Value):
     """The number of steps, where it is known."""
     steps: NonNegativeInt = 0
     """The number of steps that have begun."""
-    found: tuple[str, ...] = ()
+    found: tuple[Sentence, ...] = Field(default=(), max_length=MAX_FOUND)
     """The findings so far, a sentence each."""
 
 
 class GradingProgress(Value):
     """One attempt, from its beginning to now."""
 
-    stages: tuple[StageProgress, ...] = ()
-    step: str | None = None
+    stages: tuple[StageProgress, ...] = Field(default=(), max_length=MAX_STAGES)
+    step: Sentence | None = None
 
     @classmethod
     def read(cls, kept: object) -> Self:
@@ -45,18 +47,10 @@ class GradingProgress(Value):
         except ValidationError:
             return cls()
 
-    def bounded(self) -> Self:
-        """Return as much of it as the arena keeps."""
-        kept = tuple(
-            stage.model_copy(update={"found": _cut(stage.found)})
-            for stage in self.stages[-MAX_STAGES:]
-        )
-        step = self.step and self.step[:MAX_SENTENCE]
-        return self.model_copy(update={"stages": kept, "step": step})
-
     def began(self, stage: Stage, total: int | None) -> Self:
         begun = StageProgress(stage=stage, began=datetime.now(UTC), total=total)
-        return self.model_copy(update={"stages": (*self.stages, begun), "step": None})
+        stages = (*self.stages, begun)[-MAX_STAGES:]
+        return self.model_copy(update={"stages": stages, "step": None})
 
     def stepped(self, text: str) -> Self:
         changed = self.model_copy(update={"step": text[:MAX_SENTENCE]})
@@ -69,11 +63,9 @@ class GradingProgress(Value):
         if not self.stages:
             return self
         last = self.stages[-1]
-        return self._with_last(last.model_copy(update={"found": _cut((*last.found, *sentences))}))
+        all_found = islice((*last.found, *sentences), MAX_FOUND)
+        found = tuple(sentence[:MAX_SENTENCE] for sentence in all_found)
+        return self._with_last(last.model_copy(update={"found": found}))
 
     def _with_last(self, stage: StageProgress) -> Self:
         return self.model_copy(update={"stages": (*self.stages[:-1], stage)})
-
-
-def _cut(sentences: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sentence[:MAX_SENTENCE] for sentence in islice(sentences, MAX_FOUND))

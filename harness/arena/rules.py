@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from harness.protocol.errors import UsageError
 from harness.protocol.report import Value
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ _OBSOLETE = frozenset({"leagues", "playoff_places"})
 """Rules that earlier versions had: a file with them is still valid."""
 
 
-class RulesError(Exception):
+class RulesError(UsageError):
     """The rules cannot be read; says where and why."""
 
 

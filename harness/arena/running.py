@@ -15,16 +15,15 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, Engine
 
 from harness.arena import rules
-from harness.arena.arena import alone_in, check_port, database, folder, parts, reached
+from harness.arena.arena import alone_in, check_port, database, parts, reached
 from harness.arena.backup import backup, restore
 from harness.arena.data_dir import DataDir
 from harness.arena.logs import Output, log_as
-from harness.arena.processes import ServerFailed, Settings
-from harness.arena.rules import RulesError
+from harness.arena.problems import NotPossible
+from harness.arena.processes import Settings
 from harness.arena.store import contest, people, workers
 from harness.arena.store.database import address, open_engine
-from harness.arena.store.people import NotPossible, Role
-from harness.arena.store.preparing import DatabaseError
+from harness.arena.store.people import Role
 from harness.arena.supervisor import Supervisor
 from harness.protocol.errors import UsageError
 
@@ -34,7 +33,7 @@ FIRST_ORGANISER = "organiser"
 
 def run(arguments: argparse.Namespace, output: Output) -> None:
     """Raises UsageError where it cannot be done."""
-    data_dir = folder(arguments.data)
+    data_dir = DataDir(arguments.data)
     url = _url(arguments.database)
     log_as("arena")
     try:
@@ -51,7 +50,7 @@ def run(arguments: argparse.Namespace, output: Output) -> None:
             _new_key(data_dir, url, arguments.name, output)
         else:
             _new_worker_key(data_dir, url, arguments.name, arguments.file, output)
-    except (DatabaseError, ServerFailed, RulesError, NotPossible) as error:
+    except NotPossible as error:
         raise UsageError(str(error)) from None
 
 

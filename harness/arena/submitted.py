@@ -6,10 +6,11 @@ import hashlib
 import platform
 import tempfile
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from harness import __version__
-from harness.board import admission
+from harness.arena.problems import NotPossible
+from harness.board import admission, names
 from harness.judge.submission import Unreadable, read
 from harness.protocol.report import Environment, JudgeError, Report, Stage, Submission
 from problem.cases import CASES_VERSION
@@ -18,17 +19,32 @@ NAMELESS = "nameless"
 """The name of a submission whose own name no report can have."""
 
 
-def examine(name: str, content: bytes, author: str) -> Submission | str:
-    """Return an uploaded file as a submission, or a sentence that says why it cannot be one."""
+def examine(file: str, content: bytes, author: str) -> Submission:
+    """Return an uploaded file as a submission. Raises NotPossible where it cannot be one."""
+    name = kernel_name(file)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "submission.cu")
         path.write_bytes(content)
         found = read(path, author)
     if isinstance(found, Unreadable):
-        return found.error.message
+        raise NotPossible(found.error.message)
     return found.model_copy(
         update={"name": name, "sha256": hashlib.sha256(found.source.encode()).hexdigest()}
     )
+
+
+def kernel_name(file: str) -> str:
+    """Return the name of a kernel from that of its file. Raises NotPossible."""
+    given = PurePosixPath(file.replace("\\", "/")).name.removesuffix(".cu")
+    name = names.normalised(given)
+    problem = names.file_problem(name)
+    if not given.isprintable():
+        problem = "has characters that cannot be printed"
+    elif problem is None and names.mixes_alphabets(name):
+        problem = "mixes letters of two alphabets in a word, and so looks like another name"
+    if problem is not None:
+        raise NotPossible(f"the kernel's name {problem}")
+    return name
 
 
 def stored(name: str, author: str, source: str) -> Submission:

@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from harness.arena.processes import ADDRESS_VARIABLE, SUPERVISOR_VARIABLE, End, ServerFailed
@@ -40,7 +40,7 @@ class Part:
     environment: Mapping[str, str]
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
-    wait: float = field(default=0.0)
+    wait: float = 0.0
     """The pause before the next start in seconds, which doubles while the part fails at once."""
     end: End | None = None
     """The reason why it is not started again."""
@@ -66,7 +66,7 @@ class Part:
         if code is None:
             return
         log.warning("ended", extra={"which": self.name, "exit_code": code})
-        self._reap()
+        self._forget()
         if code in tuple(End):
             self.end = End(code)
             return
@@ -87,9 +87,9 @@ class Part:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self._reap()
+        self._forget()
 
-    def _reap(self) -> None:
+    def _forget(self) -> None:
         assert self.process is not None and self.process.stdin is not None
         self.process.stdin.close()
         self.process = None

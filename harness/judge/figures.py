@@ -46,6 +46,17 @@ def error(value: float) -> str:
     return f"{value:.2g}".replace("e-0", "e-")
 
 
+def quantity(value: float | str | None) -> str:
+    """Return a quantity of a report, such as 131 072, 0.4401 or 2.2e-6."""
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    if abs(value) >= 1000:
+        return grouped(round(value))
+    return f"{value:.4g}" if value == 0 or abs(value) >= 0.001 else error(value)
+
+
 def change(before: float, after: float) -> str:
     """Return by how much the second is larger, such as +3.2 %."""
     return f"{100 * (after / before - 1):+.1f} %".replace("-", "−")

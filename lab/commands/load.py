@@ -1,4 +1,4 @@
-"""Measure the latency of a real arena: its start, the first stage that is shown, and the board.
+"""Measure how fast the pages of a real arena are under load.
 
 The arena has 10 000 entries. Locust reads 30 pages a second while 300 pages watch the board or a
 submission, and the CPU device grades. Pages that watch the board read it again at each change.

@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 from selenium.webdriver import Chrome
-from sqlalchemy import URL, Connection, Engine, text
+from sqlalchemy import Connection, Engine, text
 
 from harness.arena.build import Build
 from harness.arena.data_dir import Secrets
@@ -27,10 +27,8 @@ from harness.arena.web.app import application
 from harness.arena.web.connections import LimitedProtocol
 from harness.arena.web.context import Site
 from harness.board import tables as board
-from harness.board.document import Document
 from harness.board.keys import SigningKey
-from harness.protocol.report import Report
-from tests.arena.submitting import Add, FakeWorker, Grade, Key, graded, joined, take
+from tests.arena.submitting import Add, FakeWorker, Grade, Key
 from tests.arena.visiting import Visitor
 from tests.board import browser
 from tests.waiting import eventually
@@ -43,8 +41,8 @@ def server(bare_server: Server, secrets: Secrets) -> Server:
 
 
 @pytest.fixture(scope="session")
-def owner(server: Server) -> Iterator[Engine]:
-    engine = open_engine(server.url)
+def database(server: Server) -> Iterator[Engine]:
+    engine = open_engine(server.url, connections=20)
     yield engine
     engine.dispose()
 
@@ -57,8 +55,8 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def empty(owner: Engine) -> None:
-    """Empty the database's tables, except for the key of the arena's own workers."""
+def engine(database: Engine) -> Engine:
+    """The database, whose tables are empty except for the key of the arena's own workers."""
     queue = "procrastinate_events", "procrastinate_jobs", "procrastinate_workers"
     tables = {*queue, *metadata.tables, *board.metadata.tables} - {worker_keys.name}
     statements = [
@@ -66,26 +64,9 @@ def empty(owner: Engine) -> None:
         "DELETE FROM worker_keys WHERE NOT own",
         *(f"DELETE FROM {name}" for name in tables),
     ]
-    with owner.begin() as connection:
+    with database.begin() as connection:
         connection.execute(text("; ".join(statements)))
-
-
-@pytest.fixture
-def web_url(server: Server, secrets: Secrets, empty: None) -> URL:
-    return server.url
-
-
-@pytest.fixture
-def worker_url(server: Server, secrets: Secrets, empty: None) -> URL:
-    return server.url
-
-
-@pytest.fixture
-def engine(web_url: URL) -> Iterator[Engine]:
-    """The database, as the web pages connect to it."""
-    engine = open_engine(web_url, connections=20)
-    yield engine
-    engine.dispose()
+    return database
 
 
 @pytest.fixture
@@ -96,23 +77,15 @@ def connection(engine: Engine) -> Iterator[Connection]:
 
 
 @pytest.fixture
-def attempts(worker_url: URL) -> Iterator[FakeWorker]:
-    """A worker that has joined the arena and has no judge."""
-    made = joined(worker_url)
-    yield made
-    made.close()
+def worker(engine: Engine) -> FakeWorker:
+    """A worker without a GPU that has joined the arena."""
+    return FakeWorker(engine)
 
 
 @pytest.fixture
-def grade(attempts: FakeWorker) -> Grade:
-    """A function that plays a worker and grades the next submission in the queue."""
-
-    def next_one(score: float | None = None, report: Report | None = None) -> None:
-        task = take(attempts)
-        document = graded(task, score) if report is None else Document.of(report)
-        assert attempts.finish(task.attempt, document)
-
-    return next_one
+def grade(worker: FakeWorker) -> Grade:
+    """A function that grades the next submission in the queue."""
+    return worker.grade
 
 
 @pytest.fixture

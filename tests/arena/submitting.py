@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeVar
 from uuid import UUID, uuid4
 
-from sqlalchemy import URL, Connection, text
+from sqlalchemy import Connection, Engine, text
 
 from harness.arena.build import Build
 from harness.arena.progress import GradingProgress
 from harness.arena.rules import Limits
 from harness.arena.store import gradings, workers
-from harness.arena.store.database import open_engine
+from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
-from harness.arena.workers.api import Duty, Heartbeat, Join, Outcome, Task
+from harness.arena.workers.api import Duty, Heartbeat, HeartbeatAnswer, Join, Outcome, Task
 from harness.board.document import Document
-from harness.protocol.report import Submission
+from harness.protocol.report import Report, Submission
 from tests.board import factory
 
 SUPERVISOR = uuid4()
+SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
+BROKEN = f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ int x = ; }}\n"
+"""A kernel that does not compile."""
+
 PLENTY = Limits(in_flight=10**6, per_day=10**6, device_seconds_per_day=10**6)
 Answer = TypeVar("Answer")
 
@@ -34,6 +39,12 @@ Grade = Callable[..., None]
 """A function that grades the next submission in the queue: the fixture `grade`."""
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 def submission(name: str = "tile", author: str = "ada", source: str = factory.SOURCE) -> Submission:
     return Submission(
         name=name,
@@ -43,62 +54,78 @@ def submission(name: str = "tile", author: str = "ada", source: str = factory.SO
     )
 
 
-def submit(connection: Connection, person: Person, name: str = "tile", **more: str) -> str:
+def submit(connection: Connection, person: Person, name: str = "tile") -> str:
+    """Submit a kernel of this name and return the submission's id."""
     # A program of its own for each name: of one program an author has one row on a board.
     source = f"{factory.SOURCE}static_assert(true, {json.dumps(name)});\n"
     made = submission(name, person.name, source)
-    return gradings.submit(connection, person.id, made, PLENTY, more.get("key"))
+    return gradings.submit(connection, person.id, made, PLENTY, None)
+
+
+def status(connection: Connection, id: str) -> Status:
+    return gradings.status(connection, [id])[id]
+
+
+def asking(
+    id: str = "test",
+    model: str | None = None,
+    supervisor: UUID = SUPERVISOR,
+    build: Build | None = None,
+) -> Join:
+    """Return the message with which a worker joins."""
+    return Join(
+        worker=id,
+        supervisor=supervisor,
+        name=f"{id} on a machine",
+        model=model,
+        build=build or Build.here(),
+        clock=datetime.now(UTC),
+    )
 
 
 class FakeWorker:
     """A worker without a judge: it asks the store what the web service would ask for it."""
 
-    def __init__(
-        self,
-        url: URL,
-        id: str = "test",
-        model: str | None = None,
-        supervisor: UUID = SUPERVISOR,
-        build: Build | None = None,
-    ) -> None:
-        self._engine = open_engine(url, connections=1)
-        self._join = Join(
-            worker=id,
-            supervisor=supervisor,
-            name=f"{id} on a machine",
-            model=model,
-            build=build or Build.here(),
-            clock=datetime.now(UTC),
-        )
-        self.machine = self.do(_machine)
-        self.session = UUID(int=0)
+    def __init__(self, engine: Engine, join: Join | None = None, machine: int | None = None):
+        """Join the arena. machine: the number of its key; None for the arena's own workers."""
+        self._engine = engine
+        self.build = Build.here()
+        """The version that the arena runs."""
+        self.machine = machine or self.do(_own_machine)
+        message = join or asking()
+        self.session = self.do(lambda c: workers.join(c, self.machine, message, self.build)).session
 
     def do(self, what: Callable[[Connection], Answer]) -> Answer:
         with self._engine.begin() as connection:
             return what(connection)
 
-    def join(self) -> FakeWorker:
-        build = self._join.build
-        ask = self._join.model_copy(update={"clock": datetime.now(UTC)})
-        self.session = self.do(lambda c: workers.join(c, self.machine, ask, build)).session
-        return self
+    def beat(self, attempts: dict[UUID, GradingProgress] | None = None) -> HeartbeatAnswer:
+        beat = Heartbeat(attempts=attempts or {})
+        return self.do(lambda c: workers.heartbeat(c, self.machine, self.session, beat, self.build))
 
-    def beat(self, attempts: dict[UUID, GradingProgress] | None = None) -> Duty:
-        return self._beat(attempts or {})[0]
-
-    def _beat(self, attempts: dict[UUID, GradingProgress]) -> tuple[Duty, tuple[UUID, ...]]:
-        beat = Heartbeat(attempts=attempts)
-        answer = self.do(
-            lambda c: workers.heartbeat(c, self.machine, self.session, beat, self._join.build)
-        )
-        return answer.duty, answer.lost
+    @property
+    def duty(self) -> Duty:
+        """The arena's answer to a heartbeat."""
+        return self.beat().duty
 
     def go_on(self, attempt: UUID, progress: GradingProgress) -> bool:
         """Report progress, and return whether the attempt still counts."""
-        return attempt not in self._beat({attempt: progress})[1]
+        return attempt not in self.beat({attempt: progress}).lost
 
-    def take(self) -> Task | None:
+    def fetch(self) -> Task | None:
         return self.do(lambda c: workers.take(c, self.machine, self.session))
+
+    def take(self) -> Task:
+        """Fetch the next task, which there must be."""
+        task = self.fetch()
+        assert task is not None
+        return task
+
+    def grade(self, score: float | None = None, report: Report | None = None) -> None:
+        """Grade the next submission in the queue."""
+        task = self.take()
+        document = graded(task, score) if report is None else Document.of(report)
+        assert self.finish(task.attempt, document)
 
     def finish(self, attempt: UUID, document: Document) -> bool:
         return self.outcome(attempt, document) is Outcome.COUNTED
@@ -112,11 +139,8 @@ class FakeWorker:
     def leave(self) -> None:
         self.do(lambda c: workers.leave(c, self.machine, self.session))
 
-    def close(self) -> None:
-        self._engine.dispose()
 
-
-def _machine(connection: Connection) -> int:
+def _own_machine(connection: Connection) -> int:
     """Return the number of the arena's own key for workers."""
     found = connection.scalar(text("SELECT id FROM worker_keys WHERE own"))
     assert found is not None
@@ -127,17 +151,6 @@ def waiting_jobs(connection: Connection) -> int:
     """Return how many jobs wait in the queue."""
     count = "SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo'"
     return connection.scalar(text(count)) or 0
-
-
-def joined(url: URL) -> FakeWorker:
-    """Return a worker without a GPU that has joined the arena."""
-    return FakeWorker(url).join()
-
-
-def take(worker: FakeWorker) -> Task:
-    task = worker.take()
-    assert task is not None
-    return task
 
 
 def graded(task: Task, score: float | None = None) -> Document:

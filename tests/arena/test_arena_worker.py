@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import psutil
 import pytest
-from sqlalchemy import Connection, Engine, update
+from sqlalchemy import Connection, update
 
 from harness.arena.build import Build
 from harness.arena.data_dir import Secrets
@@ -29,14 +29,12 @@ from harness.arena.web.context import Site
 from harness.arena.web.jobs import sweep_once
 from harness.arena.workers.api import KEY_VARIABLE
 from harness.protocol.report import Verdict
-from tests.arena.submitting import Add, submission
+from tests.arena.submitting import BROKEN, Add, submission
 from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
 ENDLESS = (ROOT / "tests/submissions/time-limit/endless_loop.cu").read_text()
-BROKEN = f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ int x = ; }}\n"
 
 
 @contextmanager
@@ -86,7 +84,7 @@ def assert_gives_way(worker: int) -> None:
 
 
 def test_a_killed_worker_costs_an_attempt_and_nothing_else(
-    connection: Connection, owner: Engine, site: Site, address: str, secrets: Secrets, person: Add
+    connection: Connection, site: Site, address: str, secrets: Secrets, person: Add
 ) -> None:
     def status(id: str) -> Status:
         return gradings.status(connection, [id])[id]
@@ -99,8 +97,8 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
     assert status(id).state is State.GRADING
     swept = eventually(lambda: sweep_once(site, lease_seconds=-1).again, "it counts as dead")
     assert swept == (id,)
-    with owner.begin() as link:  # or the next would not come to an end
-        link.execute(update(submissions).values(source=BROKEN))
+    # Otherwise the next grading would not come to an end.
+    connection.execute(update(submissions).values(source=BROKEN))
     with worker(address, secrets) as second:
         eventually(lambda: status(id).state.final, "done")
         done = status(id)

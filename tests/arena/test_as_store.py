@@ -14,7 +14,7 @@ from harness.arena.data_dir import DataDir, Secrets
 from harness.arena.store import board, contest
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Role
-from harness.arena.store.preparing import DatabaseError, prepare
+from harness.arena.store.preparing import prepare
 from harness.board import keys
 from harness.board.document import Document
 from harness.board.keys import SigningKey
@@ -183,7 +183,7 @@ def test_a_database_of_another_version_is_refused(
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = 'arena_9999'"))
     engine.dispose()
-    with pytest.raises(DatabaseError, match="of a newer arena"):
+    with pytest.raises(StoreError, match="of a newer arena"):
         prepare(url, secrets)
     address = url.set(drivername="postgresql").render_as_string(hide_password=False)
     with (

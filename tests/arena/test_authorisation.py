@@ -13,15 +13,14 @@ from typing import Any, NamedTuple
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import URL, Connection, Engine, text
+from sqlalchemy import Connection, Engine, text
 
 from harness.arena.store import contest, gradings, people
 from harness.arena.store.people import Role
 from harness.arena.web.app import ROUTERS, application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import COOKIE
-from harness.board.document import Document
-from tests.arena.submitting import Add, graded, joined, submit, take
+from tests.arena.submitting import Add, FakeWorker, Grade, submit
 from tests.board import factory
 
 SOURCE = factory.SOURCE.encode()
@@ -146,9 +145,10 @@ def test_every_route_has_a_row() -> None:
 class Scene:
     """A contest with a graded submission of its owner's."""
 
-    def __init__(self, client: TestClient, connection: Connection, worker_url: URL) -> None:
+    def __init__(self, client: TestClient, connection: Connection, engine: Engine) -> None:
         self.client = client
-        self._connection = connection
+        self.connection = connection
+        self.engine = engine
         self.people = {
             name: people.add_person(connection, name, role)
             for name, role in (
@@ -159,11 +159,9 @@ class Scene:
             )
         }
         self.id = submit(connection, self.people["owner"], "fast")
-        worker = joined(worker_url)
-        task = take(worker)
-        assert worker.finish(task.attempt, graded(task, 1.5))
+        worker = FakeWorker(engine)
+        worker.grade(1.5)
         worker.leave()
-        worker.close()
         report = gradings.status(connection, [self.id])[self.id].report or ""
         organiser = self.people["organiser"].id
         theirs = people.new_key(connection, self.people["colleague"].id, "another's")
@@ -178,9 +176,9 @@ class Scene:
         }
         self.theirs = theirs
 
-    def bring_to(self, state: str, worker_url: URL) -> None:
+    def bring_to(self, state: str) -> None:
         """Bring the owner's submission to this state."""
-        connection, owner = self._connection, self.people["owner"]
+        connection, owner = self.connection, self.people["owner"]
         if state == "withdrawn":
             contest.withdraw(connection, owner, self.id)
         elif state == "disqualified":
@@ -189,7 +187,7 @@ class Scene:
             self.id = submit(connection, owner, "another")
             self.words |= {"id": self.id, "entry": self.id}
             if state == "grading":
-                take(joined(worker_url))
+                FakeWorker(self.engine).take()
             elif state == "cancelled":
                 gradings.cancel(connection, self.id)
 
@@ -209,7 +207,7 @@ class Scene:
     def key(self, role: str) -> dict[str, str]:
         if role == "stranger":
             return {}
-        key = people.new_key(self._connection, self.people[role].id, "test")
+        key = people.new_key(self.connection, self.people[role].id, "test")
         return {"Authorization": f"Bearer {key}"}
 
     def _filled(self, value: object) -> str:
@@ -217,8 +215,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(client: TestClient, connection: Connection, worker_url: URL) -> Scene:
-    return Scene(client, connection, worker_url)
+def scene(client: TestClient, connection: Connection, engine: Engine) -> Scene:
+    return Scene(client, connection, engine)
 
 
 def at(hours: float) -> str:
@@ -276,7 +274,7 @@ def test_every_route_answers_every_role_in_every_state(
             if found != int(expected):
                 wrong.append(f"{route} as {role}: {found}, not {expected}")
     assert wrong == []
-    assert people.by_key(scene._connection, scene.theirs), "nobody revokes another's key"
+    assert people.by_key(scene.connection, scene.theirs), "nobody revokes another's key"
 
 
 REPORTS = (
@@ -307,10 +305,10 @@ whether others may read the submission if sources are open."""
 @pytest.mark.parametrize("sources", ["private", "open"])
 @pytest.mark.parametrize("state", SUBMISSION_STATES)
 def test_submissions_are_read_and_cancelled_as_the_table_says(
-    state: str, sources: str, scene: Scene, rules: Path, worker_url: URL
+    state: str, sources: str, scene: Scene, rules: Path
 ) -> None:
     rules.write_text(f'sources = "{sources}"\n')
-    scene.bring_to(state, worker_url)
+    scene.bring_to(state)
     report, cancels, is_open = SUBMISSION_STATES[state]
     others_read = sources == "open" and is_open
     expected = dict.fromkeys(REPORTS, report) | dict.fromkeys(READS, 200)
@@ -328,7 +326,7 @@ def test_submissions_are_read_and_cancelled_as_the_table_says(
 def test_every_form_needs_the_token_of_its_page(scene: Scene) -> None:
     """A form of another site is sent with the cookie but without the token."""
     organiser = scene.people["organiser"]
-    session = people.sign_in(scene._connection, organiser.id)
+    session = people.sign_in(scene.connection, organiser.id)
     own = {"POST /signin", "POST /join/{link}"}
     for route in sorted(routes()):
         if not route.startswith("POST /") or " /api/" in route:
@@ -343,11 +341,11 @@ def test_every_form_needs_the_token_of_its_page(scene: Scene) -> None:
             data["token"] = "guessed"
         found = scene.client.post(address, data=data, files=sent.get("files"), headers=headers)
         assert found.status_code == 403, route
-    assert people.by_session(scene._connection, session) == organiser
+    assert people.by_session(scene.connection, session) == organiser
 
 
 def test_the_api_changes_nothing_by_cookie(scene: Scene) -> None:
-    session = people.sign_in(scene._connection, scene.people["owner"].id)
+    session = people.sign_in(scene.connection, scene.people["owner"].id)
     headers = {"Cookie": f"{COOKIE}={session}"}
     for path in ("/api/v1/submissions", f"/api/v1/submissions/{scene.id}/cancel"):
         assert scene.client.post(path, content=SOURCE, headers=headers).status_code == 401
@@ -360,9 +358,7 @@ def test_the_api_changes_nothing_by_cookie(scene: Scene) -> None:
     "ends",
     ["it expires", "its key is revoked", "everywhere", "locked out", "keys reset", "signed out"],
 )
-def test_a_session_ends(
-    ends: str, connection: Connection, owner: Engine, client: TestClient, person: Add
-) -> None:
+def test_a_session_ends(ends: str, connection: Connection, client: TestClient, person: Add) -> None:
     ada = person("ada")
     key = people.new_key(connection, ada.id, "laptop")
     session = people.sign_in(connection, ada.id, key)
@@ -371,9 +367,8 @@ def test_a_session_ends(
     assert client.get("/mine", headers=cookie).status_code == 200
     match ends:
         case "it expires":
-            with owner.begin() as link:
-                late = "UPDATE sessions SET expires = now() WHERE hash = :hash"
-                link.execute(text(late), {"hash": people.hashed(session)})
+            late = text("UPDATE sessions SET expires = now() WHERE hash = :hash")
+            connection.execute(late, {"hash": people.hashed(session)})
         case "its key is revoked":
             assert people.revoke_key(connection, ada.id, people.hashed(key))
         case "everywhere":
@@ -471,12 +466,10 @@ def test_others_know_a_contestant_by_a_pseudonym(scene: Scene, rules: Path) -> N
 
 
 def test_others_failures_are_listed_only_where_the_rules_say(
-    scene: Scene, rules: Path, worker_url: URL
+    scene: Scene, rules: Path, grade: Grade
 ) -> None:
-    submit(scene._connection, scene.people["other"], "broken")
-    worker = joined(worker_url)
-    task = take(worker)
-    worker.finish(task.attempt, Document.of(factory.wrong(task.name, task.author)))
+    submit(scene.connection, scene.people["other"], "broken")
+    grade(report=factory.wrong("broken", "other"))
     assert "broken" not in scene.client.get("/runs.html").text
     assert "broken" in scene.client.get("/runs.html", headers=scene.key("organiser")).text
     rules.write_text("failures = true\n")

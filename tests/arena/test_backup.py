@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,19 +22,21 @@ from harness.arena.store.tables import metadata
 from harness.board import keys, tables
 from harness.board.keys import SigningKey
 from harness.protocol.errors import UsageError
-from tests.arena.submitting import Add, graded, joined, submit, take, waiting_jobs
+from tests.arena.submitting import Add, FakeWorker, Grade, submit, waiting_jobs
 
 
 def test_everything_comes_back(
-    connection: Connection, worker_url: URL, data_dir: DataDir, person: Add, tmp_path: Path
+    connection: Connection,
+    grade: Grade,
+    data_dir: DataDir,
+    person: Add,
+    tmp_path: Path,
+    fresh_database: Callable[[], URL],
 ) -> None:
     ada = person("ada")
     key = people.new_key(connection, ada.id, "laptop")
     done = submit(connection, ada, "done")
-    attempts = joined(worker_url)
-    attempt = take(attempts)
-    attempts.finish(attempt.attempt, graded(attempt, 1.5))
-    attempts.close()
+    grade(1.5)
     waiting = submit(connection, ada, "waiting")
     file = tmp_path / "arena.backup"
     own = SigningKey.at(data_dir.signing_key).public
@@ -41,24 +44,20 @@ def test_everything_comes_back(
     RulesFile(data_dir.rules).thaw()
     with alone_in(data_dir):  # as the arena that runs
         backup(data_dir, None, file)
-    with tempfile.TemporaryDirectory(prefix="arena-") as folder:
-        other = DataDir(Path(folder, "data"))
-        restore(other, None, file)
-        with pytest.raises(UsageError, match="holds an arena already"):
-            restore(other, None, file)
-        assert RulesFile(other.rules).now.thawed, "the board stays thawed"
-        assert keys.trusted(other.signing_key) == {own, "1" * 64}
-        with database(other) as (owner, _):
-            engine = open_engine(owner, connections=1)
-            with engine.connect() as there:
-                found = gradings.status(there, [done, waiting])
-                assert (found[done].score, found[waiting].place) == (1.5, 1)
-                assert board.report_text(there, found[done].report or "") == board.report_text(
-                    connection, found[done].report or ""
-                )
-                assert people.by_key(there, key) == ada
-                assert waiting_jobs(there), "the queue is there, too"
-            engine.dispose()
+    other, url = DataDir(tmp_path / "other"), fresh_database()
+    restore(other, url, file)
+    assert RulesFile(other.rules).now.thawed, "the board stays thawed"
+    assert keys.trusted(other.signing_key) == {own, "1" * 64}
+    engine = open_engine(url, connections=1)
+    with engine.connect() as there:
+        found = gradings.status(there, [done, waiting])
+        assert (found[done].score, found[waiting].place) == (1.5, 1)
+        assert board.report_text(there, found[done].report or "") == board.report_text(
+            connection, found[done].report or ""
+        )
+        assert people.by_key(there, key) == ada
+        assert waiting_jobs(there), "the queue is there, too"
+    engine.dispose()
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no archive"])
@@ -83,19 +82,19 @@ def test_an_arena_of_version_0_1_goes_on_with_a_worker_of_today() -> None:
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
         data_dir = DataDir(Path(folder, "data"))
         restore(data_dir, None, BACKUP_OF_0_1)
+        with pytest.raises(UsageError, match="holds an arena already"):
+            restore(data_dir, None, BACKUP_OF_0_1)
         with database(data_dir) as (owner, _):
-            engine = open_engine(owner, connections=1)
+            engine = open_engine(owner, connections=2)
+            worker = FakeWorker(engine)
             with engine.connect() as connection:
                 connection.execution_options(isolation_level="AUTOCOMMIT")
                 _check_what_version_0_1_kept(connection)
                 context = MigrationContext.configure(connection)
                 differences = compare_metadata(context, [metadata, tables.metadata])
                 assert [each for each in differences if "procrastinate" not in str(each)] == []
-                attempts = joined(owner)
                 for _ in range(waiting_jobs(connection)):
-                    attempt = take(attempts)
-                    assert attempts.finish(attempt.attempt, graded(attempt, 1.5))
-                attempts.close()
+                    worker.grade(1.5)
                 assert {each.state for each in gradings.recent(connection)} == {State.DONE}
                 names = {entry.name for entry in board.counting(connection)}
                 assert names == {"counts", "again", "waits"}

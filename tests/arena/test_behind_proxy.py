@@ -12,12 +12,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from sqlalchemy import URL, Connection
+from sqlalchemy import Connection, Engine
 
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.store import people
-from tests.arena.submitting import Add
-from tests.arena.test_foreign_database import free_port
+from tests.arena.submitting import Add, free_port
 from tests.board import factory
 from tests.waiting import eventually
 
@@ -25,7 +24,7 @@ ROOT = "/arena"
 
 
 @pytest.fixture
-def web(rules: Path, web_url: URL) -> Iterator[int]:
+def web(rules: Path, engine: Engine) -> Iterator[int]:
     """The arena's web process as `arena run --root /arena --https --proxy 127.0.0.1` starts it."""
     rules.write_text("[limits]\nper_address_per_minute = 60\n")
     port = free_port()
@@ -42,7 +41,7 @@ def web(rules: Path, web_url: URL) -> Iterator[int]:
         stdin=subprocess.PIPE,
         env={
             **os.environ,
-            DATABASE_VARIABLE: web_url.render_as_string(hide_password=False),
+            DATABASE_VARIABLE: engine.url.render_as_string(hide_password=False),
             COOKIE_VARIABLE: "test",
         },
     )

@@ -9,26 +9,26 @@ import asyncio
 import gzip
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import psycopg
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import URL, Connection, event
+from sqlalchemy import Connection, event
 
+from harness.arena.problems import Problem
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
+from harness.arena.store.database import open_engine
 from harness.arena.web.app import application
 from harness.arena.web.board_files import Form, Rendered, Variant, render
 from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site, Visitor
-from harness.arena.web.problems import Problem
 from harness.arena.web.renderer import Renderer, RendererProcess
 from tests.arena.submitting import Add, Grade, submit
 from tests.board import factory
 from tests.waiting import eventually
-
-NOBODY = Visitor(None)
 
 
 def renderers() -> list[psutil.Process]:
@@ -67,7 +67,9 @@ def test_boards_are_made_once_and_again_for_each_change(
     result(1.0)
 
     async def visits() -> list[Rendered]:
-        return await asyncio.gather(*(boards.rendered(NOBODY, Form.PAGES) for _ in range(20)))
+        return await asyncio.gather(
+            *(boards.rendered(Visitor(site, None), Form.PAGES) for _ in range(20))
+        )
 
     async def scenario() -> tuple[list[Rendered], list[Rendered]]:
         before = [*await visits(), *await visits()]
@@ -106,10 +108,10 @@ def test_a_large_board_stays_until_the_next_is_ready(
     result(1.0)
 
     async def scenario() -> None:
-        first = await boards.rendered(NOBODY, Form.PAGES)
+        first = await boards.rendered(Visitor(site, None), Form.PAGES)
         await asyncio.to_thread(result, 2.0)
-        assert await boards.rendered(NOBODY, Form.PAGES) is first
-        while await boards.rendered(NOBODY, Form.PAGES) is first:
+        assert await boards.rendered(Visitor(site, None), Form.PAGES) is first
+        while await boards.rendered(Visitor(site, None), Form.PAGES) is first:
             await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
@@ -118,6 +120,7 @@ def test_a_large_board_stays_until_the_next_is_ready(
 def test_the_board_stays_while_the_database_is_away(
     site: Site, result: Callable[[float], None]
 ) -> None:
+    site = replace(site, engine=open_engine(site.engine.url))
     boards = Boards(site, Renderer(site))
     result(1.0)
 
@@ -125,12 +128,12 @@ def test_the_board_stays_while_the_database_is_away(
         raise psycopg.OperationalError("connection refused")
 
     async def scenario() -> None:
-        kept = await boards.rendered(NOBODY, Form.PAGES)
+        kept = await boards.rendered(Visitor(site, None), Form.PAGES)
         event.listen(site.engine, "do_connect", refused)
         site.engine.dispose()
-        assert await boards.rendered(NOBODY, Form.PAGES) is kept
+        assert await boards.rendered(Visitor(site, None), Form.PAGES) is kept
         with pytest.raises(Problem, match="nothing is lost"):
-            await boards.rendered(NOBODY, Form.DATA)
+            await boards.rendered(Visitor(site, None), Form.DATA)
 
     asyncio.run(scenario())
 
@@ -172,11 +175,12 @@ def test_without_a_gpu_the_board_may_show_estimates(
 
 
 def test_another_process_makes_the_same_boards_and_may_be_killed(
-    site: Site, rules: Path, web_url: URL, result: Callable[[float], None]
+    site: Site, rules: Path, result: Callable[[float], None]
 ) -> None:
+    eventually(lambda: not renderers(), "those of other tests have ended")
     result(1.0)
     settings = Settings(rules=rules, signing_key=rules.with_name("key.pem"))
-    database = web_url.render_as_string(hide_password=False)
+    database = site.engine.url.render_as_string(hide_password=False)
     secrets = {DATABASE_VARIABLE: database, COOKIE_VARIABLE: "test"}
 
     async def scenario() -> None:

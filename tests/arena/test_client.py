@@ -5,19 +5,18 @@ from __future__ import annotations
 import socket
 import socketserver
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from sqlalchemy import URL, Connection
+from sqlalchemy import Connection
 
 from harness.arena.store import gradings, people
-from harness.arena.workers.api import Task
-from harness.board.document import Document
 from harness.cli.main import main
-from tests.arena.submitting import Add, graded, joined, take
+from harness.protocol.report import Report
+from tests.arena.submitting import Add, FakeWorker, waiting_jobs
 from tests.board import factory
 
 
@@ -36,18 +35,15 @@ def key(connection: Connection, person: Add, monkeypatch: pytest.MonkeyPatch) ->
 
 @contextmanager
 def working(
-    connection: Connection, url: URL, report: Callable[..., Document] = graded
+    connection: Connection, worker: FakeWorker, report: Report | None = None
 ) -> Iterator[None]:
     """Run a worker that grades every submission."""
     over = threading.Event()
 
     def work() -> None:
-        attempts = joined(url)
         while not over.wait(0.1):
-            if gradings.counts_by_state(connection).get("queued"):  # type: ignore[call-overload]
-                attempt = take(attempts)
-                attempts.finish(attempt.attempt, report(attempt))
-        attempts.close()
+            if waiting_jobs(connection):
+                worker.grade(report=report)
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -65,13 +61,10 @@ def test_the_exit_code_says_whether_it_is_accepted(
     key: None,
     kernel: Path,
     connection: Connection,
-    worker_url: URL,
+    worker: FakeWorker,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def report(task: Task) -> Document:
-        return graded(task) if accepted else Document.of(factory.wrong())
-
-    with working(connection, worker_url, report):
+    with working(connection, worker, None if accepted else factory.wrong()):
         code = main(["submit", str(kernel), "--arena", address])
     shown = capsys.readouterr()
     assert code == (0 if accepted else 1) and "my tile.cu is submission" in shown.err
@@ -148,12 +141,12 @@ def test_lost_requests_are_repeated_and_make_one_submission(
     key: None,
     kernel: Path,
     connection: Connection,
-    worker_url: URL,
+    worker: FakeWorker,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("harness.arena.client.AGAIN_SECONDS", 0.05)
-    with working(connection, worker_url), losing(address, lost) as relay:
+    with working(connection, worker), losing(address, lost) as relay:
         assert main(["submit", str(kernel), "--arena", relay]) == 0
     assert lost == [], "every loss has happened"
     assert len(gradings.recent(connection)) == 1, "and it is one submission"

@@ -17,14 +17,15 @@ from typing import Any
 import httpx
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import URL, Connection, Engine, text
+from sqlalchemy import Connection, text
 
 from harness.arena import similar
+from harness.arena.problems import NotPossible
 from harness.arena.rules import Rules, RulesError, read
 from harness.arena.store import course, gradings, people
-from harness.arena.store.people import NotPossible, Role
+from harness.arena.store.people import Role
 from harness.protocol.report import Accuracy
-from tests.arena.submitting import PLENTY, Add, Grade, Key, graded, joined, submission, submit
+from tests.arena.submitting import PLENTY, Add, FakeWorker, Grade, Key, graded, submission, submit
 from tests.board import factory
 from tests.judge.explain.ladder import recorded
 
@@ -56,12 +57,11 @@ def test_a_roster_gives_each_student_a_personal_link(
 
 
 def test_an_expired_personal_link_is_replaced(
-    client: TestClient, organiser: dict[str, str], owner: Engine
+    client: TestClient, organiser: dict[str, str], connection: Connection
 ) -> None:
     form = {"roster": ROSTER}
     first = client.post("/organiser/roster", data=form, headers=organiser).text
-    with owner.begin() as connection:
-        connection.execute(text("UPDATE invitations SET expires = now()"))
+    connection.execute(text("UPDATE invitations SET expires = now()"))
     second = client.post("/organiser/roster", data=form, headers=organiser).text
     assert len(lines(second)) == 2 and lines(second)[0]["link"] != lines(first)[0]["link"]
 
@@ -297,7 +297,7 @@ def test_one_person_gets_an_extension(
 
 
 def test_a_student_submits_with_one_file_of_the_standard_library(
-    address: str, connection: Connection, worker_url: URL, person: Add, tmp_path: Path
+    address: str, connection: Connection, worker: FakeWorker, person: Add, tmp_path: Path
 ) -> None:
     script = tmp_path / "submit.py"
     script.write_bytes(httpx.get(f"{address}/submit.py").content)
@@ -308,8 +308,7 @@ def test_a_student_submits_with_one_file_of_the_standard_library(
     command = [sys.executable, "-S", "-I", str(script), str(kernel)]
     environment = {"PATH": os.environ["PATH"], "MATMUL_ARENA_KEY": key}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-    worker = joined(worker_url)
-    while (task := worker.take()) is None:
+    while (task := worker.fetch()) is None:
         assert process.poll() is None
     assert worker.finish(task.attempt, graded(task, 1.5))
     output, _ = process.communicate(timeout=60)

@@ -12,8 +12,7 @@ from pathlib import Path
 import httpx
 
 from harness.cli import main
-from tests.arena.test_behind_proxy import reached
-from tests.arena.test_foreign_database import free_port
+from tests.arena.submitting import BROKEN, free_port
 from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,21 +58,41 @@ def test_the_deployed_paths_agree() -> None:
     assert UNIT["ExecStart"].startswith(f"{UNIT['WorkingDirectory']}/nox/bin/nox -s arena ")
 
 
-def test_the_command_of_the_unit_starts_and_ends_an_arena(folder: Path) -> None:
-    words = list(SERVICE)
+def test_the_command_of_the_unit_runs_an_arena(folder: Path) -> None:
+    """It starts, shows a key, grades a submission, logs that, and ends."""
+    words, port = list(SERVICE), free_port()
     words[words.index("--data") + 1] = str(folder / "data")
-    port = free_port()
     command = [sys.executable, "-m", "harness", *words, "--port", str(port)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as arena:
+    output, log = folder / "output", folder / "log"
+    with (
+        open(output, "w") as out,
+        open(log, "w") as errors,
+        subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=errors) as arena,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}") as client,
+    ):
         try:
-            eventually(lambda: reached(f"http://127.0.0.1:{port}/problem"), "the arena answers")
-            answer = httpx.get(
-                f"http://127.0.0.1:{port}/submit.py",
-                headers={"Host": "arena.example.org", "X-Forwarded-Proto": "https"},
+            eventually(lambda: "The arena is at" in output.read_text(), "the arena answers")
+            answer = client.get(
+                "/submit.py", headers={"Host": "arena.example.org", "X-Forwarded-Proto": "https"}
             )
             assert "https://arena.example.org" in answer.text, "links name the proxy's address"
             assert "strict-transport-security" in answer.headers
+            key = re.search(r"The organiser's key is (\S+)", output.read_text())
+            assert key is not None
+            client.headers["Authorization"] = f"Bearer {key[1]}"
+            id = client.post("/api/v1/submissions", content=BROKEN).json()["id"]
+            events = f"/api/v1/submissions/{id}/events"
+            with client.stream("GET", events, timeout=PATIENCE) as stream:
+                lines = [line for line in stream.iter_lines() if line.startswith("data: ")]
+            assert json.loads(lines[-1].removeprefix("data: "))["verdict"] == "compile-error"
+            eventually(lambda: logged(log, id)[1:], "its log says so")
+            assert logged(log, id) == ["grading", "graded"]
         finally:
             arena.terminate()
-        said, _ = arena.communicate(timeout=PATIENCE)
-    assert arena.returncode == 0 and "The organiser's key is arena_" in said
+    assert arena.returncode == 0
+
+
+def logged(log: Path, submission: str) -> list[str]:
+    """Return the messages of a log about a submission."""
+    lines = [json.loads(line) for line in log.read_text().splitlines() if submission in line]
+    return [line["message"] for line in lines if line.get("submission") == submission]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import URL, Engine, text
 
-from harness.arena import running
+from harness.arena import postgres, running
 from harness.arena.data_dir import DataDir
 from harness.arena.postgres import Server
 from harness.arena.processes import ServerFailed
@@ -37,11 +37,18 @@ def test_a_first_start_that_is_killed_is_done_again(
 ) -> None:
     data_dir = DataDir(folder / "data")
 
-    def killed(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
+    class Killed:
+        """The initdb of a start that is killed in the middle."""
+
+        def __init__(self, folder: Path, **_: object) -> None:
+            self._folder = folder
+
+        def ensure_pgdata_inited(self) -> None:
+            (self._folder / "PG_VERSION").touch()
+            raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Server, "_run", killed)
+        patch.setattr(postgres, "get_server", Killed)
         with pytest.raises(KeyboardInterrupt):
             Server(data_dir.database, "secret")
     assert not data_dir.holds_an_arena
@@ -56,17 +63,17 @@ def test_a_first_start_that_is_killed_is_done_again(
         Server(data_dir.database, "secret")
 
 
-def test_the_first_key_is_shown_before_it_is_kept(owner: Engine, empty: None) -> None:
+def test_the_first_key_is_shown_before_it_is_kept(engine: Engine) -> None:
     interrupted = Output(fails=True)
     with pytest.raises(KeyboardInterrupt):
-        first_key(owner.url, interrupted)
+        first_key(engine.url, interrupted)
     output = Output()
-    assert first_key(owner.url, output)
+    assert first_key(engine.url, output)
     key = output.lines[0].split()[-1]
-    with owner.begin() as connection:
+    with engine.begin() as connection:
         organiser = people.by_key(connection, key)
         assert organiser is not None and organiser.role is Role.ORGANISER
-    assert not first_key(owner.url, output)
+    assert not first_key(engine.url, output)
 
 
 def command(what: str, owner: URL, folder: Path, name: str) -> Output:
@@ -77,18 +84,18 @@ def command(what: str, owner: URL, folder: Path, name: str) -> Output:
     return output
 
 
-def test_a_lost_key_is_made_again_on_the_machine(owner: Engine, empty: None, folder: Path) -> None:
-    with owner.begin() as connection:
+def test_a_lost_key_is_made_again_on_the_machine(engine: Engine, folder: Path) -> None:
+    with engine.begin() as connection:
         ada = people.add_person(connection, "Ada", Role.CONTESTANT)
-    key = command("key", owner.url, folder, "ada").lines[0].split()[-1]
-    with owner.begin() as connection:
+    key = command("key", engine.url, folder, "ada").lines[0].split()[-1]
+    with engine.begin() as connection:
         assert people.by_key(connection, key) == ada
     with pytest.raises(UsageError, match="there is no person called eve"):
-        command("key", owner.url, folder, "eve")
+        command("key", engine.url, folder, "eve")
 
 
-def test_a_worker_key_is_made_on_the_machine(owner: Engine, empty: None, folder: Path) -> None:
-    key = command("worker-key", owner.url, folder, "lab").lines[0].split()[-1]
-    with owner.begin() as connection:
+def test_a_worker_key_is_made_on_the_machine(engine: Engine, folder: Path) -> None:
+    key = command("worker-key", engine.url, folder, "lab").lines[0].split()[-1]
+    with engine.begin() as connection:
         assert workers.machine_of(connection, key) is not None
         assert connection.scalar(text("SELECT count(*) FROM audit")) == 1

@@ -3,32 +3,31 @@ is no superuser."""
 
 from __future__ import annotations
 
-import json
-import re
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-import httpx
 import psycopg
 import pytest
-from sqlalchemy import URL
+from fastapi.testclient import TestClient
+from sqlalchemy import URL, Connection
 
 from harness.arena.data_dir import Secrets
 from harness.arena.postgres import OWNER, Server
-from harness.arena.store import preparing
-from harness.arena.store.database import conninfo
-from harness.arena.store.preparing import DatabaseError, prepare
+from harness.arena.store import gradings, people, preparing
+from harness.arena.store.database import conninfo, open_engine
+from harness.arena.store.people import Role
+from harness.arena.store.preparing import prepare
+from harness.arena.web.app import application
+from harness.arena.web.context import Site
+from harness.protocol.errors import StoreError
+from tests.arena.submitting import FakeWorker, free_port, status, submit
 from tests.waiting import eventually
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 PASSWORD = "of the course: #/@?'"
-SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
-BROKEN = f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ int x = ; }}\n"
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +62,6 @@ def machine() -> Iterator[URL]:
             process.wait()
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 def answers(url: URL) -> bool:
     try:
         psycopg.connect(conninfo(url)).close()
@@ -96,55 +89,26 @@ def course(machine: URL, database: str, owner: bool = True) -> URL:
 
 
 def refused(url: URL, match: str) -> None:
-    with pytest.raises(DatabaseError, match=match) as caught:
+    with pytest.raises(StoreError, match=match) as caught:
         prepare(url, Secrets.fresh())
     assert "\n" not in str(caught.value) and PASSWORD not in str(caught.value)
 
 
-def test_an_arena_is_run_in_it(machine: URL, tmp_path: Path) -> None:
-    url = course(machine, "contest").set(drivername="postgresql")
-    data, port = tmp_path / "data", free_port()
-    data.mkdir()
-    (data / "rules.toml").write_text("quick = true\n")
-    with open(tmp_path / "output", "w+") as output:
-        arena = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "harness", "arena", "--data", str(data)),
-                *("--port", str(port)),
-                *("--database", url.render_as_string(hide_password=False)),
-            ],
-            cwd=ROOT,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-
-            def key() -> str | None:
-                found = re.search(r"organiser's key is (\S+)", Path(output.name).read_text())
-                return found and found[1]
-
-            headers = {"Authorization": f"Bearer {eventually(key, 'the key is shown')}"}
-            started = "The arena is at"
-            eventually(lambda: started in Path(output.name).read_text(), "it answers")
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}/api/v1/", headers=headers) as api:
-                id = api.post("submissions", content=BROKEN).json()["id"]
-
-                def verdict() -> str | None:
-                    return str(api.get(f"submissions/{id}").json()["verdict"] or "")
-
-                assert eventually(verdict, "it is judged") == "compile-error"
-
-            def logged() -> list[str]:
-                lines = Path(output.name).read_text().splitlines()
-                about = [json.loads(line) for line in lines if id in line]
-                return [line["message"] for line in about if line.get("submission") == id]
-
-            assert eventually(lambda: logged()[1:], "its log says so") == ["graded"]
-        finally:
-            arena.terminate()
-            arena.wait()
-    assert not (data / "database").exists(), "it has no server of its own"
-    prepare(url.set(drivername="postgresql+psycopg"), Secrets.fresh())  # moved to another machine
+def test_an_arena_is_run_in_it(machine: URL, site: Site, connection: Connection) -> None:
+    url = course(machine, "contest")
+    prepare(url, Secrets.fresh())
+    prepare(url, Secrets.fresh())  # as after a move to another machine
+    engine = open_engine(url)
+    with TestClient(application(replace(site, engine=engine))) as client:
+        with engine.begin() as own:
+            ada = people.add_person(own, "ada", Role.CONTESTANT)
+            id = submit(own, ada)
+        FakeWorker(engine).grade(1.5)
+        assert "1.500" in client.get("/").text
+    with engine.connect() as own:
+        assert status(own, id).score == 1.5
+    engine.dispose()
+    assert gradings.recent(connection) == [], "the arena's own database has nothing of it"
 
 
 def test_too_old(machine: URL, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from harness.arena.store import contest, gradings, people
 from harness.arena.store.people import Role
 from harness.arena.web import guard
 from harness.protocol.report import Stage
-from tests.arena.submitting import PLENTY, Add, FakeWorker, Grade, graded, submission, submit, take
+from tests.arena.submitting import PLENTY, Add, FakeWorker, Grade, graded, submission, submit
 from tests.arena.visiting import Visitor
 from tests.board import browser, factory
 
@@ -39,9 +39,10 @@ def drop(visitor: Visitor, *files: tuple[str, str]) -> None:
 
 
 def test_a_person_submits_watches_and_reads(
-    visitor: Visitor, connection: Connection, person: Add, attempts: FakeWorker, tmp_path: Path
+    visitor: Visitor, connection: Connection, person: Add, worker: FakeWorker, tmp_path: Path
 ) -> None:
     visitor.sign_in(connection, person("ada"))
+    browser.load_charts(visitor.chrome, True)
     browser.requests(visitor.chrome)
     browser.complaints(visitor.chrome)
     file = tmp_path / "my tile.cu"
@@ -50,11 +51,11 @@ def test_a_person_submits_watches_and_reads(
     visitor.press("Submit")
     visitor.sees("queued, place 1", "[data-state]")
     visitor.sees("s left", "[data-left]")
-    attempt = take(attempts)
+    attempt = worker.take()
     so_far = GradingProgress().began(Stage.COMPILE, None).having_found([f"32 registers {HOSTILE}"])
     so_far = so_far.began(Stage.VERIFY, 70).stepped("17×5×3, uniform")
     so_far = so_far.having_found(["wrong-answer: wrong at 17×5×3: the last row of blocks"])
-    attempts.go_on(attempt.attempt, so_far)
+    worker.go_on(attempt.attempt, so_far)
     visitor.sees("step 1 of 70: 17×5×3, uniform", ".stages")
     assert visitor.text("[data-state]") == "grading"
     assert f"32 registers {HOSTILE}" in visitor.text(".stages")
@@ -64,7 +65,7 @@ def test_a_person_submits_watches_and_reads(
     shown = visitor.text(".stages")
     visitor.chrome.refresh()  # what the server writes, and what a script put there, are the same
     visitor.until(lambda: visitor.text(".stages") == shown)
-    attempts.finish(attempt.attempt, graded(attempt, 1.25))
+    worker.finish(attempt.attempt, graded(attempt, 1.25))
     visitor.sees("1.250 × cuBLAS", ".verdict")
     visitor.picture("submission-done")
     visitor.sees("my tile", "h1")
@@ -92,7 +93,7 @@ def test_a_page_recovers_when_its_stream_was_refused(
 
 
 def test_a_refused_page_loads_by_itself_later(visitor: Visitor, rules: Path) -> None:
-    rules.write_text("[limits]\nper_address_per_minute = 20\n")
+    rules.write_text("[limits]\nper_address_per_minute = 1\n")
     while httpx.get(f"{visitor.address}/problem").status_code == 200:
         pass
     visitor.go("problem")
@@ -167,9 +168,7 @@ def test_a_deadline_is_given_and_shown_in_the_organisers_zone(
 
 
 @pytest.fixture
-def busy(
-    connection: Connection, person: Add, attempts: FakeWorker, grade: Grade, rules: Path
-) -> str:
+def busy(connection: Connection, person: Add, worker: FakeWorker, grade: Grade, rules: Path) -> str:
     """An arena with all kinds of submissions and messages. The value is a submission's id."""
     rules.write_text("pseudonyms = true\n")
     olga, ada = person("olga", Role.ORGANISER), person(LONG)
@@ -184,10 +183,10 @@ def busy(
     contest.announce(connection, olga, "The contest ends on Friday. " + LONG)
     people.invite(connection, olga.id, Role.CONTESTANT, 20, "the course")
     id = submit(connection, ada, "at work")
-    take(attempts)  # the rejudging
-    attempt = take(attempts)
+    worker.take()  # the rejudging
+    attempt = worker.take()
     said = GradingProgress().began(Stage.COMPILE, None).having_found([LONG * 5, "cuda-cores"])
-    attempts.go_on(attempt.attempt, said.began(Stage.VERIFY, 96).stepped(LONG))
+    worker.go_on(attempt.attempt, said.began(Stage.VERIFY, 96).stepped(LONG))
     return id
 
 

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from harness.arena.problems import Problem
 from harness.arena.progress import MAX_FOUND, MAX_SENTENCE, GradingProgress
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import board, gradings
-from harness.arena.store.gradings import OverLimit, Status
 from harness.arena.web.context import Site
 from harness.arena.web.jobs import sweep_once
 from harness.arena.workers.api import Task
@@ -22,9 +22,9 @@ from tests.arena.submitting import (
     Add,
     FakeWorker,
     graded,
+    status,
     submission,
     submit,
-    take,
     waiting_jobs,
 )
 
@@ -36,15 +36,11 @@ CHANGES = {
 }
 
 
-def status(connection: Connection, id: str) -> Status:
-    return gradings.status(connection, [id])[id]
-
-
 def test_the_database_allows_only_the_changes_of_state_of_the_table(
-    connection: Connection, owner: Engine, person: Add
+    connection: Connection, engine: Engine, person: Add
 ) -> None:
     submit(connection, person("ada"))
-    with owner.connect() as link:
+    with engine.connect() as link:
         for name in ("held_by_an_attempt", "done_with_a_report"):
             link.execute(text(f"ALTER TABLE gradings DROP CONSTRAINT ck_gradings_{name}"))
         for before, after in itertools.product(State, State):
@@ -77,18 +73,18 @@ def test_a_submission_and_its_job_are_one_transaction(
 
 
 def test_a_graded_submission_has_a_report_and_a_row(
-    connection: Connection, attempts: FakeWorker, person: Add
+    connection: Connection, worker: FakeWorker, person: Add
 ) -> None:
     id = submit(connection, person("ada"), "fast")
     before = board.version(connection)
-    attempt = take(attempts)
+    attempt = worker.take()
     assert status(connection, id).state is State.GRADING
     so_far = GradingProgress().began(Stage.VERIFY, 96).stepped("a case").having_found(["a fact"])
-    assert attempts.go_on(attempt.attempt, so_far)
+    assert worker.go_on(attempt.attempt, so_far)
     now = status(connection, id)
     assert (now.stages, now.step) == (so_far.stages, so_far.step)
     document = graded(attempt, 1.25)
-    assert attempts.finish(attempt.attempt, document)
+    assert worker.finish(attempt.attempt, document)
     done = status(connection, id)
     assert (done.state, done.verdict, done.score) == (State.DONE, Verdict.ACCEPTED, 1.25)
     assert board.version(connection) > before
@@ -100,74 +96,69 @@ def test_a_graded_submission_has_a_report_and_a_row(
 
 
 def test_progress_that_a_worker_reports_is_bounded(
-    connection: Connection, attempts: FakeWorker, owner: Engine, person: Add
+    connection: Connection, worker: FakeWorker, person: Add
 ) -> None:
     id = submit(connection, person("ada"))
-    attempt = take(attempts)
+    attempt = worker.take()
     much = GradingProgress().began(Stage.SANITIZE, None).having_found(["x" * 10_000] * 100)
-    assert attempts.go_on(attempt.attempt, much)
+    assert worker.go_on(attempt.attempt, much)
     (stage,) = status(connection, id).stages
     assert stage.found == ("x" * MAX_SENTENCE,) * MAX_FOUND
     # Progress that another version of the arena wrote is ignored without an error.
-    with owner.begin() as link:
-        link.execute(text("""UPDATE gradings SET progress = '{"stages": [{"phase": 1}]}'"""))
+    connection.execute(text("""UPDATE gradings SET progress = '{"stages": [{"phase": 1}]}'"""))
     assert status(connection, id).stages == ()
 
 
 def test_the_time_left_comes_from_gradings_of_that_length(
-    connection: Connection, attempts: FakeWorker, owner: Engine, person: Add
+    connection: Connection, worker: FakeWorker, person: Add
 ) -> None:
     ada = person("ada")
     for seconds in (10, 20, 300):
         submit(connection, ada, f"took {seconds}")
-        attempt = take(attempts)
-        assert attempts.finish(attempt.attempt, graded(attempt))
-        with owner.begin() as link:
-            of_this = text("UPDATE gradings SET seconds = :s WHERE seconds < 5")
-            link.execute(of_this, {"s": seconds})
+        worker.grade()
+        of_this = text("UPDATE gradings SET seconds = :s WHERE seconds < 5")
+        connection.execute(of_this, {"s": seconds})
     id = submit(connection, ada, "now")
     assert status(connection, id).seconds_left == pytest.approx(1.5 * 20)
-    take(attempts)
+    worker.take()
+    began = text(
+        "UPDATE gradings SET started = now() - make_interval(secs => :spent) WHERE submission = :id"
+    )
     for spent, left in ((0, 20), (15, 145), (100, 200), (400, 0)):
-        with owner.begin() as link:
-            began = text(
-                "UPDATE gradings SET started = now() - make_interval(secs => :spent) "
-                "WHERE submission = :id"
-            )
-            link.execute(began, {"spent": spent, "id": id})
+        connection.execute(began, {"spent": spent, "id": id})
         assert status(connection, id).seconds_left == pytest.approx(left, abs=5)
 
 
 def dead(worker: FakeWorker) -> Task:
     """Take a task and report its progress once, as a worker does that dies afterwards."""
-    task = take(worker)
+    task = worker.take()
     assert worker.go_on(task.attempt, GradingProgress())
     return task
 
 
 def test_a_result_counts_only_for_the_current_attempt(
-    connection: Connection, attempts: FakeWorker, site: Site, person: Add
+    connection: Connection, worker: FakeWorker, site: Site, person: Add
 ) -> None:
     id = submit(connection, person("ada"))
-    slow = take(attempts)
+    slow = worker.take()
     assert sweep_once(site, lease_seconds=5).again == (), "who lives is left alone"
     assert sweep_once(site, lease_seconds=-1).again == (id,)
-    quick = take(attempts)
-    assert not attempts.go_on(slow.attempt, GradingProgress())
-    assert not attempts.finish(slow.attempt, graded(slow, 9.0)), "it counted as dead"
-    assert attempts.finish(quick.attempt, graded(quick, 1.0))
-    assert not attempts.finish(quick.attempt, graded(quick, 2.0)), "it has a result already"
+    quick = worker.take()
+    assert not worker.go_on(slow.attempt, GradingProgress())
+    assert not worker.finish(slow.attempt, graded(slow, 9.0)), "it counted as dead"
+    assert worker.finish(quick.attempt, graded(quick, 1.0))
+    assert not worker.finish(quick.attempt, graded(quick, 2.0)), "it has a result already"
     assert status(connection, id).score == 1.0
     assert [entry.score for entry in board.counting(connection)] == [1.0]
 
 
 @pytest.mark.parametrize("name", ["tile", "../tile"], ids=["", "impossible name"])
 def test_three_dead_attempts_are_reported_as_a_judge_error(
-    name: str, connection: Connection, attempts: FakeWorker, site: Site, person: Add
+    name: str, connection: Connection, worker: FakeWorker, site: Site, person: Add
 ) -> None:
     id = submit(connection, person("ada"), name)
     for number in range(1, MAX_ATTEMPTS + 1):
-        dead(attempts)
+        dead(worker)
         swept = sweep_once(site, lease_seconds=-1)
         assert (swept.again, swept.given_up) == (((id,), ()) if number < 3 else ((), (id,)))
     done = status(connection, id)
@@ -179,46 +170,47 @@ def test_three_dead_attempts_are_reported_as_a_judge_error(
 
 
 def test_a_task_given_back_costs_no_attempt(
-    connection: Connection, attempts: FakeWorker, site: Site, person: Add
+    connection: Connection, worker: FakeWorker, site: Site, person: Add
 ) -> None:
     id = submit(connection, person("ada"))
     for _ in range(MAX_ATTEMPTS):
-        assert attempts.give_back(take(attempts).attempt)
-        take(attempts)  # an attempt that its worker never confirmed costs none either
+        assert worker.give_back(worker.take().attempt)
+        worker.take()  # an attempt that its worker never confirmed costs none either
         assert sweep_once(site, lease_seconds=-1).again == (id,)
     for _ in range(MAX_ATTEMPTS - 1):
-        dead(attempts)
+        dead(worker)
         assert sweep_once(site, lease_seconds=-1).again == (id,)
 
 
 def test_the_person_with_fewest_gradings_goes_first_without_starving_others(
-    connection: Connection, attempts: FakeWorker, person: Add
+    connection: Connection, worker: FakeWorker, person: Add
 ) -> None:
     ada, bob = person("ada"), person("bob")
     for number in range(4):
         submit(connection, ada, f"a{number}")
     submit(connection, bob, "b0")
-    order = [take(attempts).name for _ in range(3)]
+    order = [worker.take().name for _ in range(3)]
     assert order == ["a0", "b0", "a1"]
     carol = person("carol")
     for number in range(3):  # all but a newcomer's first submission alternate with those of others
         submit(connection, carol, f"c{number}")
-    assert [take(attempts).name for _ in range(5)] == ["c0", "a2", "c1", "a3", "c2"]
+    assert [worker.take().name for _ in range(5)] == ["c0", "a2", "c1", "a3", "c2"]
 
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_report_after_cancelling_does_not_count(
-    begun: bool, connection: Connection, attempts: FakeWorker, site: Site, person: Add
+    begun: bool, connection: Connection, worker: FakeWorker, site: Site, person: Add
 ) -> None:
     id = submit(connection, person("ada"))
-    attempt = take(attempts) if begun else None
+    attempt = worker.take() if begun else None
     assert gradings.cancel(connection, id)
     assert status(connection, id).state is State.CANCELLED
     assert not gradings.cancel(connection, id)
     if attempt is not None:
-        assert not attempts.finish(attempt.attempt, graded(attempt))
+        assert not worker.go_on(attempt.attempt, GradingProgress()), "the worker is told"
+        assert not worker.finish(attempt.attempt, graded(attempt))
     sweep_once(site, lease_seconds=-1)
-    assert attempts.take() is None, "nobody grades what was cancelled"
+    assert worker.fetch() is None, "nobody grades what was cancelled"
     assert not waiting_jobs(connection)
 
 
@@ -232,8 +224,8 @@ def test_limits_hold_under_simultaneous_submissions(
         try:
             with engine.begin() as transaction:
                 gradings.submit(transaction, ada.id, submission(), limits, None)
-        except OverLimit as refused:
-            assert refused.seconds > 0
+        except Problem as refused:
+            assert refused.status == 429
             return False
         return True
 
@@ -255,17 +247,15 @@ def test_a_refusal_names_the_limit_and_when_to_return(
     begun: bool,
     reason: str,
     connection: Connection,
-    attempts: FakeWorker,
-    owner: Engine,
+    worker: FakeWorker,
     person: Add,
 ) -> None:
     ada = person("ada")
     submit(connection, ada)
     if begun:
-        take(attempts)
+        worker.take()
     if limits.device_seconds_per_day == 1:
-        with owner.begin() as link:
-            link.execute(text("UPDATE gradings SET seconds = 2, ended = now()"))
-    with pytest.raises(OverLimit, match=reason) as refused:
+        connection.execute(text("UPDATE gradings SET seconds = 2, ended = now()"))
+    with pytest.raises(Problem, match=reason) as refused:
         gradings.submit(connection, ada.id, submission(), limits, None)
-    assert 0 < refused.value.seconds <= 86400
+    assert 0 < int(refused.value.headers["Retry-After"]) <= 86400

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.arena.submitted import NAMELESS, stored
-from harness.arena.web.api import stem
-from harness.arena.web.problems import Problem
+from harness.arena.problems import Problem
+from harness.arena.submitted import NAMELESS, kernel_name, stored
 from tests.arena.submitting import submission
 from tests.board.factory import SOURCE
 
@@ -22,10 +21,19 @@ def test_a_stored_name_that_no_report_can_have_is_replaced(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "name"), [("a b.cu", "a b"), ("C:\\x\\tile.cu", "tile"), ("\uff34ile.cu", "Tile")]
+    ("file", "name"),
+    [
+        ("a b.cu", "a b"),
+        ("C:\\x\\tile.cu", "tile"),
+        ("../../etc/passwd", "passwd"),
+        ("\uff34ile.cu", "Tile"),
+        ("ядро", "ядро"),
+        ("α_tile", "α_tile"),
+        ("v2 (σ)", "v2 (σ)"),
+    ],
 )
 def test_a_kernel_is_named_after_its_file(file: str, name: str) -> None:
-    assert stem(file) == name
+    assert kernel_name(file) == name
 
 
 @pytest.mark.parametrize(
@@ -35,8 +43,11 @@ def test_a_kernel_is_named_after_its_file(file: str, name: str) -> None:
         (".cu", "no visible character"),
         (f"{'x' * 101}.cu", "longer than 100"),
         ("\u0430dmin.cu", "two alphabets"),
+        ("..", "another folder"),
+        ("a\nb", "cannot be printed"),
+        ("\u202eevil.cu", "cannot be printed"),
     ],
 )
 def test_a_file_name_that_cannot_name_a_kernel_is_refused(file: str, problem: str) -> None:
     with pytest.raises(Problem, match=problem):
-        stem(file)
+        kernel_name(file)

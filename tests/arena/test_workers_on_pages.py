@@ -5,27 +5,26 @@ from __future__ import annotations
 import re
 
 from fastapi.testclient import TestClient
-from sqlalchemy import URL, Connection, text
+from sqlalchemy import Connection, Engine, text
 
 from harness.arena.store import workers
 from harness.arena.store.people import Role
 from harness.arena.workers.api import Duty
-from tests.arena.submitting import Add, FakeWorker, Key, joined, submit, take
+from tests.arena.submitting import Add, FakeWorker, Key, asking, submit
 
 
-def gpu(url: URL, id: str) -> FakeWorker:
-    return FakeWorker(url, id, model="NVIDIA H200").join()
+def gpu(engine: Engine) -> FakeWorker:
+    return FakeWorker(engine, asking("GPU-1", model="NVIDIA H200"))
 
 
 def test_metrics_count_gradings_and_name_each_worker(
-    client: TestClient, connection: Connection, worker_url: URL, person: Add
+    client: TestClient, connection: Connection, engine: Engine, worker: FakeWorker, person: Add
 ) -> None:
-    gpu(worker_url, "GPU-1")
-    worker = joined(worker_url)
+    gpu(engine)
     ada = person("ada")
     for name in ("held", "waits"):
         submit(connection, ada, name)
-    take(worker)
+    worker.take()
     metrics = client.get("/metrics").text
     for state in ("queued", "grading"):
         assert f'arena_gradings{{state="{state}"}} 1.0' in metrics
@@ -34,18 +33,18 @@ def test_metrics_count_gradings_and_name_each_worker(
 
 
 def test_an_organiser_sets_aside_takes_back_and_drains(
-    connection: Connection, worker_url: URL, person: Add
+    connection: Connection, engine: Engine, person: Add
 ) -> None:
     boss = person("boss", Role.ORGANISER)
-    worker = gpu(worker_url, "GPU-1")
-    assert worker.beat() is Duty.SERVE
+    worker = gpu(engine)
+    assert worker.duty is Duty.SERVE
     workers.set_aside(connection, boss, "GPU-1", True)
-    assert worker.beat() is Duty.REST
+    assert worker.duty is Duty.REST
     assert workers.all_workers(connection)[0]["set_aside"]
     workers.set_aside(connection, boss, "GPU-1", False)
-    assert worker.beat() is Duty.SERVE
+    assert worker.duty is Duty.SERVE
     workers.drain(connection, boss, "GPU-1")
-    assert worker.beat() is Duty.LEAVE
+    assert worker.duty is Duty.LEAVE
     actions = connection.execute(text("SELECT action FROM audit ORDER BY id")).scalars().all()
     assert actions[-3:] == ["set aside", "take back", "drain"]
 

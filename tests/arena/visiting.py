@@ -34,6 +34,7 @@ class Visitor:
         self.chrome = chrome
         self.address = address
         chrome.delete_all_cookies()
+        browser.load_charts(chrome, bool(SCREENSHOTS))
         browser.resize(chrome, 1280)
         browser.colours(chrome, "light")
 

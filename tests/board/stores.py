@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from harness.board.store import Store
 
 KINDS = ("sqlite", "postgresql")
-PAIRS = (KINDS, KINDS[::-1])
 
 
 class Where(NamedTuple):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.board.document import Document
 from harness.board.entry import Version
 from harness.board.ranking import rank
-from harness.board.regrade import Change, as_data, regrade, to_regrade
+from harness.board.regrade import Change, Grader, as_data, regrade, to_regrade
 from harness.board.store import Store
 from harness.protocol.errors import UsageError
 from harness.protocol.report import (
@@ -30,14 +30,17 @@ BEFORE = Version("0.0.1", Version.current().cases)
 NEW_SCORES = {"tile": 0.8, "wide": 1.2}
 
 
-def graded(submission: Submission) -> Report:
-    return factory.report(
-        submission.name,
-        submission.author,
-        NEW_SCORES[submission.name],
-        day=30,
-        source=submission.source,
-    )
+def grading(**facts: Any) -> Grader:
+    """Return a grader whose reports have these facts, and otherwise the new scores."""
+
+    def grade(submission: Submission) -> Report:
+        how = {"score": NEW_SCORES[submission.name], "day": 30, "source": submission.source} | facts
+        return factory.report(submission.name, submission.author, **how)
+
+    return grade
+
+
+graded = grading()
 
 
 @pytest.fixture
@@ -99,37 +102,15 @@ def test_an_interrupted_regrading_keeps_its_reports(call: Call, old: Path) -> No
 
 
 def test_a_rejection_is_entered_and_settles_the_matter(call: Call, old: Path) -> None:
-    def rejecting(submission: Submission) -> Report:
-        fault = RuntimeFault(stage=Stage.VERIFY, message="trap")
-        return factory.report(
-            submission.name, submission.author, outcome=fault, source=submission.source
-        )
-
+    rejecting = grading(outcome=RuntimeFault(stage=Stage.VERIFY, message="trap"))
     _, out, _ = call("regrade", "--yes", grade=rejecting)
     assert "now runtime-error" in out
     assert "Nothing to regrade" in call("regrade")[1]
 
 
-def other_gpu(submission: Submission) -> Report:
-    return factory.report(submission.name, submission.author, 2.0, gpu="NVIDIA L4")
-
-
-def our_fault(submission: Submission) -> Report:
-    return factory.report(
-        submission.name,
-        submission.author,
-        outcome=JudgeError(stage=Stage.VERIFY, message="the worker vanished"),
-    )
-
-
-def unscored(submission: Submission) -> Report:
-    return factory.report(submission.name, submission.author, None)
-
-
-def throttled(submission: Submission) -> Report:
-    """On the same GPU, accepted, and without a score."""
-    no_score = Accepted(score=Unscored(reason="throttled", message="the GPU was hot"))
-    return factory.report(submission.name, submission.author, outcome=no_score)
+HOT = Accepted(score=Unscored(reason="throttled", message="the GPU was hot"))
+OUR_FAULT = JudgeError(stage=Stage.VERIFY, message="the worker vanished")
+other_gpu = grading(gpu="NVIDIA L4")
 
 
 def gone(submission: Submission) -> Report:
@@ -139,15 +120,15 @@ def gone(submission: Submission) -> Report:
 @pytest.mark.parametrize(
     ("grade", "said"),
     [
-        (throttled, "no score this time; regrade it again"),
+        (grading(outcome=HOT), "no score this time; regrade it again"),
         (gone, "could not be graded: the GPU is taken"),
         (other_gpu, "this machine has NVIDIA L4"),
-        (our_fault, "not the submission's fault"),
-        (unscored, "this machine has CPU"),
+        (grading(outcome=OUR_FAULT), "not the submission's fault"),
+        (grading(score=None), "this machine has CPU"),
     ],
 )
 def test_what_does_not_apply_is_not_entered(
-    call: Call, old: Path, grade: Callable[[Submission], Report], said: str
+    call: Call, old: Path, grade: Grader, said: str
 ) -> None:
     code, out, _ = call("regrade", "--yes", grade=grade)
     assert code == 1
@@ -186,7 +167,7 @@ def test_a_forged_hash_of_the_source_is_corrected(path: Path) -> None:
 # ------------------------------------------------------------------------------ one by one
 
 
-def before_and(grade: Callable[[Submission], Report], path: Path, *entries: str) -> list[Change]:
+def before_and(grade: Grader, path: Path, *entries: str) -> list[Change]:
     """The changes that regrading the entries of these names finds."""
     with Store(path) as store:
         found = {entry.name: entry for entry in store.entries()}

@@ -13,7 +13,7 @@ import pytest
 from harness.board.document import Document
 from harness.board.entry import Entry, Version
 from harness.board.ranking import Filter
-from harness.board.site import Site, file_names
+from harness.board.site import MARKER, Site, file_names
 from harness.board.store import Store
 from harness.protocol.errors import StoreError
 from harness.protocol.report import (
@@ -47,6 +47,7 @@ HOSTILE = [
     "\u202egnp.evil",
 ]
 Write = Callable[..., Path]
+PageOf = Callable[[Report], Path]
 
 
 @pytest.fixture
@@ -63,6 +64,17 @@ def write(tmp_path: Path, stored: Enter) -> Write:
         return folder
 
     return site
+
+
+@pytest.fixture
+def page_of(write: Write) -> PageOf:
+    """A function that writes the site of one report and returns the report's page."""
+
+    def page(report: Report) -> Path:
+        (found,) = (write(report) / "entries").glob("*.html")
+        return found
+
+    return page
 
 
 class Elements(HTMLParser):
@@ -139,18 +151,20 @@ def test_each_gpu_has_a_board_and_every_run_a_page(write: Write) -> None:
         assert result in runs
 
 
-def test_the_map_of_wrong_blocks_has_one_line_per_row(write: Write) -> None:
-    (page,) = (write(factory.wrong()) / "entries").glob("*.html")
-    assert ">...\n...\n###</pre>" in page.read_text(encoding="utf-8")
-
-
-def test_a_map_says_how_many_blocks_a_mark_stands_for(write: Write) -> None:
+@pytest.mark.parametrize(
+    ("drawn", "shown"),
+    [
+        (BlockMap(rows=("...", "...", "###")), ">...\n...\n###</pre>"),
+        (BlockMap(rows=("#.",), scale=2), "stands for 2×2 blocks"),
+    ],
+)
+def test_the_map_of_wrong_blocks_is_shown(drawn: BlockMap, shown: str, page_of: PageOf) -> None:
     wrong = factory.wrong()
     assert isinstance(wrong.outcome, WrongAnswer)
-    found = wrong.outcome.counterexample.model_copy(update={"map": BlockMap(rows=("#.",), scale=2)})
+    found = wrong.outcome.counterexample.model_copy(update={"map": drawn})
     outcome = wrong.outcome.model_copy(update={"counterexample": found})
-    (page,) = (write(wrong.model_copy(update={"outcome": outcome})) / "entries").glob("*.html")
-    assert "stands for 2×2 blocks" in page.read_text(encoding="utf-8")
+    page = page_of(wrong.model_copy(update={"outcome": outcome}))
+    assert shown in page.read_text(encoding="utf-8")
 
 
 def test_unverified_results_are_below_the_ranking(write: Write, path: Path) -> None:
@@ -182,11 +196,10 @@ def test_names_are_shown_as_text(write: Write, name: str) -> None:
         assert "img" not in {tag for tag, _ in elements.found}
 
 
-def test_hostile_source_and_output_are_shown_as_text(write: Write) -> None:
+def test_hostile_source_and_output_are_shown_as_text(page_of: PageOf) -> None:
     source = factory.SOURCE + "// </code><script>alert(1)</script> \x1b[2J {{ 7 * 7 }}\n"
     report = factory.report(source=source).model_copy(update={"printed": "<script>x</script>\x1b"})
-    site = write(report)
-    (page,) = (site / "entries").glob("*.html")
+    page = page_of(report)
     elements = Elements(page)
     assert "</code><script>alert(1)</script> \N{REPLACEMENT CHARACTER}[2J" in elements.text
     assert [attributes for tag, attributes in elements.found if tag == "script"] == [
@@ -196,9 +209,8 @@ def test_hostile_source_and_output_are_shown_as_text(write: Write) -> None:
     assert page.with_suffix(".cu").read_bytes() == source.encode()
 
 
-def test_a_submissions_page_shows_its_lines(write: Write) -> None:
-    site = write(factory.rejected())
-    (page,) = (site / "entries").glob("*.html")
+def test_a_submissions_page_shows_its_lines(page_of: PageOf) -> None:
+    page = page_of(factory.rejected())
     text = page.read_text(encoding="utf-8")
     (line,) = re.findall(r'<tr id="L9" class="(\w+)">', text)
     assert line == "error"
@@ -218,13 +230,10 @@ def test_a_submissions_page_is_written_once(write: Write) -> None:
     assert len(list((site / "entries").glob("*.html"))) == 2
 
 
-def test_a_new_template_writes_every_page_again(
-    write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site = write(factory.report())
-    (page,) = (site / "entries").glob("*.html")
+def test_a_new_template_writes_every_page_again(write: Write, page_of: PageOf) -> None:
+    page = page_of(factory.report())
     page.write_text("as it was")
-    monkeypatch.setattr("harness.board.site._template_version", lambda: "another")
+    (page.parents[1] / MARKER).write_text("of other templates")
     write(factory.report())
     assert page.read_text() != "as it was"
 
@@ -342,7 +351,7 @@ def test_boards_have_files_named_after_their_gpus() -> None:
 
 
 @pytest.mark.parametrize("without_device", [False, True])
-def test_a_report_shows_its_scores_over_sizes(without_device: bool, write: Write) -> None:
+def test_a_report_shows_its_scores_over_sizes(without_device: bool, page_of: PageOf) -> None:
     report = factory.wrong() if without_device else factory.report("tile")
     measured = factory.report()
     assert measured.measurement is not None and measured.score is not None
@@ -351,7 +360,7 @@ def test_a_report_shows_its_scores_over_sizes(without_device: bool, write: Write
         "measurement": measured.measurement.model_copy(update={"sizes": (size,)})
     }
     changed |= {"device": None} if without_device else {}
-    (page,) = (write(report.model_copy(update=changed)) / "entries").glob("*.html")
+    page = page_of(report.model_copy(update=changed))
     assert str(size.shape) in Elements(page).text
 
 
@@ -364,10 +373,8 @@ def explained(name: str) -> Report:
     )
 
 
-def test_a_page_explains_the_speed_and_marks_lines(write: Write) -> None:
-    folder = write(explained("30_mma_tf32x3"))
-    (page,) = (folder / "entries").glob("*.html")
-    shown = Elements(page)
+def test_a_page_explains_the_speed_and_marks_lines(page_of: PageOf) -> None:
+    shown = Elements(page_of(explained("30_mma_tf32x3")))
     assert "What limits the speed" in shown.text
     assert "The products go through mma.sync, warp by warp" in shown.text
     cells = [attributes for _, attributes in shown.found if attributes.get("class") == "heat"]
@@ -379,29 +386,24 @@ def test_a_page_explains_the_speed_and_marks_lines(write: Write) -> None:
     assert "192 HMMA.1688.F32.TF32" in shown.text  # of the line that multiplies
 
 
-def test_a_page_shows_the_machine_code_of_a_line(write: Write) -> None:
+def test_a_page_shows_the_machine_code_of_a_line(page_of: PageOf) -> None:
     report = explained("30_mma_tf32x3")
     assert isinstance(report.kernel, DisassembledKernel)
     code = CodeLine(line=1, opcodes={"FFMA": 20}, instructions=("FFMA R1, R2, R3, R1", "FFMA <b>"))
     kernel = report.kernel.model_copy(update={"lines": (code,)})
-    folder = write(report.model_copy(update={"kernel": kernel}))
-    (page,) = (folder / "entries").glob("*.html")
-    text = page.read_text(encoding="utf-8")
+    text = page_of(report.model_copy(update={"kernel": kernel})).read_text(encoding="utf-8")
     assert "20 FFMA<pre>FFMA R1, R2, R3, R1\nFFMA &lt;b&gt;\n…</pre>" in text
 
 
-def test_a_page_says_why_it_has_no_advice(write: Write) -> None:
-    folder = write(explained("09_vector_loads"))
-    (page,) = (folder / "entries").glob("*.html")
-    text = Elements(page).text
+def test_a_page_says_why_it_has_no_advice(page_of: PageOf) -> None:
+    text = Elements(page_of(explained("09_vector_loads"))).text
     assert "What limits the speed" in text
     assert "do not hold at 8192×6144×4096" in text
     assert "wavefronts per request" not in text and "a remedy" not in text
 
 
-def test_a_tensor_core_kernel_is_below_their_roof(write: Write) -> None:
+def test_a_tensor_core_kernel_is_below_their_roof(page_of: PageOf) -> None:
     """At 1.719 ms the kernel does 240 TFLOP/s, more than the 67 of the FP32 units."""
-    folder = write(explained("33_wgmma_two_phase"))
-    (page,) = (folder / "entries").glob("*.html")
+    page = page_of(explained("33_wgmma_two_phase"))
     (peak,) = re.findall(r'data-peak="([\d.]+)"', page.read_text(encoding="utf-8"))
     assert 240 < float(peak) < 400

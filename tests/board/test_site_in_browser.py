@@ -68,20 +68,27 @@ def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 @pytest.fixture
 def board(chrome: Chrome, site: Path) -> Chrome:
-    browser.resize(chrome, 1280)
-    browser.colours(chrome, "light")
+    """The board in a browser, with its charts."""
+    return opened(chrome, site / "index.html", charts=True)
+
+
+@pytest.fixture
+def table(chrome: Chrome, site: Path) -> Chrome:
+    """The board in a browser, without its charts."""
     return opened(chrome, site / "index.html")
 
 
-def opened(chrome: Chrome, page: Path, query: str = "") -> Chrome:
-    """Open a page of the site and wait for its charts."""
+def opened(
+    chrome: Chrome, page: Path, query: str = "", charts: bool = False, width: int = 1280
+) -> Chrome:
+    """Open a page of the site in light colours, and wait for its charts if it is to have any."""
+    browser.load_charts(chrome, charts)
+    browser.resize(chrome, width)
+    browser.colours(chrome, "light")
     chrome.get(page.as_uri() + query)
-    WebDriverWait(chrome, 20).until(
-        lambda driver: driver.execute_script(
-            "return document.readyState === 'complete' && "
-            "[...document.querySelectorAll('.chart')].every((chart) => chart.querySelector('svg'))"
-        )
-    )
+    drawn = "[...document.querySelectorAll('.chart')].every((chart) => chart.querySelector('svg'))"
+    ready = f"return document.readyState === 'complete' && {drawn if charts else 'true'}"
+    WebDriverWait(chrome, 20).until(lambda driver: driver.execute_script(ready))
     return chrome
 
 
@@ -125,12 +132,16 @@ def fill(chrome: Chrome, name: str, value: str) -> None:
     )
 
 
-@pytest.mark.parametrize("which", ["index.html", "runs.html", "accepted", "memory-error"])
-def test_pages_open_from_disk_and_fit_every_window(chrome: Chrome, site: Path, which: str) -> None:
-    """The pages request nothing from a network, and the console has no errors or warnings."""
+@pytest.mark.parametrize(
+    "which", ["index.html", "runs.html", "accepted", "memory-error", "wrong-answer"]
+)
+def test_pages_open_from_disk_pass_axe_and_fit_every_window(
+    chrome: Chrome, site: Path, which: str
+) -> None:
+    """They request nothing from a network, and the console has no errors or warnings."""
     chrome.get("about:blank")
     browser.requests(chrome), browser.complaints(chrome)
-    opened(chrome, site / which if which.endswith("html") else page_of(site, which))
+    opened(chrome, site / which if which.endswith("html") else page_of(site, which), charts=True)
     asked = browser.requests(chrome)
     assert asked
     assert {address.partition(":")[0] for address in asked} <= {"file", "data"}
@@ -139,6 +150,10 @@ def test_pages_open_from_disk_and_fit_every_window(chrome: Chrome, site: Path, w
         browser.resize(chrome, width)
         # A chart is drawn again some time after the window has changed.
         eventually(partial(fits, chrome, width), f"{which} fits a window of {width} pixels")
+    assert browser.barriers(chrome) == []
+    browser.resize(chrome, 1280)
+    browser.colours(chrome, "dark")
+    assert browser.barriers(chrome, "color-contrast") == []
 
 
 def fits(chrome: Chrome, width: int) -> bool:
@@ -153,75 +168,74 @@ def fits(chrome: Chrome, width: int) -> bool:
     return not outside and int(whole) <= width
 
 
-def test_the_ranking_has_pages(board: Chrome) -> None:
-    assert len(rows(board)) == 100
-    assert column(board, "rank")[:3] == ["1", "2", "3"]
-    assert status(board) == "1 to 100 of 120 kernels"
-    board.find_element(By.XPATH, "//button[.='Next']").click()
-    assert status(board) == "101 to 120 of 120 kernels"
-    assert column(board, "kernel")[0] == f"kernel {100 - len(NAMES)}"
+def test_the_ranking_has_pages(table: Chrome) -> None:
+    assert len(rows(table)) == 100
+    assert column(table, "rank")[:3] == ["1", "2", "3"]
+    assert status(table) == "1 to 100 of 120 kernels"
+    table.find_element(By.XPATH, "//button[.='Next']").click()
+    assert status(table) == "101 to 120 of 120 kernels"
+    assert column(table, "kernel")[0] == f"kernel {100 - len(NAMES)}"
 
 
-def test_the_keyboard_sorts_and_the_heading_says_so(board: Chrome) -> None:
-    assert heading(board, "rank").get_attribute("aria-sort") == "ascending"
-    button = heading(board, "kernel").find_element(By.TAG_NAME, "button")
-    board.execute_script("arguments[0].focus()", button)
-    board.switch_to.active_element.send_keys(Keys.ENTER)
-    assert heading(board, "kernel").get_attribute("aria-sort") == "ascending"
-    assert heading(board, "rank").get_attribute("aria-sort") is None
-    names = [name for name in column(board, "kernel") if name.startswith("kernel ")]
+def test_the_keyboard_sorts_and_the_heading_says_so(table: Chrome) -> None:
+    assert heading(table, "rank").get_attribute("aria-sort") == "ascending"
+    button = heading(table, "kernel").find_element(By.TAG_NAME, "button")
+    table.execute_script("arguments[0].focus()", button)
+    table.switch_to.active_element.send_keys(Keys.ENTER)
+    assert heading(table, "kernel").get_attribute("aria-sort") == "ascending"
+    assert heading(table, "rank").get_attribute("aria-sort") is None
+    names = [name for name in column(table, "kernel") if name.startswith("kernel ")]
     assert names[:3] == ["kernel 0", "kernel 1", "kernel 2"]
-    board.switch_to.active_element.send_keys(Keys.SPACE)
-    assert heading(board, "kernel").get_attribute("aria-sort") == "descending"
+    table.switch_to.active_element.send_keys(Keys.SPACE)
+    assert heading(table, "kernel").get_attribute("aria-sort") == "descending"
 
 
-@pytest.mark.parametrize(("name", "best_first"), [("score", True), ("ms", False)])
-def test_numbers_sort_as_numbers(board: Chrome, name: str, best_first: bool) -> None:
-    heading(board, name).find_element(By.TAG_NAME, "button").click()
-    values = [float(text) for text in column(board, name)]
-    assert values == sorted(values, reverse=best_first)
-    heading(board, name).find_element(By.TAG_NAME, "button").click()
-    values = [float(text) for text in column(board, name)]
-    assert values == sorted(values, reverse=not best_first)
+def test_numbers_sort_as_numbers(table: Chrome) -> None:
+    for name, best_first in (("score", True), ("ms", False)):
+        for reverse in (best_first, not best_first):
+            heading(table, name).find_element(By.TAG_NAME, "button").click()
+            values = [float(text) for text in column(table, name)]
+            assert values == sorted(values, reverse=reverse), (name, reverse)
 
 
-def test_the_tab_key_reaches_everything(board: Chrome) -> None:
+def test_the_tab_key_reaches_everything(table: Chrome) -> None:
     reached = []
     for _ in range(30):
-        board.switch_to.active_element.send_keys(Keys.TAB)
-        focused = board.switch_to.active_element
+        table.switch_to.active_element.send_keys(Keys.TAB)
+        focused = table.switch_to.active_element
         reached.append(focused.get_attribute("name") or focused.text)
     assert reached[0] == "Skip to the content"
     for name in ("find", "cores", "launch", "since", "Rank", "Score", MARKUP):
         assert any(one.startswith(name) for one in reached), name
 
 
-def test_chosen_kernels_are_ranked_among_themselves(board: Chrome) -> None:
-    Select(board.find_element(By.NAME, "cores")).select_by_visible_text("tensor cores")
-    assert column(board, "rank")[0] == "1"
-    assert column(board, "kernel")[:2] == ["kernel 1", "kernel 3"]
-    assert "chosen from 120" in status(board)
-    opened(board, Path(board.current_url.removeprefix("file://")), "?cores=tensor-cores")
-    assert column(board, "kernel")[:2] == ["kernel 1", "kernel 3"]
-    bars = board.execute_script(
+def test_chosen_kernels_are_ranked_among_themselves(table: Chrome, site: Path) -> None:
+    Select(table.find_element(By.NAME, "cores")).select_by_visible_text("tensor cores")
+    assert column(table, "rank")[0] == "1"
+    assert column(table, "kernel")[:2] == ["kernel 1", "kernel 3"]
+    assert "chosen from 120" in status(table)
+    opened(table, site / "index.html", "?cores=tensor-cores", charts=True)
+    assert column(table, "kernel")[:2] == ["kernel 1", "kernel 3"]
+    bars = table.execute_script(
         "return document.querySelector('[data-chart=scores] .chart').data.map((t) => t.name)"
     )
     assert bars == ["tensor cores"]
 
 
-def test_finding_and_dates_choose_what_is_shown(board: Chrome) -> None:
-    fill(board, "find", "author 3")
-    assert set(column(board, "author")) == {"author 3"}
-    assert column(board, "rank")[0] != "1"
-    fill(board, "find", "")
-    fill(board, "since", "2026-01-08")
-    assert 0 < len(rows(board)) < 100
-    assert all(graded >= "2026-01-08" for graded in column(board, "graded"))
-    fill(board, "find", "no such kernel")
-    assert status(board) == "0 kernels, chosen from 120"
+def test_finding_and_dates_choose_what_is_shown(table: Chrome) -> None:
+    fill(table, "find", "author 3")
+    assert set(column(table, "author")) == {"author 3"}
+    assert column(table, "rank")[0] != "1"
+    fill(table, "find", "")
+    fill(table, "since", "2026-01-08")
+    assert 0 < len(rows(table)) < 100
+    assert all(graded >= "2026-01-08" for graded in column(table, "graded"))
+    fill(table, "find", "no such kernel")
+    assert status(table) == "0 kernels, chosen from 120"
 
 
 def test_hostile_names_are_shown_as_they_are(board: Chrome) -> None:
+    """The chart of them has intervals, and a line at cuBLAS."""
     assert column(board, "kernel")[: len(NAMES)] == NAMES
     assert board.execute_script("return document.querySelectorAll('main img, main b').length") == 0
     labels = board.execute_script(
@@ -229,9 +243,6 @@ def test_hostile_names_are_shown_as_they_are(board: Chrome) -> None:
         ".map((text) => text.textContent)"
     )
     assert labels[0].startswith("<img src=x")
-
-
-def test_the_chart_has_intervals_and_a_line_at_cublas(board: Chrome) -> None:
     chart: dict[str, Any] = board.execute_script(
         "const {data, layout} = document.querySelector('[data-chart=scores] .chart');"
         "return {bars: data.flatMap((t) => [...t.x]), errors: data.flatMap((t) => t.error_x.array),"
@@ -244,26 +255,8 @@ def test_the_chart_has_intervals_and_a_line_at_cublas(board: Chrome) -> None:
     assert board.find_elements(By.CSS_SELECTOR, "[data-chart=scores] .errorbar")
 
 
-@pytest.mark.parametrize(
-    ("which", "width", "scheme"),
-    [
-        ("index.html", 1280, "light"),
-        ("index.html", 390, "dark"),
-        ("runs.html", 1280, "dark"),
-        ("accepted", 390, "dark"),
-        ("wrong-answer", 1280, "light"),
-    ],
-)
-def test_axe_finds_nothing(chrome: Chrome, site: Path, which: str, scheme: Any, width: int) -> None:
-    browser.resize(chrome, width)
-    browser.colours(chrome, scheme)
-    opened(chrome, site / which if which.endswith("html") else page_of(site, which))
-    assert browser.barriers(chrome) == []
-
-
 def test_a_phone_shows_rank_1_first(chrome: Chrome, site: Path) -> None:
-    browser.resize(chrome, 390)
-    opened(chrome, site / "index.html")
+    opened(chrome, site / "index.html", width=390)
     tops = chrome.execute_script(
         "return ['#ranking tbody tr', '[data-chart=scores]'].map("
         "(one) => document.querySelector(one).getBoundingClientRect().top)"
@@ -286,7 +279,7 @@ def test_colours_follow_the_preferred_scheme(board: Chrome) -> None:
 
 
 def test_charts_show_the_data_of_the_tables(chrome: Chrome, site: Path) -> None:
-    opened(chrome, page_of(site, "accepted"))
+    opened(chrome, page_of(site, "accepted"), charts=True)
     charts: dict[str, list[list[float]]] = chrome.execute_script(
         "return Object.fromEntries([...document.querySelectorAll('figure[data-chart]')].map("
         "(figure) => [figure.dataset.chart,"

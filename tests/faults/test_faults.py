@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Timer
@@ -16,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from harness.cli.main import main
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Silent
 from harness.judge.session import Session
@@ -31,7 +29,6 @@ from harness.protocol.request import Answer_co, Fault, Request
 from harness.protocol.timing import TimingWorkers
 from problem.cases import QUICK_CASES
 from problem.problem import Problem
-from tests.board import factory
 from tests.grading import grade_file, lasting, with_parts
 from tests.waiting import PATIENCE, eventually
 
@@ -268,30 +265,6 @@ def test_a_full_disk_leaves_the_old_report(tmp_path: Path) -> None:
     assert "the report was not kept" in done.stderr and "Traceback" not in done.stderr
     assert kept.read_text() == "the old report"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda text: text[: len(text) // 2],
-        lambda text: text.replace('"accepted"', '"excellent"'),
-        lambda text: text.replace('"schema_version":1', '"schema_version":99'),
-        lambda text: text.replace('"seed":', '"sead":'),
-        lambda text: json.dumps({"reports": [json.loads(text)]}),
-        lambda text: text.replace('"quick":true', '"quick":"yes, very"'),
-        lambda text: "\0" * 100,
-    ],
-)
-def test_a_damaged_report_is_refused_in_one_sentence(
-    damage: Callable[[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store, path = tmp_path / "store.sqlite", tmp_path / "report.json"
-    whole = factory.report("tile", quick=True).model_dump_json()
-    path.write_text(damage(whole))
-    assert path.read_text() != whole
-    assert main(["import", str(path), "--store", str(store)]) != 0
-    said = capsys.readouterr()
-    assert said.err.strip() and "Traceback" not in said.err + said.out
 
 
 # -------------------------------------------------------------------------------- interruption

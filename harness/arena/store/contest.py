@@ -9,9 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, func, insert, select, text, update
 
+from harness.arena.problems import NotPossible
 from harness.arena.states import State
 from harness.arena.store.gradings import cancel, cancel_rejudging, queue_grading
-from harness.arena.store.people import NotPossible, Person, change
+from harness.arena.store.people import Person, change
 from harness.arena.store.tables import (
     announcements,
     audit,

@@ -10,11 +10,11 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select, update
 
+from harness.arena.problems import NotPossible
 from harness.arena.rules import Rules
 from harness.arena.similar import Kernel
 from harness.arena.store.people import (
     Listing,
-    NotPossible,
     Person,
     Role,
     everybody,

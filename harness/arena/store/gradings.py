@@ -29,6 +29,7 @@ from sqlalchemy import (
     update,
 )
 
+from harness.arena.problems import Problem
 from harness.arena.progress import GradingProgress, StageProgress
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
@@ -51,19 +52,6 @@ MAX_RETURNS = 10
 """The most attempts that may end before a heartbeat names them; later ones count as dead."""
 
 
-class OverLimit(Exception):
-    """A submission is over a limit; the text says which."""
-
-    def __init__(self, reason: str, seconds: float) -> None:
-        """seconds: until it is worth another try."""
-        super().__init__(reason)
-        self.seconds = math.ceil(seconds)
-
-
-class OtherRequest(Exception):
-    """The idempotency key was used for another submission."""
-
-
 # ---------------------------------------------------------------------------------- submitting
 
 
@@ -77,7 +65,7 @@ def submit(
 ) -> str:
     """Keep a submission and queue its grading, in the caller's transaction; return its id.
 
-    model: of GPU, where only that may grade it. Raises OverLimit or OtherRequest.
+    model: of GPU, where only that may grade it. Raises Problem.
     """
     # One submission of a person at a time: so the limits hold, and a key is used once.
     connection.execute(select(people.c.id).where(people.c.id == person).with_for_update())
@@ -89,7 +77,7 @@ def submit(
         ).one_or_none()
         if before is not None:
             if (before.sha256, before.name) != (submission.sha256, submission.name):
-                raise OtherRequest
+                raise Problem(409, "this idempotency key came with another file before")
             return str(before.id)
     _check_limits(connection, person, limits)
     id = secrets.token_hex(8)
@@ -142,7 +130,7 @@ def queue_grading(
 
 
 def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
-    """Raises OverLimit."""
+    """Raises Problem where the person is over a limit."""
     waiting = connection.scalar(
         select(func.count()).where(
             gradings.c.person == person,
@@ -151,9 +139,10 @@ def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
         )
     )
     if (waiting or 0) >= limits.in_flight:
-        raise OverLimit(
+        raise Problem(
+            429,
             f"{waiting} of your submissions are not graded yet; at most {limits.in_flight} may be",
-            typical_seconds(connection),
+            retry_after=typical_seconds(connection),
         )
     since = func.now() - DAY
     judge_failed = gradings.c.verdict == "judge-error"
@@ -167,9 +156,10 @@ def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
         )
     ).one()
     if today[0] >= limits.per_day:
-        raise OverLimit(
+        raise Problem(
+            429,
             f"you have submitted {today[0]} times within 24 hours; {limits.per_day} are allowed",
-            today[1],
+            retry_after=today[1],
         )
     spent = connection.execute(
         select(
@@ -183,10 +173,11 @@ def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
         )
     ).one()
     if spent[0] >= limits.device_seconds_per_day:
-        raise OverLimit(
+        raise Problem(
+            429,
             f"your gradings of the last 24 hours took {spent[0]:.0f} s of a device, "
             f"and {limits.device_seconds_per_day} s are allowed",
-            spent[1] or DEFAULT_SECONDS,
+            retry_after=spent[1] or DEFAULT_SECONDS,
         )
 
 

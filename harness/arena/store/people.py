@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
+from harness.arena.problems import NotPossible
 from harness.arena.store.tables import invitations, keys, people, sessions
 from harness.board import names
 
@@ -65,10 +66,6 @@ class Person:
     @property
     def organises(self) -> bool:
         return self.role is Role.ORGANISER
-
-
-class NotPossible(Exception):
-    """A request that cannot be fulfilled; the text says why."""
 
 
 def change(connection: Connection, statement: Update, otherwise: str) -> None:

@@ -27,17 +27,13 @@ HEAD = REVISIONS[-1]
 OLDEST_POSTGRES = 15
 
 
-class DatabaseError(Exception):
-    """The database cannot be used; says why and what to do."""
-
-
 def prepare(owner: URL, secrets: Secrets) -> None:
-    """Migrate the database, all of it or nothing. Raises DatabaseError."""
+    """Migrate the database, all of it or nothing. Raises StoreError."""
     engine = open_engine(owner, connections=1)
     try:
         engine.connect().close()
     except OperationalError as error:
-        raise DatabaseError(_unreachable(owner, error)) from None
+        raise StoreError(_unreachable(owner, error)) from None
     try:
         with engine.begin() as connection:
             check_version(connection)
@@ -47,7 +43,7 @@ def prepare(owner: URL, secrets: Secrets) -> None:
             found = schema.applied(connection)
             unknown = sorted(found - {*REVISIONS, *schema.REVISIONS})
             if unknown:
-                raise DatabaseError(
+                raise StoreError(
                     f"the database is of a newer arena, or older than version 0.1 (it has "
                     f"{unknown[0]}, this one knows {REVISIONS[0]} to {HEAD}); it was left as it "
                     "is. Update this one."
@@ -57,18 +53,16 @@ def prepare(owner: URL, secrets: Secrets) -> None:
             elif found != {HEAD}:
                 schema.upgrade(connection, HEAD, MIGRATIONS)
             workers.set_own_key(connection, secrets.worker)
-    except StoreError as error:
-        raise DatabaseError(f"the database cannot be used: {error}") from None
     except DBAPIError as error:
         why = " ".join(str(error.orig).split())
-        raise DatabaseError(f"the database cannot be used: {why}") from None
+        raise StoreError(f"the database cannot be used: {why}") from None
     finally:
         engine.dispose()
 
 
 def _create(connection: Connection) -> None:
     """Make today's tables in a new database, or in one with a board alone."""
-    schema.bring_up_to_date(connection, "it")
+    schema.bring_up_to_date(connection, "the database")
     metadata.create_all(connection)
     driver = connection.connection.dbapi_connection
     assert driver is not None
@@ -80,24 +74,24 @@ def _create(connection: Connection) -> None:
 
 
 def check_version(connection: Connection) -> None:
-    """Raises DatabaseError where the server is too old."""
+    """Raises StoreError where the server is too old."""
     version = int(connection.scalar(text("SHOW server_version_num")) or 0) // 10000
     if version < OLDEST_POSTGRES:
-        raise DatabaseError(
+        raise StoreError(
             f"the database is PostgreSQL {version}; {OLDEST_POSTGRES} or newer is needed."
         )
 
 
 def check_owner(connection: Connection, owner: URL) -> None:
-    """Raises DatabaseError where this login cannot keep an arena in the database."""
+    """Raises StoreError where this login cannot keep an arena in the database."""
     encoding = connection.scalar(text("SHOW server_encoding"))
     if encoding != "UTF8":
-        raise DatabaseError(
+        raise StoreError(
             f"the database {owner.database} is in {encoding}; make one with ENCODING 'UTF8'."
         )
     name, owns = connection.execute(_RIGHTS).one()
     if not owns:
-        raise DatabaseError(
+        raise StoreError(
             f"{name} does not own the database {owner.database}: name its owner in --database, or "
             f"let a superuser say: ALTER DATABASE {owner.database} OWNER TO {name};"
         )

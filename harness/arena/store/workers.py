@@ -13,11 +13,12 @@ from sqlalchemy import Connection, Row, RowMapping, exists, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from harness.arena.build import Build, refusal
+from harness.arena.problems import NotPossible, Problem
 from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import contest, gradings
 from harness.arena.store.gradings import QUEUE, Held, lock
-from harness.arena.store.people import NotPossible, Person, change, hashed
+from harness.arena.store.people import Person, change, hashed
 from harness.arena.store.tables import attempts, people, submissions, workers
 from harness.arena.store.tables import gradings as gradings_table
 from harness.arena.store.tables import worker_keys as keys
@@ -40,16 +41,11 @@ LIST_SECONDS = 10.0
 """The longest time from a fetch to the first heartbeat that lists its attempt."""
 
 
-class OtherBuild(Exception):
-    """The worker's judge is not the arena's. The text says what to do."""
+class SessionEnded(Problem):
+    """The worker counted as dead, or another one has its GPU."""
 
-
-class GpuHeld(Exception):
-    """Another worker has this GPU and sends heartbeats. The text says which."""
-
-
-class SessionEnded(Exception):
-    """The session is over: the worker counted as dead, or another one has its GPU."""
+    def __init__(self) -> None:
+        super().__init__(410, "this session is over; join again")
 
 
 # ----------------------------------------------------------------------------------------- keys
@@ -99,12 +95,9 @@ def revoke(connection: Connection, actor: Person, id: int) -> None:
 
 
 def join(connection: Connection, machine: int, join: Join, build: Build) -> Joined:
-    """Let a worker in: one for each GPU, and all with the same judge.
-
-    Raises OtherBuild or GpuHeld.
-    """
+    """Let a worker in: one for each GPU, and all with the same judge. Raises Problem."""
     if join.build != build:
-        raise OtherBuild(refusal(build, join.build))
+        raise Problem(403, refusal(build, join.build))
     lock = func.hashtext(f"arena worker {join.worker}")
     connection.execute(select(func.pg_advisory_xact_lock(lock)))
     found = connection.execute(
@@ -114,7 +107,7 @@ def join(connection: Connection, machine: int, join: Join, build: Build) -> Join
         )
     ).one_or_none()
     if found is not None and found.supervisor != join.supervisor:
-        raise GpuHeld(f"{join.worker} is held by {found.name}: a GPU has one worker")
+        raise Problem(409, f"{join.worker} is held by {found.name}: a GPU has one worker")
     # A worker that was still starting when its machine was drained leaves with the others.
     draining = connection.scalar(
         select(func.count()).where(workers.c.supervisor == join.supervisor, workers.c.draining)
@@ -172,7 +165,7 @@ def _keep_progress(
     changed = connection.execute(
         update(gradings_table)
         .where(gradings_table.c.attempt == attempt, held)
-        .values(seen=func.now(), progress=progress.bounded().model_dump(mode="json"))
+        .values(seen=func.now(), progress=progress.model_dump(mode="json"))
     )
     return changed.rowcount > 0
 

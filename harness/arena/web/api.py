@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -11,15 +10,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
+from harness.arena.problems import Problem, unknown_submission
 from harness.arena.store import board, gradings
-from harness.arena.store.gradings import OtherRequest, OverLimit, Status
+from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
 from harness.arena.submitted import examine
 from harness.arena.web.board_files import DATA, Form
 from harness.arena.web.boards import Boards
-from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visitor, now
-from harness.arena.web.problems import Problem, sentence, unknown_submission
-from harness.board import names
+from harness.arena.web.context import PRIVATE, Site, ThisVisitor, Visitor, now
 from harness.board.document import Document
 from harness.protocol.report import Value
 
@@ -83,7 +81,6 @@ def me(visitor: ThisVisitor) -> Me:
 async def submit(
     request: Request,
     response: Response,
-    site: ThisSite,
     visitor: ThisVisitor,
     name: Annotated[str | None, Query(max_length=200)] = None,
     idempotency_key: IdempotencyKey = None,
@@ -92,36 +89,29 @@ async def submit(
 
     When this answers 202, the submission is kept and queued.
     """
-    person = _with_a_key(visitor)
+    _with_a_key(visitor)
     file_name, content = await uploaded(request)
     status = await run_in_threadpool(
-        take_submission, site, person, name or file_name, content, idempotency_key
+        take_submission, visitor, name or file_name, content, idempotency_key
     )
     response.headers["Location"] = str(request.url_for("show", id=status.id).path)
     return status
 
 
 def take_submission(
-    site: Site, person: Person, name: str, content: bytes, idempotency_key: str | None = None
+    visitor: Visitor, name: str, content: bytes, idempotency_key: str | None
 ) -> Status:
     """Keep and queue a submission. Raises Problem."""
-    closed = site.rules.closed(now(), person)
+    person, rules = visitor.signed_in, visitor.rules
+    closed = rules.closed(now(), person)
     if closed is not None and not person.organises:
-        raise Problem(403, sentence(closed))
-    submission = examine(stem(name), content, person.name)
-    if isinstance(submission, str):
-        raise Problem(422, sentence(submission))
-    rules = site.rules
-    try:
-        with site.transaction() as connection:
-            id = gradings.submit(
-                connection, person.id, submission, rules.limits, idempotency_key, rules.gpu
-            )
-            return gradings.status(connection, [id])[id]
-    except OverLimit as error:
-        raise Problem(429, sentence(error), retry_after=error.seconds) from None
-    except OtherRequest:
-        raise Problem(409, "This idempotency key came with another file before.") from None
+        raise Problem(403, closed)
+    submission = examine(name, content, person.name)
+    with visitor.site.transaction() as connection:
+        id = gradings.submit(
+            connection, person.id, submission, rules.limits, idempotency_key, rules.gpu
+        )
+        return gradings.status(connection, [id])[id]
 
 
 async def uploaded(request: Request) -> tuple[str, bytes]:
@@ -134,71 +124,56 @@ async def uploaded(request: Request) -> tuple[str, bytes]:
             if isinstance(file, UploadFile):
                 return file.filename or "kernel.cu", await file.read()
     except HTTPException as error:
-        raise Problem(400, sentence(f"the form cannot be read: {error.detail}")) from None
+        raise Problem(400, f"the form cannot be read: {error.detail}") from None
     raise Problem(422, "There is no file: send it as the field `file`, or as the body.")
-
-
-def stem(name: str) -> str:
-    """Return the name of a kernel from that of its file. Raises Problem."""
-    given = PurePosixPath(name.replace("\\", "/")).name.removesuffix(".cu")
-    stem = names.normalised(given)
-    problem = names.file_problem(stem)
-    if not given.isprintable():
-        problem = "has characters that cannot be printed"
-    elif problem is None and names.mixes_alphabets(stem):
-        problem = "mixes letters of two alphabets in a word, and so looks like another name"
-    if problem is not None:
-        raise Problem(422, f"The kernel's name {problem}.")
-    return stem
 
 
 @router.get("/submissions", responses=ERRORS)
 def mine(
-    site: ThisSite,
     visitor: ThisVisitor,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> list[Status]:
     """Return one's own submissions, newest first."""
     person = visitor.signed_in
-    with site.transaction() as connection:
+    with visitor.site.transaction() as connection:
         return gradings.recent(connection, person=person.id, limit=limit, offset=offset)
 
 
 @router.get("/submissions/{id}", responses=ERRORS)
-def show(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> Status:
+def show(visitor: ThisVisitor, id: SubmissionId) -> Status:
     """Return the status of a submission."""
-    return readable(site, visitor, id)
+    return readable(visitor, id)
 
 
 @router.get("/submissions/{id}/report", responses=ERRORS)
-def report(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> Response:
+def report(visitor: ThisVisitor, id: SubmissionId) -> Response:
     """Return all that its grading found, as `harness/protocol/report.py` describes it."""
-    found = document(site, readable(site, visitor, id))
+    found = document(visitor.site, readable(visitor, id))
     return Response(found.json, headers=PRIVATE, media_type="application/json")
 
 
 @router.get("/submissions/{id}/source", responses=ERRORS, response_class=PlainTextResponse)
-def source(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> PlainTextResponse:
+def source(visitor: ThisVisitor, id: SubmissionId) -> PlainTextResponse:
     """Return the file as it was submitted."""
-    readable(site, visitor, id)
-    with site.transaction() as connection:
+    readable(visitor, id)
+    with visitor.site.transaction() as connection:
         return PlainTextResponse(gradings.source(connection, id) or "", headers=PRIVATE)
 
 
 @router.post("/submissions/{id}/cancel", responses=ERRORS)
-def cancel(site: ThisSite, visitor: ThisVisitor, id: SubmissionId) -> Status:
+def cancel(visitor: ThisVisitor, id: SubmissionId) -> Status:
     """End its grading, if that has not ended yet."""
     _with_a_key(visitor)
-    return give_up(site, visitor, id)
+    return give_up(visitor, id)
 
 
-def give_up(site: Site, visitor: Visitor, id: str) -> Status:
+def give_up(visitor: Visitor, id: str) -> Status:
     """Cancel a submission of the visitor's. Raises Problem."""
-    status = readable(site, visitor, id)
+    status = readable(visitor, id)
     if not visitor.owns(status):
         raise Problem(403, "Only the author may cancel a submission.")
-    with site.transaction() as connection:
+    with visitor.site.transaction() as connection:
         if not gradings.cancel(connection, id):
             raise Problem(409, f"The submission is {status.state} already.")
         return gradings.status(connection, [id])[id]
@@ -212,13 +187,13 @@ async def show_board(request: Request, visitor: ThisVisitor) -> Response:
     return rendered.files[DATA].answer(request, "application/json")
 
 
-def readable(site: Site, visitor: Visitor, id: str) -> Status:
+def readable(visitor: Visitor, id: str) -> Status:
     """Return a submission's status, if the visitor may read it. Raises Problem."""
-    with site.reading() as connection:
+    with visitor.site.reading() as connection:
         found = gradings.status(connection, [id]).get(id)
-    if found is None or not visitor.reads(found, site.rules):
+    if found is None or not visitor.reads(found):
         raise unknown_submission()
-    return found if visitor.knows(found, site.rules) else found.under_pseudonym
+    return visitor.shown(found)
 
 
 def document(site: Site, status: Status) -> Document:

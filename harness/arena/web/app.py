@@ -8,12 +8,13 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.routing import Match
 
 from harness import __version__
-from harness.arena.store.people import NotPossible
+from harness.arena.problems import Problem, nothing_here
 from harness.arena.web import (
     api,
     health,
@@ -29,9 +30,8 @@ from harness.arena.web.context import Site
 from harness.arena.web.guard import Guard
 from harness.arena.web.jobs import Jobs
 from harness.arena.web.live import Watch
-from harness.arena.web.problems import Problem, nothing_here, sentence
 from harness.arena.web.renderer import Renderer
-from harness.arena.web.rendering import page
+from harness.arena.web.rendering import shared_page
 from harness.arena.workers.api import LEASE_SECONDS
 
 ROUTERS = (
@@ -103,7 +103,6 @@ def application(
         local=local,
     )
     app.add_exception_handler(Problem, _answer)
-    app.add_exception_handler(NotPossible, _not_possible)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
     return app
@@ -114,9 +113,10 @@ def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Respon
     path = request.url.path.removeprefix(site.root)
     by_program = "authorization" in request.headers
     if by_program or path.startswith(("/api/", "/healthz", "/metrics", "/live/")):
-        return problem.response()
+        content = {"title": problem.title, "status": problem.status, "detail": problem.detail}
+        return JSONResponse(content, problem.status, problem.headers, "application/problem+json")
     retry = problem.headers.get("Retry-After") if request.method == "GET" else None
-    answer = page(site, "error.html", problem=problem, status=problem.status, retry=retry)
+    answer = shared_page(site, "error.html", problem=problem, status=problem.status, retry=retry)
     answer.headers.update(problem.headers)
     return answer
 
@@ -124,10 +124,6 @@ def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Respon
 async def _answer(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, Problem)
     return _for_whoever_asked(request.app.state.site, request, problem)
-
-
-async def _not_possible(request: Request, error: Exception) -> Response:
-    return await _answer(request, Problem(422, sentence(error)))
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

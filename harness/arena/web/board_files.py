@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from harness.arena.store import board, contest, people
 from harness.arena.web.context import Site
-from harness.arena.web.rendering import LEADERBOARD, File, page
+from harness.arena.web.rendering import LEADERBOARD, File, shared_page
 from harness.board.entry import Entry
 from harness.board.ranking import as_data, rank
 from harness.board.site import Page, board_page, file_names, runs_page
@@ -94,7 +94,7 @@ def render(site: Site, variant: Variant) -> Rendered:
         cut = most is not None and count > most
         shortened = said.format(most, count) if cut else ""
         values |= {name: values[name][:most] for name in (rows, "unverified") if name in values}
-        shown = page(site, template, here=file, shortened=shortened, **frame, **values)
+        shown = shared_page(site, template, here=file, shortened=shortened, **frame, **values)
         rendered[file] = File.of(bytes(shown.body))
 
     best = "The best {} of {} kernels."

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
 
+from harness.arena.problems import Problem
 from harness.arena.store import board
 from harness.arena.web.board_files import Form, Rendered, Variant
 from harness.arena.web.context import Site, Visitor, now
-from harness.arena.web.problems import Problem
 from harness.arena.web.renderer import Renderer
 
 FRESH_SECONDS = 0.5
@@ -64,7 +64,7 @@ class Boards:
             raise Problem(401, "Sign in first: only participants see the boards.")
         hidden = rules.pseudonyms and not organises
         everything = organises or rules.failures
-        readable = visitor.reads_imported(rules)
+        readable = visitor.reads_imported
         variant = Variant(form, self._site.rules_file.stamp, frozen, everything, hidden, readable)
         kept = self._kept.get(_kind(variant))
         if kept is None or kept.variant != variant:
@@ -76,7 +76,7 @@ class Boards:
     async def prepare(self) -> None:
         """Make the board before the first visitor comes."""
         with suppress(Problem):
-            await self.rendered(Visitor(None), Form.PAGES)
+            await self.rendered(Visitor(self._site, None), Form.PAGES)
 
     def _renew(self, variant: Variant) -> asyncio.Future[Rendered]:
         """Render once for all visitors who wait. A visitor who disconnects cancels nothing."""

@@ -19,6 +19,7 @@ from sqlalchemy.exc import DataError, DBAPIError, OperationalError, TimeoutError
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.build import Build
+from harness.arena.problems import INVALID_KEY, Problem, database_unavailable
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.rules import Rules, RulesFile
 from harness.arena.store import contest, people
@@ -26,7 +27,6 @@ from harness.arena.store.database import open_engine
 from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
 from harness.arena.web.guard import COOKIE
-from harness.arena.web.problems import INVALID_KEY, Problem, database_unavailable
 from harness.board import keys
 from harness.board.document import Document
 from harness.board.keys import SigningKey
@@ -91,6 +91,10 @@ class Site:
             return Document.of(report.model_copy(update={"submission": renamed}))
         return Document(text, report).signed(self.signing_key.sign(text))
 
+    def to(self, path: str) -> RedirectResponse:
+        """Send the browser to this page."""
+        return RedirectResponse(f"{self.root}/{path}", 303)
+
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """Open a transaction. Raises Problem where the database does not answer."""
@@ -126,9 +130,14 @@ class Site:
 class Visitor:
     """The sender of a request, and how they have identified themselves."""
 
+    site: Site
     person: Person | None
     session: str | None = None
     """The content of their cookie; None if they came with a key."""
+
+    @property
+    def rules(self) -> Rules:
+        return self.site.rules
 
     @property
     def token(self) -> str:
@@ -166,17 +175,28 @@ class Visitor:
         """Return whether a submission is theirs, or they organise."""
         return self.organises or (self.person is not None and self.person.id == status.person)
 
-    def reads(self, status: Status, rules: Rules) -> bool:
+    def reads(self, status: Status) -> bool:
         """Return whether they may read a submission's source and report."""
-        return self.owns(status) or (status.disqualified is None and rules.sources_open(now()))
+        return self.owns(status) or (status.disqualified is None and self._sources_open)
 
-    def knows(self, status: Status, rules: Rules) -> bool:
-        """Return whether they may know a submission's author by name."""
-        return self.owns(status) or not rules.pseudonyms
-
-    def reads_imported(self, rules: Rules) -> bool:
+    @property
+    def reads_imported(self) -> bool:
         """Return whether they may read imported reports."""
-        return self.organises or rules.sources_open(now())
+        return self.organises or self._sources_open
+
+    @property
+    def _sources_open(self) -> bool:
+        return self.rules.sources_open(now())
+
+    def shown(self, status: Status) -> Status:
+        """Return a status with the name of its author as this visitor may know it."""
+        return status.under_pseudonym if self.rules.pseudonyms and not self.owns(status) else status
+
+    @property
+    def shown_as(self) -> str | None:
+        """Their pseudonym, where the boards name them by it."""
+        hidden = self.rules.pseudonyms and self.person is not None and not self.organises
+        return self.person.pseudonym if hidden and self.person else None
 
 
 def now() -> datetime:
@@ -192,7 +212,7 @@ async def visitor(request: Request, site: Annotated[Site, Depends(site)]) -> Vis
     """Identify the visitor by a key in a header or a session's cookie. Raises Problem."""
     if "authorization" in request.headers or COOKIE in request.cookies:
         return await run_in_threadpool(_known, request, site)
-    return Visitor(None)
+    return Visitor(site, None)
 
 
 def _known(request: Request, site: Site) -> Visitor:
@@ -204,12 +224,12 @@ def _known(request: Request, site: Site) -> Visitor:
             person = people.by_key(connection, key.strip())
         if person is None:
             raise Problem(401, INVALID_KEY)
-        return Visitor(person)
+        return Visitor(site, person)
     session = request.cookies.get(COOKIE)
     if not session:
-        return Visitor(None)
+        return Visitor(site, None)
     with site.reading() as connection:
-        return Visitor(people.by_session(connection, session), session)
+        return Visitor(site, people.by_session(connection, session), session)
 
 
 ThisSite = Annotated[Site, Depends(site)]
@@ -230,26 +250,30 @@ ThisOrganiser = Annotated[Visitor, Depends(organiser)]
 class Change:
     """A form that changes something, in one transaction that ends before the answer is sent."""
 
-    site: Site
     visitor: Visitor
     person: Person
     connection: Connection
+
+    @property
+    def site(self) -> Site:
+        return self.visitor.site
 
     def note(self, action: str, subject: str, **details: object) -> None:
         """Write a line of the audit log."""
         contest.note(self.connection, self.person, action, subject, **details)
 
     def to(self, page: str) -> RedirectResponse:
-        return RedirectResponse(f"{self.site.root}/{page}", 303)
+        return self.site.to(page)
 
 
 def own_change(
-    site: ThisSite, visitor: ThisVisitor, token: Annotated[str, Form(max_length=200)] = ""
+    visitor: ThisVisitor, token: Annotated[str, Form(max_length=200)] = ""
 ) -> Iterator[Change]:
     """Raises Problem where the form is not one that we gave this visitor."""
     visitor.check(token)
-    with site.transaction() as connection:
-        yield Change(site, visitor, visitor.signed_in, connection)
+    person = visitor.signed_in
+    with visitor.site.transaction() as connection:
+        yield Change(visitor, person, connection)
 
 
 OwnChange = Annotated[Change, Depends(own_change, scope="function")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import math
 import re
 import time
 from collections import Counter, OrderedDict
@@ -16,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from harness.arena.problems import Problem
 from harness.arena.rules import Limits
-from harness.arena.web.problems import Problem
 from harness.arena.workers.api import PATH as WORKERS
 from harness.judge.submission import MAX_BYTES
 
@@ -286,5 +285,5 @@ class Buckets:
         return Problem(
             429,
             f"{self._who} sent more than {most} requests within a minute.",
-            retry_after=math.ceil((1 - left) * 60 / most),
+            retry_after=(1 - left) * 60 / most,
         )

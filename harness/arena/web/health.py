@@ -9,10 +9,10 @@ from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
 from sqlalchemy import Connection
 
+from harness.arena.problems import Problem
 from harness.arena.states import State
 from harness.arena.store import gradings, workers
 from harness.arena.web.context import ThisSite, ThisVisitor
-from harness.arena.web.problems import Problem
 
 router = APIRouter(include_in_schema=False)
 

@@ -11,7 +11,7 @@ from fastapi import Response
 from harness.arena.store import gradings
 from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
-from harness.arena.web.context import Site, Visitor
+from harness.arena.web.context import Visitor
 from harness.arena.web.rendering import PER_PAGE, page
 from harness.judge import figures
 
@@ -30,19 +30,16 @@ class Plot:
     """The best of all."""
 
 
-def history_page(
-    site: Site, visitor: Visitor, person: Person, offset: int, here: str = ""
-) -> Response:
+def history_page(visitor: Visitor, person: Person, offset: int, here: str = "") -> Response:
     """Return the page of a person's submissions, newest first."""
-    with site.reading() as connection:
+    with visitor.site.reading() as connection:
         found = gradings.recent(connection, person=person.id, limit=PER_PAGE + 1, offset=offset)
         results = gradings.results(connection, person.id)
     scores = [each.score for each in results if each.score is not None]
     return page(
-        site,
+        visitor,
         "mine.html",
         here=here,
-        visitor=visitor,
         author=None if here else person.name,
         submissions=found[:PER_PAGE],
         changes={newer.id: (older.id, _change(older, newer)) for newer, older in pairwise(found)},

@@ -11,16 +11,15 @@ from functools import lru_cache
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
+from harness.arena.problems import NotPossible, Problem
 from harness.arena.rules import OpenId
 from harness.arena.store import contest, people
-from harness.arena.store.people import NotPossible, Person, Role
+from harness.arena.store.people import Person, Role
 from harness.arena.web.context import Site, ThisSite
 from harness.arena.web.people import with_session
-from harness.arena.web.problems import Problem
 
 router = APIRouter(prefix="/openid", include_in_schema=False)
 
@@ -64,7 +63,7 @@ async def back(request: Request, site: ThisSite) -> Response:
         raise Problem(403, "The provider did not confirm your sign-in; begin again.") from None
     session = await run_in_threadpool(_let_in, site, provider, claims)
     request.session.clear()
-    return with_session(site, RedirectResponse(f"{site.root}/submit", 303), session)
+    return with_session(site, site.to("submit"), session)
 
 
 def _let_in(site: Site, provider: OpenId, claims: Mapping[str, Any]) -> str:

@@ -17,22 +17,21 @@ from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena import similar
+from harness.arena.problems import NotPossible, Problem, unknown_submission
 from harness.arena.store import contest, course, gradings, people, workers
 from harness.arena.store.course import Result
-from harness.arena.store.people import NotPossible, Role
+from harness.arena.store.people import Role
 from harness.arena.web.context import (
     PRIVATE,
     OrganisersChange,
     Site,
     ThisOrganiser,
-    ThisSite,
     ThisVisitor,
     Visitor,
     now,
 )
 from harness.arena.web.history import history_page
 from harness.arena.web.pages import sign_in_page
-from harness.arena.web.problems import Problem, unknown_submission
 from harness.arena.web.renderer import Renderer
 from harness.arena.web.rendering import PER_PAGE, page
 from problem import starter
@@ -47,22 +46,20 @@ Number = Annotated[int, Form(ge=0, le=2**62)]
 Offset = Annotated[int, Query(ge=0, le=1_000_000)]
 
 
-def shown(
-    site: Site, template: str, visitor: Visitor, found: Mapping[str, Any], **more: Any
-) -> Response:
+def shown(visitor: Visitor, template: str, found: Mapping[str, Any], **more: Any) -> Response:
     """Return a page for a person who has signed in; without the page, what was found for a program,
     which comes with a key."""
     if visitor.session is None:
         return JSONResponse(jsonable_encoder(found), headers=PRIVATE)
-    return page(site, template, here="organiser", visitor=visitor, **found, **more)
+    return page(visitor, template, here="organiser", **found, **more)
 
 
 @router.get("")
-def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
+def overview(request: Request, visitor: ThisVisitor) -> Response:
     if visitor.person is None:
-        return sign_in_page(site, visitor)
+        return sign_in_page(visitor)
     visitor.check_organiser()
-    rules = site.rules
+    site, rules = visitor.site, visitor.rules
     with site.transaction() as connection:
         found = {
             "rules_problem": site.rules_file.problem,
@@ -76,9 +73,8 @@ def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response
             "announcements": contest.announced(connection),
         }
         return shown(
-            site,
-            "organiser.html",
             visitor,
+            "organiser.html",
             found,
             typical=gradings.typical_seconds(connection, otherwise=0),
             oldest=gradings.oldest_waiting(connection),
@@ -90,20 +86,18 @@ def overview(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response
 
 @router.get("/submissions")
 def everybodys_submissions(
-    site: ThisSite,
     visitor: ThisOrganiser,
     find: Annotated[str, Query(max_length=100)] = "",
     offset: Offset = 0,
 ) -> Response:
-    with site.transaction() as connection:
+    with visitor.site.transaction() as connection:
         found = gradings.recent(connection, find=find, limit=PER_PAGE + 1, offset=offset)
     if visitor.session is None:
         return JSONResponse(jsonable_encoder(found[:PER_PAGE]), headers=PRIVATE)
     return page(
-        site,
+        visitor,
         "organiser_submissions.html",
         here="organiser",
-        visitor=visitor,
         submissions=found[:PER_PAGE],
         find=find,
         offset=offset,
@@ -113,17 +107,13 @@ def everybodys_submissions(
 
 
 @router.get("/people")
-def everybody(site: ThisSite, visitor: ThisOrganiser) -> Response:
-    with site.transaction() as connection:
-        return _people(site, visitor, connection)
+def everybody(visitor: ThisOrganiser) -> Response:
+    with visitor.site.transaction() as connection:
+        return _people(visitor, connection)
 
 
 def _people(
-    site: Site,
-    visitor: Visitor,
-    connection: Connection,
-    link: str | None = None,
-    key: str | None = None,
+    visitor: Visitor, connection: Connection, link: str | None = None, key: str | None = None
 ) -> Response:
     found: dict[str, object] = {
         "link": link,
@@ -131,17 +121,17 @@ def _people(
         "everybody": people.everybody(connection),
         "invitations": people.open_invitations(connection),
     }
-    return shown(site, "organiser_people.html", visitor, found, pseudonyms=site.rules.pseudonyms)
+    pseudonyms = visitor.rules.pseudonyms
+    return shown(visitor, "organiser_people.html", found, pseudonyms=pseudonyms)
 
 
 @router.get("/audit")
-def audit_log(site: ThisSite, visitor: ThisOrganiser, offset: Offset = 0) -> Response:
-    with site.transaction() as connection:
+def audit_log(visitor: ThisOrganiser, offset: Offset = 0) -> Response:
+    with visitor.site.transaction() as connection:
         lines = contest.audit_log(connection, limit=PER_PAGE + 1, offset=offset)
     return shown(
-        site,
-        "organiser_audit.html",
         visitor,
+        "organiser_audit.html",
         {"audit": lines[:PER_PAGE]},
         offset=offset,
         more=len(lines) > PER_PAGE,
@@ -163,7 +153,7 @@ def invite(
     link = people.invite(change.connection, change.person.id, role, uses, note)
     change.note("invite", note[:100], role=role, uses=uses)
     address = str(request.url_for("join_form", link=link))
-    return _people(change.site, change.visitor, change.connection, link=address)
+    return _people(change.visitor, change.connection, link=address)
 
 
 @router.post("/invitations/end")
@@ -189,17 +179,17 @@ def reset_key(change: OrganisersChange, id: Number = 0) -> Response:
     """Make a new key for somebody who has lost theirs, and end all earlier ones."""
     key = people.reset_keys(change.connection, id, "made by an organiser")
     change.note("reset key", str(id))
-    return _people(change.site, change.visitor, change.connection, key=key)
+    return _people(change.visitor, change.connection, key=key)
 
 
 @router.get("/people/{id}")
-def history(site: ThisSite, visitor: ThisOrganiser, id: int, offset: Offset = 0) -> Response:
+def history(visitor: ThisOrganiser, id: int, offset: Offset = 0) -> Response:
     """Show everything that one person has submitted."""
-    with site.transaction() as connection:
+    with visitor.site.transaction() as connection:
         person = people.by_id(connection, id)
     if person is None:
         raise Problem(404, "There is nobody with this number.")
-    return history_page(site, visitor, person, offset)
+    return history_page(visitor, person, offset)
 
 
 # ------------------------------------------------------------------------------- course
@@ -219,9 +209,9 @@ def import_roster(
 
 
 @router.get("/gradebook.csv")
-def gradebook(site: ThisSite, _: ThisOrganiser) -> Response:
-    with site.transaction() as connection:
-        found = course.gradebook(connection, site.rules)
+def gradebook(visitor: ThisOrganiser) -> Response:
+    with visitor.site.transaction() as connection:
+        found = course.gradebook(connection, visitor.rules)
     head = tuple(each.name for each in fields(Result))
     return _csv("gradebook.csv", course.as_csv(head, map(astuple, found)))
 
@@ -338,14 +328,14 @@ def rejudge(
 
 
 @router.get("/rejudgings/{id}")
-def rejudging(site: ThisSite, visitor: ThisOrganiser, id: int) -> Response:
+def rejudging(visitor: ThisOrganiser, id: int) -> Response:
     """Show the changes that a rejudging would make."""
-    with site.transaction() as connection:
+    with visitor.site.transaction() as connection:
         found = next(iter(contest.rejudgings(connection, id)), None)
         if found is None:
             raise Problem(404, "There is no such rejudging.")
         changes = contest.changes(connection, id)
-    return shown(site, "rejudging.html", visitor, {"rejudging": found, "changes": changes})
+    return shown(visitor, "rejudging.html", {"rejudging": found, "changes": changes})
 
 
 @router.post("/rejudgings/{id}/{what}")
@@ -358,7 +348,6 @@ def decide(change: OrganisersChange, id: int, what: Literal["apply", "drop"]) ->
 @router.get("/similar")
 async def similar_kernels(
     request: Request,
-    site: ThisSite,
     visitor: ThisOrganiser,
     of: Annotated[list[Annotated[str, StringConstraints(max_length=64)]] | None, Query()] = None,
 ) -> Response:
@@ -367,7 +356,7 @@ async def similar_kernels(
     They are compared in another process.
     """
     renderer: Renderer = request.app.state.comparisons
-    kernels = await run_in_threadpool(_kernels, site, of)
+    kernels = await run_in_threadpool(_kernels, visitor.site, of)
     pairs: list[similar.Pair] = []
     rows: list[similar.Row] = []
     if of is None:
@@ -378,7 +367,7 @@ async def similar_kernels(
     else:
         raise unknown_submission()
     return await run_in_threadpool(
-        partial(page, site, "organiser_similar.html", here="organiser", visitor=visitor),
+        partial(page, visitor, "organiser_similar.html", here="organiser"),
         pairs=pairs,
         rows=rows,
         kernels=kernels,

@@ -10,22 +10,21 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi import Form as FormField
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
 from harness.arena import client
+from harness.arena.problems import Problem, nothing_here, unknown_submission
 from harness.arena.store import board, contest, gradings
 from harness.arena.store.gradings import Status
-from harness.arena.store.people import Person
 from harness.arena.web import api
 from harness.arena.web.board_files import Form
 from harness.arena.web.boards import Boards
-from harness.arena.web.context import PRIVATE, Site, ThisSite, ThisVisitor, Visitor, now
+from harness.arena.web.context import PRIVATE, ThisVisitor, Visitor, now
 from harness.arena.web.guard import MAX_BODY, policy
 from harness.arena.web.history import history_page
-from harness.arena.web.problems import Problem, nothing_here, unknown_submission
 from harness.arena.web.renderer import Renderer
 from harness.arena.web.rendering import PER_PAGE, assets, page
 from harness.board.compare import Comparison, compare
@@ -96,39 +95,38 @@ def asset(request: Request, name: str) -> Response:
 
 
 @router.get("/entries/{short}.{kind}")
-def shown_entry(site: ThisSite, visitor: ThisVisitor, short: str, kind: str) -> Response:
+def shown_entry(visitor: ThisVisitor, short: str, kind: str) -> Response:
     """Send a result's page, report or source, where the visitor may read it."""
     if kind not in ("html", "json", "cu"):
         raise nothing_here()
-    document = _document(site, visitor, short)
+    document = _document(visitor, short)
     if kind == "json":
         return Response(document.json, headers=PRIVATE, media_type="application/json")
     if kind == "cu":
         return PlainTextResponse(document.report.submission.source, headers=PRIVATE)
     entry = Entry.of(document.report, short)
-    answer = page(site, "entry.html", visitor=visitor, **entry_page(entry, document.report))
+    answer = page(visitor, "entry.html", **entry_page(entry, document.report))
     answer.headers.update(CHARTS)
     return answer
 
 
-def _document(site: Site, visitor: Visitor, id: str) -> Document:
+def _document(visitor: Visitor, id: str) -> Document:
     """Return a report by a submission's id, or the beginning of an entry's. Raises Problem."""
     if len(id) < 16:
         raise unknown_submission()
-    with site.transaction() as connection:
+    with visitor.site.transaction() as connection:
         submission = id if gradings.status(connection, [id]) else None
         submission = submission or board.submission_of(connection, id)
-        if submission is None and visitor.reads_imported(site.rules):
+        if submission is None and visitor.reads_imported:
             imported = board.imported(connection, id)
             if imported is not None:
                 return imported
-    return api.document(site, api.readable(site, visitor, submission or ""))
+    return api.document(visitor.site, api.readable(visitor, submission or ""))
 
 
 @router.get("/compare")
 async def compared(
     request: Request,
-    site: ThisSite,
     visitor: ThisVisitor,
     of: Annotated[list[Compared] | None, Query()] = None,
 ) -> Response:
@@ -136,16 +134,15 @@ async def compared(
     chosen = [id.strip() for id in of or () if id.strip()]
     comparison = problem = None
     if len(chosen) == 2:
-        a, b = [await run_in_threadpool(_document, site, visitor, id) for id in chosen]
+        a, b = [await run_in_threadpool(_document, visitor, id) for id in chosen]
         renderer: Renderer = request.app.state.comparisons
         comparison = await renderer.call(partial(compare, a, b))
     elif len(chosen) > 2:
         problem = f"You chose {len(chosen)} submissions; two can be compared."
-    return await run_in_threadpool(_comparison, site, visitor, chosen, comparison, problem)
+    return await run_in_threadpool(_comparison, visitor, chosen, comparison, problem)
 
 
 def _comparison(
-    site: Site,
     visitor: Visitor,
     chosen: list[str],
     comparison: Comparison | None,
@@ -153,12 +150,11 @@ def _comparison(
 ) -> Response:
     known: list[Status] = []
     if visitor.person is not None:
-        with site.transaction() as connection:
+        with visitor.site.transaction() as connection:
             known = gradings.recent(connection, person=visitor.person.id, limit=PER_PAGE)
     return page(
-        site,
+        visitor,
         "compare.html",
-        visitor=visitor,
         status=422 if problem else 200,
         of=[*chosen[:2], "", ""],
         known=[status for status in known if status.report],
@@ -171,12 +167,12 @@ def _comparison(
 
 
 @router.get("/submit")
-def submit_form(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
-    return _submit_page(request, site, visitor)
+def submit_form(request: Request, visitor: ThisVisitor) -> Response:
+    return _submit_page(request, visitor)
 
 
 @router.post("/submit")
-async def submit(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
+async def submit(request: Request, visitor: ThisVisitor) -> Response:
     """Submit a file that was chosen or dropped, or text that was pasted."""
     async with request.form(max_files=1, max_fields=8, max_part_size=MAX_BODY) as form:
         token, pasted = str(form.get("token", "")), str(form.get("pasted", ""))
@@ -190,62 +186,49 @@ async def submit(request: Request, site: ThisSite, visitor: ThisVisitor) -> Resp
     try:
         if not chosen and not pasted:
             raise Problem(422, "There is no file: choose one, drop one or paste its text.")
-        status = await run_in_threadpool(
-            api.take_submission,
-            site,
-            visitor.signed_in,
-            name,
-            content,
-            str(form.get("once", "")) or None,
-        )
+        once = str(form.get("once", "")) or None
+        status = await run_in_threadpool(api.take_submission, visitor, name, content, once)
     except Problem as problem:
         answer = await run_in_threadpool(
-            _submit_page, request, site, visitor, problem=problem, pasted=pasted
+            _submit_page, request, visitor, problem=problem, pasted=pasted
         )
         answer.headers.update(problem.headers)
         return answer
-    return _to(site, f"submissions/{status.id}")
+    return visitor.site.to(f"submissions/{status.id}")
 
 
 def _submit_page(
-    request: Request,
-    site: Site,
-    visitor: Visitor,
-    *,
-    problem: Problem | None = None,
-    pasted: str = "",
+    request: Request, visitor: Visitor, *, problem: Problem | None = None, pasted: str = ""
 ) -> HTMLResponse:
     if visitor.person is None:
-        return sign_in_page(site, visitor)
-    person = visitor.person
+        return sign_in_page(visitor)
+    person, rules = visitor.person, visitor.rules
     return page(
-        site,
+        visitor,
         "submit.html",
         here="submit",
-        visitor=visitor,
         status=problem.status if problem else 200,
         problem=problem,
         pasted=pasted.replace("\r\n", "\n"),
         once=secrets.token_hex(16),
-        closed=site.rules.closed(now(), person),
-        deadline=site.rules.deadline(person),
-        rules=site.rules,
+        closed=rules.closed(now(), person),
+        deadline=rules.deadline(person),
+        rules=rules,
         starter=starter.text(),
         address=str(request.base_url).rstrip("/"),
     )
 
 
 @router.get("/problem")
-def statement(site: ThisSite, visitor: ThisVisitor) -> Response:
+def statement(visitor: ThisVisitor) -> Response:
     """Show the problem statement and the rules of the contest."""
     return page(
-        site,
+        visitor,
         "statement.html",
         here="problem",
-        visitor=visitor,
         ranked=RANKED.shape,
         verdicts=VERDICTS.items(),
-        rules=site.rules,
+        rules=visitor.rules,
         starter=starter.text(),
     )
 
@@ -260,49 +243,37 @@ def submit_script(request: Request) -> Response:
 
 
 @router.get("/who")
-def who(site: ThisSite, visitor: ThisVisitor) -> Response:
+def who(visitor: ThisVisitor) -> Response:
     """Return the visitor's name, and the author whom boards name for it, for pages that are the
     same for everybody."""
-    person, name, author = visitor.person, None, None
-    if person is not None:
-        name, author = person.name, shown_as(site, person) or person.name
-    return JSONResponse({"name": name, "author": author}, headers=PRIVATE)
-
-
-def shown_as(site: Site, person: Person) -> str | None:
-    """Return a person's pseudonym, where the boards name them by it."""
-    return person.pseudonym if site.rules.pseudonyms and not person.organises else None
+    name = visitor.person.name if visitor.person else None
+    return JSONResponse({"name": name, "author": visitor.shown_as or name}, headers=PRIVATE)
 
 
 @router.get("/mine")
-def mine(
-    site: ThisSite,
-    visitor: ThisVisitor,
-    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
-) -> Response:
+def mine(visitor: ThisVisitor, offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0) -> Response:
     if visitor.person is None:
-        return sign_in_page(site, visitor)
-    return history_page(site, visitor, visitor.person, offset, here="mine")
+        return sign_in_page(visitor)
+    return history_page(visitor, visitor.person, offset, here="mine")
 
 
 @router.get("/submissions/{id}")
-def watched(site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId) -> Response:
+def watched(visitor: ThisVisitor, id: api.SubmissionId) -> Response:
     """Show a submission: its progress, and then its result."""
-    status = api.readable(site, visitor, id)
+    status = api.readable(visitor, id)
     owns = visitor.owns(status)
-    with site.reading() as connection:
+    with visitor.site.reading() as connection:
         before = gradings.previous(connection, status) if owns else None
     values: dict[str, Any] = {"report": None, "entry": None}
     if status.report is not None:
-        report = api.document(site, status).report
+        report = api.document(visitor.site, status).report
         values = entry_page(Entry.of(report, status.report), report)
     shown = page(
-        site,
+        visitor,
         "submission.html",
-        visitor=visitor,
         submission=status,
         **values,
-        files=f"{site.root}/entries/",
+        files=f"{visitor.site.root}/entries/",
         owns=owns,
         before=before,
         organises=visitor.organises,
@@ -314,35 +285,26 @@ def watched(site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId) -> Respo
 
 
 @router.post("/submissions/{id}/{what}")
-def change(
-    site: ThisSite, visitor: ThisVisitor, id: api.SubmissionId, what: str, token: Token = ""
-) -> Response:
+def change(visitor: ThisVisitor, id: api.SubmissionId, what: str, token: Token = "") -> Response:
     """Cancel or withdraw a submission of one's own."""
     visitor.check(token)
-    status: Status = api.readable(site, visitor, id)
+    status = api.readable(visitor, id)
     if what == "cancel":
-        api.give_up(site, visitor, id)
+        api.give_up(visitor, id)
     elif what == "withdraw" and visitor.owns(status):
-        with site.transaction() as connection:
+        with visitor.site.transaction() as connection:
             contest.withdraw(connection, visitor.signed_in, id)
     else:
         raise unknown_submission()
-    return _to(site, f"submissions/{id}")
+    return visitor.site.to(f"submissions/{id}")
 
 
-def sign_in_page(
-    site: Site, visitor: Visitor, problem: str | None = None, status: int = 401
-) -> HTMLResponse:
+def sign_in_page(visitor: Visitor, problem: str | None = None, status: int = 401) -> HTMLResponse:
     return page(
-        site,
+        visitor,
         "signin.html",
         here="account",
-        visitor=visitor,
         problem=problem,
-        openid=site.rules.openid,
+        openid=visitor.rules.openid,
         status=status,
     )
-
-
-def _to(site: Site, path: str) -> RedirectResponse:
-    return RedirectResponse(f"{site.root}/{path}", 303)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse
 from sqlalchemy import Connection
 
+from harness.arena.problems import INVALID_KEY, NotPossible, Problem
 from harness.arena.store import contest, people
-from harness.arena.store.people import NotPossible, Person, Role
-from harness.arena.web.context import Change, OwnChange, Site, ThisSite, ThisVisitor, Visitor
+from harness.arena.store.people import Role
+from harness.arena.web.context import Change, OwnChange, Site, ThisVisitor, Visitor
 from harness.arena.web.guard import COOKIE
-from harness.arena.web.pages import shown_as, sign_in_page
-from harness.arena.web.problems import INVALID_KEY, Problem, sentence
+from harness.arena.web.pages import sign_in_page
 from harness.arena.web.rendering import page
 
 router = APIRouter(include_in_schema=False)
@@ -42,43 +42,36 @@ def same_site(request: Request) -> None:
 
 
 @router.get("/account")
-def account(site: ThisSite, visitor: ThisVisitor) -> Response:
+def account(visitor: ThisVisitor) -> Response:
     if visitor.person is None:
-        return sign_in_page(site, visitor, status=200)
-    with site.transaction() as connection:
-        return _account(site, visitor, visitor.person, connection)
+        return sign_in_page(visitor, status=200)
+    with visitor.site.transaction() as connection:
+        return _account(visitor, connection)
 
 
-def _account(
-    site: Site,
-    visitor: Visitor,
-    person: Person,
-    connection: Connection,
-    *,
-    new_key: str | None = None,
-) -> HTMLResponse:
+def _account(visitor: Visitor, connection: Connection, new_key: str | None = None) -> HTMLResponse:
     return page(
-        site,
+        visitor,
         "account.html",
         here="account",
-        visitor=visitor,
-        keys=people.keys_of(connection, person.id),
+        keys=people.keys_of(connection, visitor.signed_in.id),
         new_key=new_key,
-        shown_as=shown_as(site, person),
+        shown_as=visitor.shown_as,
     )
 
 
 @router.post("/signin")
-def sign_in(request: Request, site: ThisSite, visitor: ThisVisitor, key: Text = "") -> Response:
+def sign_in(request: Request, visitor: ThisVisitor, key: Text = "") -> Response:
     same_site(request)
-    with site.transaction() as connection:
+    with visitor.site.transaction() as connection:
         person = people.by_key(connection, key.strip())
         token = people.sign_in(connection, person.id, key.strip()) if person else ""
         action = "sign in" if person else "sign-in refused"
-        contest.note(connection, person, action, person.name if person else _address(request))
+        address = request.client.host if request.client else ""
+        contest.note(connection, person, action, person.name if person else address)
     if person is None:
-        return sign_in_page(site, visitor, INVALID_KEY)
-    return with_session(site, RedirectResponse(f"{site.root}/submit", 303), token)
+        return sign_in_page(visitor, INVALID_KEY)
+    return with_session(visitor.site, visitor.site.to("submit"), token)
 
 
 @router.post("/signout")
@@ -108,7 +101,7 @@ def make_key(
     """days: until it expires; 0 for never."""
     key = people.new_key(change.connection, change.person.id, label, days or None)
     change.note("new key", change.person.name, label=label)
-    return _account(change.site, change.visitor, change.person, change.connection, new_key=key)
+    return _account(change.visitor, change.connection, key)
 
 
 @router.post("/account/keys/revoke")
@@ -120,26 +113,22 @@ def revoke_key(change: OwnChange, hash: Text = "") -> Response:
 
 
 @router.get("/join/{link}")
-def join_form(site: ThisSite, visitor: ThisVisitor, link: str) -> Response:
-    return _join(site, visitor, link)
+def join_form(visitor: ThisVisitor, link: str) -> Response:
+    return _join(visitor, link)
 
 
-def _join(
-    site: Site, visitor: Visitor, link: str, *, name: str = "", problem: str | None = None
-) -> HTMLResponse:
-    with site.transaction() as connection:
+def _join(visitor: Visitor, link: str, name: str = "", problem: str | None = None) -> HTMLResponse:
+    with visitor.site.transaction() as connection:
         try:
             invitation = people.invited(connection, link)
         except NotPossible as error:
-            raise Problem(404, sentence(error)) from None
+            raise Problem(404, str(error)) from None
     return page(
-        site,
+        visitor,
         "join.html",
         here="account",
-        visitor=visitor,
-        link=link,
         organises=invitation.role is Role.ORGANISER,
-        pseudonyms=site.rules.pseudonyms,
+        pseudonyms=visitor.rules.pseudonyms,
         name=name,
         invited=invitation.name,
         problem=problem,
@@ -148,21 +137,16 @@ def _join(
 
 
 @router.post("/join/{link}")
-def join(
-    request: Request, site: ThisSite, visitor: ThisVisitor, link: str, name: Text = ""
-) -> Response:
+def join(request: Request, visitor: ThisVisitor, link: str, name: Text = "") -> Response:
     same_site(request)
+    site = visitor.site
     try:
         with site.transaction() as connection:
             person = people.join(connection, link, name)
             key = people.new_key(connection, person.id, "first key")
             session = people.sign_in(connection, person.id, key)
             contest.note(connection, person, "join", person.name, role=person.role)
-            answer = _account(site, Visitor(person, session), person, connection, new_key=key)
+            answer = _account(Visitor(site, person, session), connection, key)
     except NotPossible as error:
-        return _join(site, visitor, link, name=name, problem=sentence(error))
+        return _join(visitor, link, name, error.detail)
     return with_session(site, answer, session)
-
-
-def _address(request: Request) -> str:
-    return request.client.host if request.client else ""

@@ -12,10 +12,10 @@ from anyio import BrokenWorkerProcess, fail_after
 from anyio.to_process import run_sync
 from starlette.concurrency import run_in_threadpool
 
+from harness.arena.problems import Problem
 from harness.arena.processes import NICENESS, Settings
 from harness.arena.web.board_files import Rendered, Variant, render
 from harness.arena.web.context import Site
-from harness.arena.web.problems import Problem
 
 BOARD_SECONDS = 120.0
 COMPARISON_SECONDS = 20.0

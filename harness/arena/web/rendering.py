@@ -19,10 +19,10 @@ from markupsafe import Markup
 from sqlalchemy import RowMapping
 from starlette.responses import HTMLResponse
 
+from harness.arena.problems import Problem
 from harness.arena.progress import StageProgress
 from harness.arena.store.contest import announced
 from harness.arena.web.context import PRIVATE, Site, Visitor
-from harness.arena.web.problems import Problem
 from harness.board import site as static
 from harness.board.annotated_source import style_sheet
 from harness.board.entry import Version
@@ -44,35 +44,47 @@ PER_PAGE = 50
 ORGANISERS = Page("organiser", "Organiser")
 
 
-def page(
+def page(visitor: Visitor, template: str, *, status: int = 200, **values: object) -> HTMLResponse:
+    """Return a page for one visitor. here: its entry in the navigation."""
+    more = (ORGANISERS,) if visitor.organises else ()
+    html = _rendered(
+        visitor.site,
+        template,
+        shared=False,
+        person=visitor.person,
+        token=visitor.token,
+        pages=(LEADERBOARD, *PAGES, *more),
+        **values,
+    )
+    return HTMLResponse(html, status, PRIVATE)
+
+
+def shared_page(
     site: Site,
     template: str,
     *,
-    here: str = "",
     boards: Sequence[Page] = (LEADERBOARD,),
-    announcements: Sequence[RowMapping] | None = None,
     status: int = 200,
-    visitor: Visitor | None = None,
     **values: object,
 ) -> HTMLResponse:
-    """Return a page in the arena's frame. here: its entry in the navigation. visitor: the person
-    whose forms it has; None for a page that is the same for everybody."""
-    person = visitor.person if visitor else None
+    """Return a page that is the same for everybody. boards: their entries in the navigation."""
+    pages = *boards, *PAGES
+    html = _rendered(site, template, shared=True, person=None, token="", pages=pages, **values)
+    return HTMLResponse(html, status)
+
+
+def _rendered(site: Site, template: str, **values: object) -> str:
     frame: dict[str, object] = {
         "served": True,
         "root": f"{site.root}/",
         "title": site.rules.title,
         "version_of_judge": Version.current(),
-        "announcements": _announced(site) if announcements is None else announcements,
         "shortened": "",
-        "here": here,
-        "pages": (*boards, *PAGES, *([ORGANISERS] if person and person.organises else [])),
-        "shared": visitor is None,
-        "person": person,
-        "token": visitor.token if visitor else "",
+        "here": "",
     }
-    html = templates().get_template(template).render(frame | values)
-    return HTMLResponse(html, status, PRIVATE if visitor else {})
+    if "announcements" not in values:
+        frame["announcements"] = _announced(site)
+    return templates().get_template(template).render(frame | values)
 
 
 def _announced(site: Site) -> Sequence[RowMapping]:
@@ -94,7 +106,7 @@ def templates() -> Environment:
     environment = static.templates().overlay(
         loader=ChoiceLoader([PackageLoader("harness.arena"), PackageLoader("harness.board")])
     )
-    for function in (_moment, _when, _quantity, _seconds_until, _duration):
+    for function in (_moment, _when, figures.quantity, _seconds_until, _duration):
         environment.filters[function.__name__.lstrip("_")] = function
     return environment
 
@@ -120,16 +132,6 @@ def _duration(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-
-
-def _quantity(value: float | str | None) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, str):
-        return value
-    if abs(value) >= 1000:
-        return figures.grouped(round(value))
-    return f"{value:.4g}" if value == 0 or abs(value) >= 0.001 else figures.error(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from harness.arena.problems import Problem
 from harness.arena.store.gradings import Status
 from harness.arena.web import api
 from harness.arena.web.api import SubmissionId
 from harness.arena.web.board_files import Form
 from harness.arena.web.boards import Boards
-from harness.arena.web.context import Site, ThisSite, ThisVisitor, Visitor
+from harness.arena.web.context import ThisVisitor, Visitor
 from harness.arena.web.live import ALIVE_SECONDS, Watch, Writer
-from harness.arena.web.problems import Problem
 from harness.arena.web.rendering import fragment
 
 router = APIRouter(prefix="/live", include_in_schema=False)
@@ -28,26 +28,19 @@ BOARD_SECONDS = 2.0
 
 
 @api.router.get("/submissions/{id}/events", responses=api.ERRORS, response_class=StreamingResponse)
-async def events(
-    request: Request, site: ThisSite, visitor: ThisVisitor, id: SubmissionId
-) -> StreamingResponse:
+async def events(request: Request, visitor: ThisVisitor, id: SubmissionId) -> StreamingResponse:
     """Send the status as server-sent events whenever it changes, until it is final.
 
     This only watches: closing it ends nothing.
     """
 
-    def write(status: Status) -> str:
-        return _as_json(status if visitor.knows(status, site.rules) else status.under_pseudonym)
-
-    return await _follow(request, site, visitor, id, write)
+    return await _follow(request, visitor, id, lambda status: _as_json(visitor.shown(status)))
 
 
 @router.get("/submissions/{id}")
-async def submission(
-    request: Request, site: ThisSite, visitor: ThisVisitor, id: SubmissionId
-) -> StreamingResponse:
+async def submission(request: Request, visitor: ThisVisitor, id: SubmissionId) -> StreamingResponse:
     """Send the state in words and the status as HTML, until there is a result."""
-    return await _follow(request, site, visitor, id, _as_html)
+    return await _follow(request, visitor, id, _as_html)
 
 
 @router.get("/board")
@@ -70,10 +63,8 @@ async def board(request: Request, visitor: ThisVisitor) -> StreamingResponse:
     return _stream(stream())
 
 
-async def _follow(
-    request: Request, site: Site, visitor: Visitor, id: str, write: Writer
-) -> StreamingResponse:
-    first = await run_in_threadpool(api.readable, site, visitor, id)
+async def _follow(request: Request, visitor: Visitor, id: str, write: Writer) -> StreamingResponse:
+    first = await run_in_threadpool(api.readable, visitor, id)
     watch: Watch = request.app.state.watch
     return _stream(watch.follow(first, write))
 

@@ -13,11 +13,11 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 
+from harness.arena.problems import Problem
 from harness.arena.store import workers
-from harness.arena.store.workers import GpuHeld, OtherBuild, SessionEnded
+from harness.arena.store.workers import SessionEnded
 from harness.arena.web.context import Site, ThisSite
 from harness.arena.web.jobs import Jobs
-from harness.arena.web.problems import Problem, sentence
 from harness.arena.workers.api import (
     MAX_MESSAGE,
     PATH,
@@ -81,13 +81,8 @@ def info(site: ThisSite, _: ThisMachine) -> ArenaInfo:
 @router.post("")
 def join(site: ThisSite, machine: ThisMachine, body: Body) -> Joined:
     asked = _read(Join, body)
-    try:
-        with site.transaction() as connection:
-            return workers.join(connection, machine, asked, site.build)
-    except OtherBuild as error:
-        raise Problem(403, sentence(error)) from None
-    except GpuHeld as error:
-        raise Problem(409, sentence(error)) from None
+    with site.transaction() as connection:
+        return workers.join(connection, machine, asked, site.build)
 
 
 @router.post("/drain")
@@ -100,11 +95,8 @@ def drain(site: ThisSite, machine: ThisMachine) -> Drained:
 @router.post("/{session}/heartbeat")
 def heartbeat(site: ThisSite, machine: ThisMachine, session: UUID, body: Body) -> HeartbeatAnswer:
     beat = _read(Heartbeat, body)
-    try:
-        with site.transaction() as connection:
-            return workers.heartbeat(connection, machine, session, beat, site.build)
-    except SessionEnded:
-        raise Problem(410, "This session is over; join again.") from None
+    with site.transaction() as connection:
+        return workers.heartbeat(connection, machine, session, beat, site.build)
 
 
 @router.post("/{session}/fetch", response_model=None)

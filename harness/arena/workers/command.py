@@ -14,7 +14,7 @@ from harness.arena.logs import Output, log_as
 from harness.arena.processes import End
 from harness.arena.supervisor import Supervisor, workers
 from harness.arena.workers.api import KEY_VARIABLE, ArenaInfo
-from harness.arena.workers.connection import Connection, Refused, Unreachable
+from harness.arena.workers.connection import Connection, Unreachable
 from harness.arena.workers.process import clock_warning
 from harness.devices.available import why_no_cuda
 from harness.protocol.errors import UsageError
@@ -35,8 +35,6 @@ def run(arguments: argparse.Namespace, terminal: Output) -> None:
             return
     except Unreachable as error:
         raise UsageError(f"no arena answers at {arguments.arena}: {error}") from None
-    except Refused as error:
-        raise UsageError(str(error)) from None
     _serve(connection, key, info, arguments, terminal)
 
 

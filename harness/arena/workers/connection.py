@@ -45,7 +45,7 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
-class Refused(Exception):
+class Refused(UsageError):
     """The arena refuses this request, and would again. The text says why."""
 
 

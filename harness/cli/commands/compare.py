@@ -33,7 +33,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-
     comparison = compare(*(_document(arguments.store, name) for name in (arguments.a, arguments.b)))
     if arguments.json:
         terminal.json(as_data(comparison))
@@ -59,7 +58,8 @@ def screen(comparison: Comparison) -> RenderableType:
     table.add_column("B against A", justify="right")
     for fact in comparison.facts:
         unit = f" ({fact.unit})" if fact.unit else ""
-        table.add_row(fact.what + unit, _shown(fact.a), _shown(fact.b), fact.change)
+        a, b = figures.quantity(fact.a), figures.quantity(fact.b)
+        table.add_row(fact.what + unit, Text(a), Text(b), fact.change)
     difference: RenderableType = (
         "The sources are too long to compare line by line."
         if comparison.too_long
@@ -68,13 +68,3 @@ def screen(comparison: Comparison) -> RenderableType:
     if comparison.diff:
         difference = Syntax(comparison.diff, "diff", background_color="default", word_wrap=True)
     return Group(table, "", difference, "", Text(comparison.conclusion, "bold"))
-
-
-def _shown(value: float | str | None) -> Text:
-    if value is None:
-        return Text("–", "dim")
-    if isinstance(value, str):
-        return Text(value)
-    if 0 < abs(value) < 1e-3:
-        return Text(figures.error(value))
-    return Text(f"{value:.4g}" if value != int(value) else f"{int(value)}")

@@ -54,7 +54,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-
     with _source(arguments, terminal) as (entries, document):
         boards = rank(entries, chosen(arguments))
         if arguments.site:

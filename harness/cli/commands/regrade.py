@@ -46,7 +46,6 @@ def _grader() -> Iterator[Grader]:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-
     kept = arguments.store.sibling(".regraded.jsonl")
     if arguments.json:
         terminal.leave_output_to_programs()

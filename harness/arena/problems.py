@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from http import HTTPStatus
-
-from starlette.responses import JSONResponse
 
 
 class Problem(Exception):
     """A request that cannot be served as it is."""
 
-    def __init__(self, status: int, detail: str, *, retry_after: int | None = None) -> None:
-        """detail: one sentence. retry_after: seconds until it is worth another try."""
-        super().__init__(detail)
+    def __init__(self, status: int, reason: str, *, retry_after: float | None = None) -> None:
+        """status: of the answer. retry_after: seconds until it is worth another try."""
+        super().__init__(reason)
         self.status = status
-        self.detail = detail
-        self.headers = {} if retry_after is None else {"Retry-After": str(max(retry_after, 1))}
+        self.headers: dict[str, str] = {}
+        if retry_after is not None:
+            self.headers["Retry-After"] = str(max(math.ceil(retry_after), 1))
 
     def __reduce__(self) -> tuple[type[Problem], tuple[int, str], dict[str, object]]:
-        return Problem, (self.status, self.detail), {"headers": self.headers}
+        return Problem, (self.status, str(self)), {"headers": self.headers}
 
     @property
     def title(self) -> str:
         return HTTPStatus(self.status).phrase
 
-    def response(self) -> JSONResponse:
-        return JSONResponse(
-            {"title": self.title, "status": self.status, "detail": self.detail},
-            self.status,
-            self.headers,
-            "application/problem+json",
-        )
+    @property
+    def detail(self) -> str:
+        """The reason as a sentence."""
+        reason = str(self)
+        return reason[:1].upper() + reason[1:] + ("" if reason.endswith(".") else ".")
 
 
-def sentence(text: object) -> str:
-    """Return an error's text as a sentence."""
-    said = str(text)
-    return said[:1].upper() + said[1:] + ("" if said.endswith(".") else ".")
+class NotPossible(Problem):
+    """A request that is wrong in itself, or that the state of the arena does not allow."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(422, reason)
 
 
 INVALID_KEY = "This key is not valid: it was revoked, has expired, or never existed."
@@ -55,10 +54,8 @@ def unknown_submission() -> Problem:
 def database_unavailable(why: str = "") -> Problem:
     """Return the problem for a database that does not answer. why: its last message."""
     if "No space left" in why or "disk full" in why.lower():
-        return Problem(503, DISK_FULL, retry_after=30)
+        full = "The arena's disk is full: nothing can be kept until its organiser makes room."
+        return Problem(503, full, retry_after=30)
     return Problem(
         503, "The database does not answer; nothing is lost, try again in a moment.", retry_after=2
     )
-
-
-DISK_FULL = "The arena's disk is full: nothing can be kept until its organiser makes room."
