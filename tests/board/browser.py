@@ -86,7 +86,7 @@ def barriers(driver: Chrome, *rules: str) -> list[object]:
     """Return what axe finds on the page by these rules, or by all, and at which elements.
 
     Only violations are listed: listing the elements that pass would take as long again. A chart is
-    one image, whose parts nobody reads.
+    one image with a label, and so its parts are left out.
     """
     if not driver.execute_script("return 'axe' in window"):
         axe = importlib.resources.files("axe_core_python") / "axe.min.js"
