@@ -256,11 +256,12 @@ def processes_of_session(leader: int) -> set[int]:
 
 
 def _wants_processor(processes: Iterable[int]) -> bool:
-    """Return whether a thread of these processes runs, or would if the machine were less busy."""
+    """Return whether a thread of these processes runs, or would if the machine were less busy or
+    the process were not stopped."""
     for process in processes:
         for place in Path(f"/proc/{process}/task").glob("*/stat"):
             with suppress(OSError):  # the thread has just ended
-                if place.read_text().rpartition(")")[2].split()[0] == "R":
+                if place.read_text().rpartition(")")[2].split()[0] in ("R", "T"):
                     return True
     return False
 
