@@ -22,14 +22,19 @@ as large as the memory that it describes, but the system provides pages only whe
 touched."""
 
 
-def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Instruments:
-    """Return empty memory for the checks of a launch of so many clusters."""
+def instruments(
+    loaded: Loaded, buffers: Sequence[Buffer], clusters: int, *, keeps_clocks: bool = False
+) -> Instruments:
+    """Return empty memory for the checks of a launch of so many clusters.
+
+    keeps_clocks: the vector path reports accesses to global memory to the checks' clocks.
+    """
     kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
     threads, warps = blocks * loaded.threads, blocks * -(-loaded.threads // layout.LANES)
     width, global_width = cell_width(kernel), _narrowest(kernel, _NOT_GLOBAL)
     clock_words = threads + 1 + (threads if reads_by_proxy(kernel) else 0)
     clock = 4 * clock_words
-    cells = blocks * (kernel.shared.size // width + 8)
+    cells = blocks * (kernel.shared.size // width + 16)
     memory = {
         "findings": zeros(8 * len(layout.FINDING) * layout.MAX_FINDINGS),
         "places": zeros(4 * layout.FINDING_PLACES),
@@ -94,6 +99,7 @@ def instruments(loaded: Loaded, buffers: Sequence[Buffer], clusters: int) -> Ins
         **{name: array.ctypes.data for name, array in memory.items()},
     )
     watch, words = _watch(kernel, width, checks)
+    watch.keeps_clocks = keeps_clocks
     return Instruments(
         checks=ctypes.addressof(checks),
         watch=ctypes.addressof(watch),

@@ -38,6 +38,7 @@ from harness.ptxcpu.ptx.syntax import Instruction
 from harness.ptxcpu.results import Hazard, Result
 from harness.ptxcpu.runtime.layout import Cause
 from harness.ptxcpu.vector.translator import lanes_for
+from harness.ptxcpu.vector.watched import keeps_clocks
 
 SECONDS = 60.0
 """The default time limit of a launch: seconds of the processor, if other processes use it too."""
@@ -50,6 +51,10 @@ WATCH_SECONDS_AN_INSTRUCTION = 0.002
 
 MANY_SECONDS = 1.0
 """How long `check_many` checks blocks on the vector path."""
+
+LEAST_SECONDS = 1.0
+"""How long threads run a launch that reached its time limit on the vector path: until they find an
+error, or reach this limit."""
 
 VECTOR_ABOVE = 2.0
 """If `run` would need more seconds than this on the thread path, it translates the kernel for the
@@ -95,6 +100,7 @@ class Kernel:
         self._load(self._mode)
         self._exchanged = exchanged_windows(self._inlined)
         self.blocks_depend = bool(self._exchanged)
+        self._keeps_clocks = keeps_clocks(self._inlined, self._exchanged)
         self._vector_above = vector_above
 
     @property
@@ -184,11 +190,15 @@ class Kernel:
         above = 0.0 if is_ready else max(self._vector_above, self._watch_seconds)
 
         def checked(
-            blocks: Sequence[int] | None, make_units: Callable[[], Loaded | None] | None
+            blocks: Sequence[int] | None,
+            make_units: Callable[[], Loaded | None] | None,
+            seconds: float = seconds,
         ) -> tuple[Result, bool, int]:
             """Return the result, whether the thread path must find the error, and the first block
             that may have one."""
-            used = checks.instruments(loaded, buffers_of(arguments), clusters)
+            used = checks.instruments(
+                loaded, buffers_of(arguments), clusters, keeps_clocks=self._keeps_clocks
+            )
             result, explainer = self._launch(
                 loaded, grid, arguments, seconds, blocks, used, module, make_units, above
             )
@@ -202,11 +212,12 @@ class Kernel:
         are_written = all(x.initialised or x.writable for x in buffers_of(arguments))
         make_units = (lambda: self.watched_units) if are_written else None
         result, unclear, doubtful = checked(blocks, make_units)
+        rest = seconds if result.seconds < seconds else LEAST_SECONDS
         if unclear and blocks is not None and doubtful >= 0:
-            result, _, _ = checked([doubtful], None)
+            result, _, _ = checked([doubtful], None, rest)
             unclear = not (result.findings or result.fault)
         if unclear:
-            result, _, _ = checked(blocks, None)
+            result, _, _ = checked(blocks, None, rest)
         found = list(result.findings)
         if alone:  # what it reads may be what another block has not written
             found = [f for f in found if f.hazard is not Hazard.UNINITIALISED]
@@ -226,13 +237,16 @@ class Kernel:
         """Check the first two clusters of these blocks. If the vector path can watch the kernel,
         check as many others as it can in about MANY_SECONDS.
 
-        blocks: whole clusters, in the order in which they are checked.
+        blocks: whole clusters, in the order in which they are checked. Where blocks depend on one
+            another, only the first cluster is checked.
         """
         least, start = 2 * prod(self.cluster), time.monotonic()
         is_fast = self._watch_seconds + MANY_SECONDS <= seconds and self.watched_units is not None
         begun = time.monotonic()
         end = min(begun + MANY_SECONDS, start + seconds)
         done = self.check(grid, arguments, seconds=seconds, blocks=blocks[:least])
+        if self.blocks_depend:
+            return done
         while is_fast and done.vector_blocks == done.blocks and not (done.findings or done.fault):
             now = time.monotonic()
             possible = int(done.blocks * (end - now) / (now - begun))
@@ -326,8 +340,6 @@ class Kernel:
     @functools.cached_property
     def watched_units(self) -> Loaded | None:
         """The same, watched for races and uninitialised reads."""
-        if self.blocks_depend:
-            return None
         kernel = self._inline(Mode.WATCH)
         return self._units(kernel, checks.cell_width(kernel))
 

@@ -1,5 +1,5 @@
-"""Litmus tests of watching on the vector path: where only barriers order threads, it finds what the
-thread path finds. The verdict on each comes out of a model of a few lines.
+"""Litmus tests of watching on the vector path: it finds what the thread path finds. The verdict on
+each comes out of a model of a few lines.
 
 All threads of a block access a word each, and then another one. A launch's numbers choose how, and
 whether there is a barrier in between.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 
@@ -20,7 +20,12 @@ from harness.ptxcpu.arguments import Buffer, ParameterKind
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Hazard, Result
-from tests.ptxcpu.test_litmus import HEAD
+from harness.ptxcpu.runtime.layout import Cause
+from problem.cases import Shape
+from tests.ptxcpu import test_litmus as litmus
+from tests.ptxcpu.runner import compiled, inputs
+from tests.ptxcpu.test_litmus import HEAD, MEETINGS, MESSAGES, WEAK_READ, WEAK_WRITE, Litmus
+from tests.ptxcpu.test_vector_path import kernels as of_source
 
 THREADS, BLOCKS = 128, 2
 
@@ -415,3 +420,189 @@ def test_bulk_copies_that_an_mbarrier_counts(cache_directory: Path) -> None:
     assert found((ordered | FEW_READ) & ~BEFORE_COPY, 2, whole, 1) == ({Hazard.RACE}, 0)
     assert found(ordered | READ_MBARRIER, 1, whole, 0)[0] == {Hazard.RACE, Hazard.UNINITIALISED}
     assert found(ordered | WRITE_MBARRIER, 1, whole, 0)[0] == {Hazard.RACE}
+
+
+# ---- memory that blocks share, ordered by more than barriers
+
+SOME_MESSAGES = [replace(test, first=WEAK_WRITE, second=WEAK_READ) for test in MESSAGES[::13]]
+"""Messages by flag: a few of all combinations of fences and accesses."""
+
+
+def messages_program(tests: Sequence[Litmus]) -> str:
+    """A thread sends one of these messages to a later one, which need not wait for the flag. A
+    number of the launch chooses the message."""
+    body = ""
+    for i, test in enumerate(tests):
+        data, flag = f"%rd1+{4 * i}", f"%rd2+{4 * i}"
+
+        def at(access: litmus.Access, word: str) -> str:
+            return access.text.replace("SPACE", "global").replace("AT", word)
+
+        body += f"""setp.ne.u32 %p2, %r5, {i}; @%p2 bra END{i};
+            @!%p3 bra OTHER{i};
+            {at(test.first, data)} {test.fence[0]} {at(test.set_flag, flag)}
+            OTHER{i}: @!%p4 bra END{i};
+            {at(test.get_flag, flag)} {test.other_fence[0]} {at(test.second, data)}
+            END{i}:"""
+    return f"""{HEAD}
+.visible .entry litmus(.param .u64 data, .param .u64 flags, .param .u32 first,
+    .param .u32 second, .param .u32 number)
+{{
+.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+ld.param.u64 %rd1, [data]; ld.param.u64 %rd2, [flags];
+mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.u32 %r2, %r2, %r3, %r4;
+ld.param.u32 %r3, [first]; ld.param.u32 %r4, [second]; ld.param.u32 %r5, [number];
+setp.eq.u32 %p3, %r2, %r3; setp.eq.u32 %p4, %r2, %r4;
+{body}
+ret;
+}}
+"""
+
+
+SHARING = (ParameterKind.WRITABLE, ParameterKind.WRITABLE, *(ParameterKind.NUMBER,) * 3)
+
+
+def assert_same(
+    made: tuple[Kernel, Kernel], words: int, races: bool, numbers: Sequence[int]
+) -> None:
+    """Both paths find a race, or neither does; then the vector path decides."""
+    results = []
+    for kernel in made:
+        kernel.reset_variables()
+        arrays = [np.zeros(words, np.uint32) for _ in range(2)]
+        names = "data", "flags"
+        buffers = [Buffer(x, writable=True, name=n) for x, n in zip(arrays, names, strict=True)]
+        results.append(kernel.check((BLOCKS, 1, 1), [*buffers, *numbers]))
+        assert results[-1].fault is None
+    fast, slow = results
+    assert {each.hazard for each in slow.findings} == ({Hazard.RACE} if races else set()), numbers
+    assert fast.findings == slow.findings
+    assert fast.vector_blocks == (0 if races else BLOCKS), numbers
+
+
+def test_messages_by_flag_and_fence(cache_directory: Path) -> None:
+    made = kernels(messages_program(SOME_MESSAGES), cache_directory, SHARING)
+    for number, test in enumerate(SOME_MESSAGES):
+        for second, distance in ((100, litmus.CTA), (THREADS + 6, litmus.GPU)):
+            races = test.races(distance) or test.flag_races(distance)
+            assert_same(made, len(SOME_MESSAGES), races, (0, second, number))
+
+
+@pytest.mark.parametrize("name", MEETINGS)
+def test_barriers_and_fences_through_one_thread(cache_directory: Path, name: str) -> None:
+    load, atomic = (
+        "ld.relaxed.gpu.global.u32 %r1, [%rd2]",
+        "atom.relaxed.gpu.global.or.b32 %r1, [%rd2], 0",
+    )
+    text = litmus.meeting_program(name).replace(load, atomic)
+    made = kernels(text, cache_directory, SHARING[:4])
+    assert_same(made, 1, MEETINGS[name][-1], (0, 0))
+
+
+ONE_WORD = {
+    "weak load": "ld.global.u32 %r5, [%rd3];",
+    "strong load": "ld.relaxed.gpu.global.u32 %r5, [%rd3];",
+    "weak store": "st.global.u32 [%rd3], 7;",
+    "strong store": "st.volatile.global.u32 [%rd3], 7;",
+    "atomic": "atom.global.add.u32 %r5, [%rd3], 1;",
+}
+"""PTX by which all threads access one word."""
+
+
+@pytest.mark.parametrize("name", ONE_WORD)
+@pytest.mark.parametrize("memory", ["buffer", "variable"])
+def test_one_thread_and_all_access_a_word(cache_directory: Path, memory: str, name: str) -> None:
+    """One thread writes a word of each block; then all threads access it."""
+    base = "ld.param.u64 %rd1, [data];" if memory == "buffer" else "mov.u64 %rd1, words;"
+    text = f"""{HEAD}
+.global .align 4 .b8 words[{4 * BLOCKS}];
+.visible .entry litmus(.param .u64 data, .param .u64 flags, .param .u32 writer,
+    .param .u32 barrier, .param .u32 apart)
+{{
+.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+{base} mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;
+ld.param.u32 %r3, [apart]; mul.lo.u32 %r2, %r2, %r3;
+mul.wide.u32 %rd2, %r2, 4; add.u64 %rd3, %rd1, %rd2;
+ld.param.u32 %r3, [writer]; setp.eq.u32 %p1, %r1, %r3; @%p1 st.global.u32 [%rd3], %r1;
+ld.param.u32 %r4, [barrier]; setp.eq.u32 %p2, %r4, 0; @%p2 bra MET;
+bar.sync 0;
+MET: {ONE_WORD[name]}
+ret;
+}}
+"""
+    made = kernels(text, cache_directory, SHARING)
+    for writer, barrier, apart in itertools.product((0, 5, THREADS), (0, 1), (0, 1)):
+        is_written = writer < THREADS
+        of_others = is_written and not (barrier and apart)
+        among_them = name == "weak store"
+        assert_same(made, BLOCKS, of_others or among_them, (writer, barrier, apart))
+
+
+def test_a_launch_that_threads_repeat_begins_as_at_first(cache_directory: Path) -> None:
+    """Each block takes a ticket, and the last one stores the number of tickets."""
+    text = f"""{HEAD}
+.global .align 4 .u32 tickets;
+.visible .entry litmus(.param .u64 data, .param .u64 flags, .param .u32 races,
+    .param .u32 b, .param .u32 c)
+{{
+.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+ld.param.u64 %rd1, [data]; ld.param.u64 %rd2, [flags]; ld.param.u32 %r2, [races];
+mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r2, 1;
+@%p2 st.global.u32 [%rd2], %r1;
+@%p1 bra END;
+atom.global.add.u32 %r3, [tickets], 1;
+setp.ne.u32 %p3, %r3, {BLOCKS - 1}; @%p3 bra END;
+add.u32 %r3, %r3, 1; st.global.u32 [%rd1], %r3;
+END: ret;
+}}
+"""
+    fast, slow = kernels(text, cache_directory, SHARING)
+    for races, kernel in itertools.product((1, 0), (fast, slow)):
+        kernel.reset_variables()
+        data, flags = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+        buffers = [Buffer(x, writable=True) for x in (data, flags)]
+        result = kernel.check((BLOCKS, 1, 1), [*buffers, races, 0, 0])
+        assert {each.hazard for each in result.findings} == ({Hazard.RACE} if races else set())
+        assert data[0] == BLOCKS
+
+
+def test_blocks_that_depend_and_never_end_reach_the_time_limit(cache_directory: Path) -> None:
+    text = f"""{HEAD}
+.global .align 4 .u32 flag;
+.visible .entry litmus()
+{{
+.reg .b32 %r<9>; .reg .pred %p<9>;
+AGAIN: ld.relaxed.gpu.global.u32 %r1, [flag]; setp.eq.u32 %p1, %r1, 0; @%p1 bra AGAIN;
+ret;
+}}
+"""
+    fast, _ = kernels(text, cache_directory, ())
+    result = fast.check((1, 1, 1), [], seconds=0.5)
+    assert result.fault
+    assert result.fault.cause is Cause.TIME_LIMIT
+    assert not result.findings
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "accepted/looks_back_with_fences",
+        "race/looks_back_without_a_fence",
+        "race/looks_back_with_a_fence_for_the_block",
+        "accepted/hands_out_tiles_by_ticket",
+    ],
+)
+def test_submissions_whose_blocks_exchange_values(cache_directory: Path, name: str) -> None:
+    source = (Path(__file__).parents[1] / "submissions" / f"{name}.cu").read_text()
+    line = compiled(source).launch
+    rows, inner, cols = 2 * line.tile_rows, 48, 2 * line.tile_columns
+    a, b = inputs(Shape(rows, inner, cols))
+    results = []
+    for kernel in of_source(source, cache_directory):
+        c = np.empty((rows, cols), np.float32)
+        arguments = [Buffer(a), Buffer(b), Buffer(c, writable=True), rows, inner, cols]
+        results.append(kernel.check(line.grid(rows, cols), arguments))
+    races = name.startswith("race")
+    assert {each.hazard for each in results[0].findings} == ({Hazard.RACE} if races else set())
+    assert results[0].findings == results[1].findings
+    assert results[0].vector_blocks == (0 if races else results[0].blocks)

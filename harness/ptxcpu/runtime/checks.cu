@@ -60,7 +60,8 @@ __device__ void note_bad_access(Context* c, long long t, long long pc, Address a
 }
 
 
-__device__ long long cells_of_block(Context* c) { return cell_of(c->shared_bytes + c->checks->cell_width - 1, c->checks->cell_width); }
+// With a few to spare, so that the same cell of several warps lies in different sets of the processor's cache.
+__device__ long long cells_of_block(Context* c) { return cell_of(c->shared_bytes + c->checks->cell_width - 1, c->checks->cell_width) + 8; }
 
 // Indexed by cell of the block's shared memory.
 __device__ ShadowCell* cells_of(Context* block) { return block->checks->cells + block->rank * cells_of_block(block); }
@@ -122,9 +123,9 @@ __device__ void record(Context* c, Event* e, long long t, long long pc, int acce
 
 __device__ long long warp_of_cluster(Context* c, long long w) { return c->rank ? c->rank * (c->checks->warps / c->cluster_blocks) + w : w; }
 
-// Indexed by cell of the block's shared memory, warp and lane.
-__device__ Event* reads_of(Context* block) {
-    return block->checks->reads + block->rank * cells_of_block(block) * block->checks->warps * 2;
+// The reads of a block's shared memory by a warp of the cluster: two for each cell.
+__device__ Event* reads_of(Context* block, long long warp) {
+    return block->checks->reads + (block->rank * block->checks->warps + warp) * cells_of_block(block) * 2;
 }
 
 __device__ int* awaited_by(Context* c, long long warp) { return c->checks->awaited + warp * cells_of_block(c); }
@@ -141,7 +142,7 @@ __device__ void check_products(Context* c, long long w, long long waited_for) {
     long long warp = warp_of_cluster(c, w), left = 0;
     int* awaited = awaited_by(c, warp);
     for (long long i = 0; i < k->awaited_cells[warp]; ++i) {
-        Event* mine = reads_of(c) + ((long long)awaited[i] * k->warps + warp) * 2;
+        Event* mine = reads_of(c, warp) + awaited[i] * 2ll;
         for (Event* e = mine; e < mine + 2; ++e) {
             if (!may_still_read(e) || e->clock > waited_for) continue;
             e->access &= ~ACCESS_ASYNC;
@@ -191,25 +192,27 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
     long long first = offset_in_block(address), number = number_of(c, t);
     long long warp = warp_of_cluster(c, t / LANES);
     ShadowCell* cells = cells_of(block);
-    Event* every_read = reads_of(block);
+    Event *every_read = reads_of(block, 0), *read_by_warp = reads_of(block, warp);
+    long long next_warp = cells_of_block(block) * 2;
     const unsigned* known = known_to(c, t);
     long long last = cell_of(first + n - 1, k->cell_width);
     for (long long g = cell_of(first, k->cell_width); g <= last; ++g) {
         ShadowCell* cell = cells + g;
-        Event* reads = every_read + g * k->warps * 2;
         if (cell->in_flight.clock)
             note(c, FINDING_KIND_IN_FLIGHT, pc, cell->in_flight.pc, t, cell->in_flight.thread, address, n, access,
                  cell->in_flight.access);
         conflict_in_block(c, t, pc, address, n, access, &cell->write, known, number);
         conflict_in_block(c, t, pc, address, n, access, &cell->strong, known, number);
         if (access & ACCESS_WRITE) {
-            for (long long i = 0; i < 2 * k->warps; ++i)
-                conflict_in_block(c, t, pc, address, n, access, reads + i, known, number);
+            Event* reads = every_read + g * 2;
+            for (long long w = 0; w < k->warps; ++w, reads += next_warp)
+                for (int i = 0; i < 2; ++i)
+                    conflict_in_block(c, t, pc, address, n, access, reads + i, known, number);
             // A weak write is kept: later strong writes of the same thread do not replace it.
             record(c, is_weak(access) ? &cell->write : &cell->strong, t, pc, access);
             if (access & ACCESS_ASYNC) record(c, &cell->in_flight, t, pc, access);
         } else {
-            Event* mine = reads + warp * 2;
+            Event* mine = read_by_warp + g * 2;
             if (access & ACCESS_PROXY) {
                 check_proxy(c, t, pc, address, n, access, &cell->write);
                 check_proxy(c, t, pc, address, n, access, &cell->strong);
@@ -244,8 +247,8 @@ __device__ void check_global(Context* c, long long t, long long pc, Address addr
             note_pair(c, FINDING_KIND_READ_ONLY_PATH, t, pc, address, n, access, written);
             continue;
         }
-        conflict(c, t, pc, address, n, access, &cell->write);
-        conflict(c, t, pc, address, n, access, &cell->strong);
+        if (cell->write.clock) conflict(c, t, pc, address, n, access, &cell->write);
+        if (cell->strong.clock) conflict(c, t, pc, address, n, access, &cell->strong);
         if (!(access & ACCESS_WRITE)) {
             record_read(c, cell, t, pc, access);
             continue;
@@ -281,6 +284,7 @@ __device__ __forceinline__ bool are_written(const unsigned char* ready, long lon
 
 __device__ void check_access(Context* c, long long t, long long pc, Address address, long long n,
                              int access) {
+    c->checks->unmet = 1;
     unsigned char* ready = ready_flags(c, t, address);
     bool reads = !(access & ACCESS_WRITE) || (access & ACCESS_ATOMIC), outside = false, unwritten = false;
     bool all_written = !ready || are_written(ready, n);
@@ -353,16 +357,14 @@ __device__ unsigned* arrival_at(Context* c, long long barrier) {
     return c->checks->arrival + (c->rank * NAMED_BARRIERS + barrier) * clock_words(c);
 }
 
-// A barrier completes: accesses of all threads at it are now ordered before it. `left` threads of
-// the block have exited.
-__device__ void check_barrier(Context* c, int barrier, long long left) {
+// The threads of the block with a mark in `here` meet at a barrier: each then knows what all knew.
+__device__ void meet(Context* c, int barrier) {
     Checks* k = c->checks;
     unsigned* arrival = arrival_at(c, barrier);
     bool any_common = false;
     assign(c, k->joined, arrival);
     for (long long t = 0; t < c->threads; ++t) {
         long long n = number_of(c, t);
-        k->here[t] = c->thread[t].state == STATE_BARRIER && c->thread[t].barrier == barrier;
         if (!k->here[t] || !k->has_common[n]) {
             unsigned* clock = clock_of(c, t);  // threads that are not at the barrier keep their clocks
             if (k->here[t]) join(c, k->joined, clock);
@@ -374,11 +376,20 @@ __device__ void check_barrier(Context* c, int barrier, long long left) {
     if (any_common) join(c, k->joined, common_of(c));
     assign(c, common_of(c), k->joined);
     share_fences(c, k->here);
+    for (long long t = 0; t < c->threads; ++t)
+        if (k->here[t]) k->has_common[number_of(c, t)] = 1, tick(c, t);
+    forget(c, arrival);
+}
+
+// A barrier completes: accesses of all threads at it are now ordered before it. `left` threads of
+// the block have exited.
+__device__ void check_barrier(Context* c, int barrier, long long left) {
+    for (long long t = 0; t < c->threads; ++t)
+        c->checks->here[t] = c->thread[t].state == STATE_BARRIER && c->thread[t].barrier == barrier;
+    meet(c, barrier);
     for (long long t = 0; t < c->threads; ++t) {
         Thread* thread = c->thread + t;
         if (thread->state != STATE_BARRIER || thread->barrier != barrier) continue;
-        k->has_common[number_of(c, t)] = 1;
-        tick(c, t);
         if (left && !thread->expected)
             note(c, FINDING_KIND_LEFT_BEFORE_BARRIER, thread->pc >> 2, -1, t, -1, left, 0, 0, 0);
         // the lanes of a warp must meet at one instruction, unless it is not `.aligned`
@@ -388,5 +399,4 @@ __device__ void check_barrier(Context* c, int barrier, long long left) {
             if (elsewhere) note(c, FINDING_KIND_DIVERGENT_BARRIER, thread->pc >> 2, other->pc >> 2, t, number_of(c, u), 0, 0, 0, 0);
         }
     }
-    forget(c, arrival);
 }

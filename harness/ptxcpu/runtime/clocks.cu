@@ -139,13 +139,14 @@ __device__ void tick(Context* c, long long t) { *own_clock(c, t) += 1; }
 // The run of a cluster in which a clock had this value: its number among the launch's.
 __device__ long long run_of(Context* c, unsigned clock) {
     Checks* k = c->checks;
-    long long low = 0, high = k->run;
+    long long low = 0, high = k->run, last = k->found_run;
+    if (last <= high && k->runs[last].base < clock && (last == high || clock <= k->runs[last + 1].base)) return last;
     while (low < high) {
         long long middle = (low + high + 1) / 2;
         if (k->runs[middle].base < clock) low = middle;
         else high = middle - 1;
     }
-    return low;
+    return k->found_run = low;
 }
 
 __device__ bool is_of_this_cluster(Context* c, const Event* e) { return e->clock > c->checks->base; }
@@ -195,6 +196,7 @@ __device__ void begin_clocks(Context* c) {
         k->fenced_set[t] = 0;
     }
     k->near_used = 0;
+    k->unshared_fences = 0;
     if (k->sets_used < 2) k->sets_used = 2;
 }
 
@@ -205,6 +207,8 @@ extern "C" __device__ void rt_fence(Context* c, long long t, long long how, long
     Checks* k = c->checks;
     if (!k) return;
     long long n = number_of(c, t);
+    k->unshared_fences |= 1ll << c->rank;
+    k->unmet = 1;
     for (int distance = 0; distance <= reach; ++distance) {
         int bit = 1 << distance;
         if (how & ACQUIRES && k->pending_from[n] & bit) join(c, clock_of(c, t), pending_of(c, distance, t));
@@ -248,10 +252,15 @@ __device__ void join_or_assign(Context* c, int* levels, int distance, unsigned* 
 // for all of them. here: a mark for each thread of the block.
 __device__ void share_fences(Context* c, const unsigned char* here) {
     Checks* k = c->checks;
+    if (!(k->unshared_fences >> c->rank & 1)) return;
     int fenced = 0, pending = 0;
-    for (long long t = 0; t < c->threads; ++t)
+    bool is_everybody = true;
+    for (long long t = 0; t < c->threads; ++t) {
         if (here[t]) fenced |= k->fenced_far[number_of(c, t)], pending |= k->pending_from[number_of(c, t)];
+        is_everybody &= here[t] || c->thread[t].state == STATE_EXITED;
+    }
     if (!(fenced | pending)) return;
+    if (is_everybody) k->unshared_fences &= ~(1ll << c->rank);
     for (int which = 0; which < 2; ++which) {
         int* levels = which ? k->pending_from : k->fenced_far;
         for (int distance = 0; distance < DISTANCES; ++distance) {
@@ -305,6 +314,7 @@ __device__ void observe(Context* c, long long t, Address address, bool acquires,
     long long number = number_of(c, t), n = threads_of_cluster(c);
     Sync* s = sync_at(c, address, false);
     if (!s) return;
+    if (!acquires) k->unshared_fences |= 1ll << c->rank;
     if (s->run == k->run) {
         int distance = s->rank == c->rank || only_gains(c, s) ? SAME_BLOCK : SAME_CLUSTER;
         if (reach < distance) return;

@@ -295,7 +295,7 @@ CHECKS = {
     "cell_width": "long long",  # bytes of shared memory that one cell speaks for
     # Threads and warps are counted through the cluster, cells and bytes of shared memory, too.
     "cells": "struct ShadowCell*",  # [cell]
-    "reads": "struct Event*",  # [cell][warp][2]: the last two lanes of each warp that read it
+    "reads": "struct Event*",  # [block][warp][cell][2]: the last two lanes of the warp that read it
     "awaited": "int*",  # [warp][cell]: which of the block's a warp's products may still read
     "awaited_cells": "int*",  # [warp]: how many of them there are
     # What is known of each byte: UNWRITTEN, WRITTEN, or OUTSIDE of every variable.
@@ -323,6 +323,9 @@ CHECKS = {
     "fenced_set": "unsigned*",  # [thread]: the same as a set of snapshots, once it is needed
     "pending": "unsigned*",  # [distance][thread][clock]: what each will know at its next fence
     "pending_from": "int*",  # [thread]: bit d: it will know something of that distance
+    "unshared_fences": "long long",  # bit b: since all threads of block b last met, one has fenced,
+    # or read what its next fence will make known
+    "unmet": "long long",  # whether a thread of the vector path did anything since all last met
     "syncs": "struct Sync*",
     "syncs_used": "long long",
     "near": "unsigned*",  # [slot][distance][clock]
@@ -336,6 +339,7 @@ CHECKS = {
     "joined_set": "long long",
     "runs": "struct Run*",
     "run": "long long",  # the one at hand, counted from 1
+    "found_run": "long long",  # the one that was last looked for
     "cluster_arrival": "unsigned*",  # [thread]: what those who arrived at its barrier knew
     "cluster_known": "unsigned*",  # [thread]: what its last phase told those who waited
     "arrived": "unsigned*",  # [thread]: its own clock when it last arrived at that barrier
@@ -357,6 +361,7 @@ WATCH = {
     "cells": "long long",
     "cell_width": "long long",
     "checks": "struct Checks*",  # those of the thread path, which go on after this block
+    "keeps_clocks": "long long",  # whether they see accesses to memory that blocks share
     "mbarriers": "long long",  # whether the block has initialised one
     "stores": "struct GlobalCell**",  # the cells of buffers that the block was first to write
     "stored": "long long",

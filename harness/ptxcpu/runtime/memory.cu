@@ -80,6 +80,11 @@ __device__ char* locate(Context* c, long long t, Address address, long long n, l
     return 0;
 }
 
+// Locates the bytes of an access that was checked for all lanes of a unit.
+extern "C" __device__ char* rt_locate(Context* c, long long t, Address address, long long n, long long access) {
+    return locate(c, t, address, n, n, (int)access);
+}
+
 // A checked access. Without checks, an invalid one is a fault and gives null; with checks it is
 // recorded, and the access goes to scratch.
 __device__ char* checked_access(Context* c, long long t, long long pc, Address address, long long n,

@@ -20,8 +20,6 @@ __device__ long long choose_units(Context* c, long long units, bool* opens, long
     return alive;
 }
 
-__device__ bool is_doubtful(Context* c) { return c->watch && c->watch->doubt < 0; }
-
 // Runs one block, watched if its context has a Watch. Returns whether all units reached their end.
 // If one did not, if none can continue, or if they poll too long for a value that other lanes may
 // have to write, threads must run the block again.
@@ -62,18 +60,18 @@ extern "C" __device__ void rt_run_units(Context* c, unsigned long long* next, co
     for (;;) {
         unsigned long long i = atomicAdd(next, 1ull);
         if (i >= count) return;
-        bool hopeless = given_up >= 4 && given_up > done;
+        bool hopeless = given_up >= 4 && given_up > done, is_done = false;
+        place_cluster(c, blocks[i]);
         if (!hopeless && !*c->stop) {
-            place_cluster(c, blocks[i]);
             if (c->watch) begin_watch(c);
-            bool is_done = run_units(c, units, blocks[i] & 1) && !is_doubtful(c);
-            if (is_doubtful(c)) c->watch->block = c->block;
+            is_done = run_units(c, units, blocks[i] & 1) && !is_doubtful(c);
             if (c->watch) end_watch(c, is_done);
-            if (is_done) {
-                done += 1;
-                continue;
-            }
         }
+        if (is_done) {
+            done += 1;
+            continue;
+        }
+        give_up(c);
         left[i] = 1;
         given_up += 1;
         if (depend || is_doubtful(c)) *(volatile unsigned char*)c->stop = 1;

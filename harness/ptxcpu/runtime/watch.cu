@@ -19,12 +19,16 @@ __device__ void next_interval(Watch* w) {
     w->clock += 1;
 }
 
-// Begins a block: a new run of the checks' clocks, in which a barrier advances all of them.
+// Begins a block: a new run of the checks' clocks, in which a barrier advances all of them. The checks of
+// the thread path see the block's accesses only if they must keep the clock of each thread.
 __device__ void begin_watch(Context* c) {
     Watch* w = c->watch;
     c->checks = w->checks;
-    begin_run(c);
-    c->checks = 0;  // the checks of the thread path do not see this block's accesses
+    if (w->keeps_clocks) begin_checks(c);
+    else {
+        begin_run(c);
+        c->checks = 0;
+    }
     w->clock = (unsigned)w->checks->base;
     if (w->mbarriers || !w->now || w->now > NOBODYS / 2) forget_accesses(w);
     next_interval(w);
@@ -59,11 +63,28 @@ __device__ void undo_watch(Context* c) {
     w->checks->run -= 1;
 }
 
+// Returns whether the block may have an error.
+__device__ bool is_doubtful(Context* c) {
+    Watch* w = c->watch;
+    if (w && w->keeps_clocks && w->checks->found) w->doubt = -1;
+    return w && w->doubt < 0;
+}
+
 // The clock of the next run starts after this one's.
 __device__ void end_watch(Context* c, bool is_done) {
-    if (!is_done) undo_watch(c);
+    Watch* w = c->watch;
     forget_copies(c);
-    c->watch->checks->clock[0] = c->watch->clock;
+    if (is_doubtful(c)) w->block = c->block;
+    if (w->keeps_clocks) return;
+    if (!is_done) undo_watch(c);
+    w->checks->clock[0] = w->clock;
+}
+
+// Leaves a block to threads. If clocks are kept, their records of the launch cannot be undone, so threads
+// must run the launch from its beginning.
+__device__ void give_up(Context* c) {
+    Watch* w = c->watch;
+    if (w && w->keeps_clocks && w->doubt >= 0) w->doubt = -1, w->block = c->block;
 }
 
 // All live units are at a barrier. Returns whether it is one barrier, with all threads.
@@ -73,6 +94,11 @@ __device__ bool passes_barrier(Context* c, long long units) {
         if (c->thread[u].state != STATE_BARRIER || c->thread[u].pc != c->thread[0].pc) return false;
     if (w->now > NOBODYS - 2 * WATCH_INTERVAL) return false;
     next_interval(w);
+    Checks* k = c->checks;
+    if (!k || !k->unmet) return true;
+    for (long long t = 0; t < c->threads; ++t) k->here[t] = 1;
+    meet(c, 0);
+    k->unmet = 0;
     return true;
 }
 
@@ -129,6 +155,21 @@ extern "C" __device__ void rt_watch_global(Context* c, long long t, unsigned lon
             cell->write.access = ACCESS_WRITE;
         }
     }
+}
+
+// Accesses to global memory in a kernel that orders them by more than barriers. addresses: one for each lane
+extern "C" __device__ void rt_watch_ordered(Context* c, long long t, unsigned long long lanes,
+                                            const Address* addresses, long long pc, long long bytes,
+                                            long long access) {
+    for (; lanes; lanes &= lanes - 1) {
+        int lane = __ffsll(lanes) - 1;
+        check_access(c, t + lane, pc, addresses[lane], bytes, (int)access);
+    }
+}
+
+extern "C" __device__ void rt_watch_fence(Context* c, long long t, unsigned long long lanes, long long how,
+                                          long long reach) {
+    for (; lanes; lanes &= lanes - 1) rt_fence(c, t + __ffsll(lanes) - 1, how, reach);
 }
 
 // Begins a copy to shared memory by each of these lanes. No thread may access its cells before a wait.

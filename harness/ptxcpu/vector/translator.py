@@ -166,8 +166,12 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
             if isinstance(item, Instruction)
             and item.opcode.startswith(("ld.", "st."))
             and ".param" not in item.opcode
-            and not (self._exchanged and is_ordered_in_global_memory(item))
+            and not self._runs_apart(item)
         }
+
+    def _runs_apart(self, item: Instruction) -> bool:
+        """Return whether a load or store runs for one lane after the other."""
+        return bool(self._exchanged) and is_ordered_in_global_memory(item)
 
     @staticmethod
     def _decoded(table: InstructionTable, item: Instruction, index: int) -> Access:

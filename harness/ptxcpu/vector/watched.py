@@ -1,10 +1,14 @@
-"""Checks a unit's accesses for races and uninitialised reads, in kernels in which only barriers of
-the whole block order threads.
+"""Checks a unit's accesses for races and uninitialised reads.
 
 Each cell of shared memory has two words: one for the last write and one for the last read. A word
 contains the number of the interval between barriers and the thread, or MANY. An access is ordered
 unless the other word has the same interval and another thread. A cell that is read must have been
 written since the block began. Stores to buffers are reported to the runtime (`runtime/watch.cu`).
+Other orders than that of barriers of the whole block are not known for shared memory.
+
+A kernel may order accesses to global memory by more than barriers (`keeps_clocks`). Then its
+fences, and its accesses to global memory that it writes, are reported to the checks of the thread
+path (`runtime/checks.cu`). These keep a clock for each thread.
 
 A copy (`cp.async`) writes its bytes at once. Until a thread waits for it, its cells have a word
 with which no access is ordered. So have the cells of a bulk copy until a thread waits for its
@@ -12,8 +16,7 @@ mbarrier, and those of an mbarrier itself. The order of threads that mbarriers m
 here: a kernel that needs it without a barrier of the block is watched on the thread path.
 
 The result only says whether a block may have an error. If so, threads run the launch again, and
-their checks (`runtime/checks.cu`) find the error. Kernels that order accesses by atomics or strong
-accesses are refused.
+their checks find the error. Kernels with atomics or strong accesses in shared memory are refused.
 
 Source: C. Flanagan and S. Freund, "FastTrack: Efficient and Precise Dynamic Race Detection", PLDI
 2009 (one epoch for each cell is enough where accesses are totally ordered).
@@ -28,11 +31,12 @@ from dataclasses import dataclass
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.translator import B64
+from harness.ptxcpu.codegen.translator import B64, MemoryAccess
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Integer
-from harness.ptxcpu.runtime.layout import MANY_THREADS, WATCH_OFFSET
-from harness.ptxcpu.vector.access import ORDERED, Access
+from harness.ptxcpu.runtime.layout import MANY_THREADS, WATCH_OFFSET, Window
+from harness.ptxcpu.runtime.layout import Access as Kind
+from harness.ptxcpu.vector.access import ORDERED, Access, is_ordered_in_global_memory
 from harness.ptxcpu.vector.builder import LaneVector
 from harness.ptxcpu.vector.shapes import Shape, uniform
 from harness.ptxcpu.vector.translator import VectorTranslator
@@ -58,14 +62,24 @@ def refusal(kernel: InlinedKernel) -> str:
     for item in kernel.body:
         if isinstance(item, Instruction):
             root, *modifiers = item.opcode.split(".")
-            is_watched = root not in ("atom", "red") and "test_wait" not in modifiers
+            is_watched = "test_wait" not in modifiers
+            if root in ("atom", "red"):
+                is_watched = "global" in modifiers
             if root == "cp":
                 is_watched = modifiers[1] in _COPIES or bool(_BULK_COPY.fullmatch(item.opcode))
             if not is_watched:
                 return f"the instruction {item.opcode!r}"
-            if root in ("ld", "st") and not ORDERED.isdisjoint(modifiers):
-                return "strong accesses"
     return ""
+
+
+def keeps_clocks(kernel: InlinedKernel, exchanged: Collection[int]) -> bool:
+    """Return whether a kernel may order accesses to global memory by more than barriers of the
+    block: it has atomics or strong accesses, or blocks depend on one another through memory."""
+    opcodes = (item.opcode.split(".") for item in kernel.body if isinstance(item, Instruction))
+    return bool(exchanged) or any(
+        root in ("atom", "red") or (root in ("ld", "st") and not ORDERED.isdisjoint(modifiers))
+        for root, *modifiers in opcodes
+    )
 
 
 @dataclass(frozen=True)
@@ -101,12 +115,17 @@ class WatchedTranslator(VectorTranslator):
         """Vector variables by size in words; a negative word means an access that was not
         ordered."""
         self._addresses: IrValue | None = None
-        inputs = self._inputs = {*kernel.buffer_windows.values()} - kernel.writable_windows
+        self._inputs = {*kernel.buffer_windows.values()} - kernel.writable_windows
+        self._keeps_clocks = keeps_clocks(kernel, self._exchanged)
+        opcodes = (item.opcode for item in kernel.body if isinstance(item, Instruction))
+        if self._keeps_clocks and any(opcode.startswith("mbarrier") for opcode in opcodes):
+            raise CannotTranslate("mbarriers next to strong accesses in watched vector code")
         for access in self._accesses.values():
-            if access.space == "shared":
-                continue
-            windows = kernel.writable_windows if access.is_store else inputs
-            self._must_point_into(windows, access.space, access.address)
+            if access.space != "shared":
+                windows = kernel.writable_windows if access.is_store else self._inputs
+                if self._keeps_clocks:
+                    windows = {*kernel.buffer_windows.values(), Window.MODULE}
+                self._must_point_into(windows, access.space, access.address)
 
     def _must_point_into(self, windows: Collection[int], space: str, address: Address) -> None:
         if self._window_of(space, address) not in windows:
@@ -114,9 +133,19 @@ class WatchedTranslator(VectorTranslator):
 
     # -- accesses
 
+    def _runs_apart(self, item: Instruction) -> bool:
+        return is_ordered_in_global_memory(item)
+
     def _access(self, access: Access) -> None:
         is_shared = access.space == "shared"
-        if not is_shared and not access.is_store:
+        if not is_shared and self._window_of(access.space, access.address) in self._inputs:
+            super()._access(access)
+            return
+        if not is_shared and self._keeps_clocks:
+            item = self.kernel.body[access.index]
+            is_read_only = isinstance(item, Instruction) and "nc" in item.opcode.split(".")
+            kind = Kind.WRITE if access.is_store else Kind.READ_ONLY if is_read_only else Kind.READ
+            self._tell_ordered(access.address, MemoryAccess(access.index, access.bytes, kind))
             super()._access(access)
             return
         lanes = self.shapes.of(access.address.base)
@@ -231,6 +260,28 @@ class WatchedTranslator(VectorTranslator):
         )
 
     # -- reports to the runtime
+
+    def pointer(self, space: str, address: Address, access: MemoryAccess) -> IrValue:
+        """The runtime checks accesses of one lane. An access that is executed once for several
+        lanes is reported for all of them."""
+        if self._one_lane is not None or not self._keeps_clocks:
+            return super().pointer(space, address, access)
+        self._tell_ordered(address, access)
+        where = self.address_value(address)
+        pointer = self.runtime("ptr", "rt_locate", where, access.n, int(access.kind))
+        assert pointer is not None
+        self.leave_unless(self.compare("ne", pointer, IrValue("null", "ptr")))
+        return pointer
+
+    def _tell_ordered(self, address: Address, access: MemoryAccess) -> None:
+        lane = self._lane
+        where = self._all_addresses(address)
+        self._tell("rt_watch_ordered", where, access.index, access.n, int(access.kind))
+        self._lane = lane
+
+    def fence(self, name: str, *arguments: int) -> None:
+        if self._keeps_clocks and name == "rt_fence":
+            self._tell_lanes("rt_watch_fence", *arguments)
 
     def _all_addresses(self, address: Address) -> LaneVector:
         self._lane = None
