@@ -13,7 +13,12 @@ from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress, Silent
 from harness.judge.session import Session
 from harness.judge.stages.accuracy import grade_accuracy
-from harness.judge.stages.compile import compile_submission, disassemble, load
+from harness.judge.stages.compile import (
+    compile_submission,
+    disassemble,
+    load,
+    start_disassembling,
+)
 from harness.judge.stages.count import count_accesses, start_counting
 from harness.judge.stages.measure import audit, measure
 from harness.judge.stages.sanitize import (
@@ -80,6 +85,7 @@ CHECKING = (
     Part(start_in_background, Stage.COMPILE, Lock.SHARED),
     Part(verify, Stage.VERIFY, Lock.SHARED),
     Part(grade_accuracy, Stage.VERIFY, Lock.SHARED),
+    Part(start_disassembling, Stage.VERIFY, Lock.SHARED),
     Part(sanitize_on_device, Stage.SANITIZE, Lock.SHARED),
     Part(sanitize_in_background, Stage.SANITIZE, Lock.NONE),
     Part(count_accesses, Stage.SANITIZE, Lock.NONE),

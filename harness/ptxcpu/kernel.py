@@ -6,7 +6,7 @@ import functools
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import inf, prod
 from pathlib import Path
@@ -34,7 +34,7 @@ from harness.ptxcpu.execution.printf import Printer
 from harness.ptxcpu.grid import Clusters, Size
 from harness.ptxcpu.messages import Explainer
 from harness.ptxcpu.ptx.parser import parse
-from harness.ptxcpu.ptx.syntax import Instruction
+from harness.ptxcpu.ptx.syntax import Instruction, Program
 from harness.ptxcpu.results import Hazard, Result
 from harness.ptxcpu.runtime.layout import Cause
 from harness.ptxcpu.vector.translator import lanes_for
@@ -59,6 +59,11 @@ error, or reach this limit."""
 VECTOR_ABOVE = 2.0
 """If `run` would need more seconds than this on the thread path, it translates the kernel for the
 vector path, which takes up to four seconds."""
+
+
+TRANSLATED_ONCE = 12_000
+"""A kernel for tensor cores with more instructions than this is always watched: a second
+translation, without watching, would take longer than it saves."""
 
 
 class Kernel:
@@ -94,13 +99,16 @@ class Kernel:
         self._cache = cache or default_cache()
         self._program = parse(ptx)
         self.reset_variables()
-        self._mode = Mode.WATCH if watched else Mode.RUN
+        instructions = _instructions(self._program)
+        is_large = len(instructions) > TRANSLATED_ONCE and _multiply_matrices(instructions)
+        self._mode = Mode.WATCH if watched or is_large else Mode.RUN
         self._inlined = self._inline(self._mode)
         self._loaded: dict[Mode, Loaded] = {}
         self._load(self._mode)
         self._exchanged = exchanged_windows(self._inlined)
         self.blocks_depend = bool(self._exchanged)
         self._keeps_clocks = keeps_clocks(self._inlined, self._exchanged)
+        self._decided: dict[tuple[Size, tuple[int, ...]], dict[int, bool]] = {}
         self._vector_above = vector_above
 
     @property
@@ -111,9 +119,7 @@ class Kernel:
     @property
     def multiplies_matrices(self) -> bool:
         """Return whether the kernel has instructions for the tensor cores."""
-        names = ("mma.", "wgmma.", "wmma.")
-        body = self._inlined.body
-        return any(isinstance(x, Instruction) and x.opcode.startswith(names) for x in body)
+        return _multiply_matrices(x for x in self._inlined.body if isinstance(x, Instruction))
 
     @property
     def may_have_merged_loads(self) -> bool:
@@ -133,10 +139,16 @@ class Kernel:
         one, other: a grid each, and the arguments that are no buffers. Only comparisons are
         considered that depend on nothing else, and that both launches may reach.
         """
-        first, second = (decisions(self._inlined, self.block, *launch) for launch in (one, other))
+        first, second = (self._decisions(*launch) for launch in (one, other))
         found = next((at for at in first if second.get(at, first[at]) != first[at]), None)
         item = None if found is None else self._inlined.instruction(found)
         return item.line if item else None
+
+    def _decisions(self, grid: Size, numbers: Sequence[int]) -> dict[int, bool]:
+        launch = grid, tuple(numbers)
+        if launch not in self._decided:
+            self._decided[launch] = decisions(self._inlined, self.block, *launch)
+        return self._decided[launch]
 
     def reset_variables(self) -> None:
         """Set every `__device__` variable to its initial value."""
@@ -407,6 +419,16 @@ class Kernel:
             vector_blocks=outcome.vector_blocks,
         )
         return result, explainer
+
+
+def _instructions(program: Program) -> list[Instruction]:
+    """Return the instructions of all functions."""
+    bodies = (function.body for function in program.functions.values())
+    return [item for body in bodies for item in body if isinstance(item, Instruction)]
+
+
+def _multiply_matrices(instructions: Iterable[Instruction]) -> bool:
+    return any(item.opcode.startswith(("mma.", "wgmma.", "wmma.")) for item in instructions)
 
 
 @functools.cache

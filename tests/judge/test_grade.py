@@ -328,11 +328,13 @@ WRONG = FakeDevice(multiply=lambda A, B: 2 * right(A, B))
 
 
 def test_a_kernel_is_disassembled_when_nothing_was_found_against_it() -> None:
-    compiler = Disassembler()
     for device in (WRONG, FakeDevice(findings=(RACE,))):
+        compiler = Disassembler()
         report = graded(replace(session(device), compiler=compiler))
-        assert report.outcome.verdict != "accepted" and compiler.asked == []
+        assert report.outcome.verdict != "accepted"
         assert report.kernel is not None and not isinstance(report.kernel, DisassembledKernel)
+        assert device is not WRONG or compiler.asked == []
+    compiler = Disassembler()
     accepted = graded(replace(session(FakeDevice()), compiler=compiler))
     assert isinstance(accepted.kernel, DisassembledKernel) and len(compiler.asked) == 1
     assert [badge.value for badge in accepted.kernel.badges] == ["cuda-cores", "default-launch"]
@@ -348,6 +350,21 @@ def test_where_a_gpu_verifies_it_is_disassembled_meanwhile() -> None:
     device = FakeDevice(run=lambda _: verifying.set() or {})  # type: ignore[func-returns-value]
     report = graded(replace(with_times(device), compiler=compiler), quick=True)
     assert report.score is not None and len(compiler.asked) == 1
+
+
+def test_without_a_gpu_it_is_disassembled_while_it_is_sanitized() -> None:
+    asked = threading.Event()
+
+    def noted(_: Disassemble) -> None:
+        asked.set()
+
+    class Sanitizing(FakeDevice):
+        def ask(self, request: Any) -> Any:
+            assert not isinstance(request, Sanitize) or asked.wait(PATIENCE)
+            return super().ask(request)
+
+    report = graded(replace(session(Sanitizing()), compiler=Disassembler(noted)))
+    assert report.outcome.verdict == "accepted"
 
 
 def test_a_wrong_kernel_does_not_wait_for_the_disassembler() -> None:

@@ -246,6 +246,28 @@ def test_every_form(cpu: Runner, family: str) -> None:
     assert not wrong, "\n".join(wrong[:40])
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("family", ["integer", "bits"])
+def test_every_form_of_constants(cpu: Runner, family: str, seed: int) -> None:
+    """The translator computes operations on constants itself."""
+    chosen = [case for case in cases(FAMILIES[family]) if not REFUSED.fullmatch(case[0])]
+    operands = {
+        class_: [[values[0]] * THREADS for values in given] for class_, given in table(seed).items()
+    }
+
+    def constant(match: re.Match[str]) -> str:
+        size, class_, operand = match.groups()
+        return f"mov.{size} %{class_}_{operand}, {operands[class_][int(operand)][0]};"
+
+    wrong = []
+    for batch in _batches(chosen):
+        text = re.sub(r"ld\.global\.(b\d+) %(b\d+)_(\d), \S+;", constant, kernel(list(batch)))
+        found = results(cpu, text, operands, len(batch))
+        for i, (opcode, types) in enumerate(batch):
+            wrong += mistakes(opcode, types, operands, found[:, i])
+    assert not wrong, "\n".join(wrong[:40])
+
+
 def _batches(chosen: list[tuple[str, list[str]]]) -> Iterator[list[tuple[str, list[str]]]]:
     for start in range(0, len(chosen), 150):
         yield chosen[start : start + 150]

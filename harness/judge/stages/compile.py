@@ -131,6 +131,13 @@ def load(grading: Grading) -> Outcome | None:
     return None
 
 
+def start_disassembling(grading: Grading) -> None:
+    """Begin to disassemble a kernel that is correct: the processor is not busy while it is
+    sanitized without a GPU."""
+    if grading.failure is None:
+        grading.steps.start(disassembling(grading))
+
+
 def disassemble(grading: Grading) -> Outcome | None:
     """Disassemble a kernel that is correct and safe so far."""
     if grading.disassembled is None:

@@ -7,8 +7,11 @@ target is reachable.
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.arguments import ParameterKind
@@ -32,6 +35,8 @@ _ALIGNED = 1 << 40
 
 _UNKNOWN = None
 _Value = int | None
+_Key = str | tuple[str, int]
+"""A register, or an offset in a parameter."""
 
 _COMPUTED: dict[str, Callable[..., int]] = {
     "mov": lambda a: a,
@@ -70,8 +75,7 @@ def decisions(
     out.
     """
     flow = _Flow(kernel, block, grid, numbers)
-    while flow.step():
-        pass
+    flow.run()
     return flow.decided
 
 
@@ -87,52 +91,84 @@ class _Flow:
             for name, sizes in (("ntid", block), ("nctaid", grid))
             for axis, size in zip("xyz", sizes, strict=True)
         }
-        self.held: dict[object, _Value] = dict(_parameters(kernel, numbers))
-        self.reached = {0}
+        self.held: dict[_Key, _Value] = dict(_parameters(kernel, numbers))
+        self.readers: dict[_Key, list[int]] = defaultdict(list)
+        for index, item in enumerate(self.body):
+            for key in _read_by(item):
+                self.readers[key].append(index)
+        self.reached: set[int] = set()
         self.decided: dict[int, bool] = {}
+        self.at = -1
+        self.planned: list[int] = []
+        """The instructions to follow in this round, as a heap."""
+        self.later: set[int] = set()
+        """Those to follow in the next round."""
 
-    def step(self) -> bool:
-        """Follow every instruction that was reached once. Returns whether anything changed."""
-        before, reached = dict(self.held), len(self.reached)
-        for index in range(len(self.body)):
-            if index in self.reached:
-                self._follow(index)
-        return before != self.held or reached != len(self.reached)
+    def run(self) -> None:
+        """Follow each instruction that is reached, and again if what it reads has changed: in
+        rounds, each in the order of the body."""
+        self._reach(0)
+        while self.planned:
+            while self.planned:
+                index = heappop(self.planned)
+                if index > self.at:  # it may be planned twice
+                    self.at = index
+                    self._follow(index)
+            self.planned, self.later, self.at = sorted(self.later), set(), -1
+
+    def _plan(self, index: int) -> None:
+        if index > self.at:
+            heappush(self.planned, index)
+        else:
+            self.later.add(index)
+
+    def _reach(self, index: int) -> None:
+        if index not in self.reached and index < len(self.body):
+            self.reached.add(index)
+            self._plan(index)
 
     def _follow(self, index: int) -> None:
         item = self.body[index]
         if isinstance(item, Label):
-            self.reached.add(index + 1)
+            self._reach(index + 1)
             return
-        root, *modifiers = item.opcode.split(".")
+        root, modifiers, _ = _parts(item.opcode)
         guard = 1 if item.guard is None else self._value(item.guard, TYPES["pred"])
         if guard != 0 and root in ("bra", "brx"):
             names = self.tables.get(getattr(item.operands[-1], "name", ""), ())
             if root == "bra":
                 names = (getattr(item.operands[0], "name", ""),)
-            self.reached.update(self.labels[name] for name in names if name in self.labels)
+            for name in names:
+                if name in self.labels:
+                    self._reach(self.labels[name])
         if not (guard == 1 and root in ("bra", "brx", "ret", "exit")):
-            self.reached.add(index + 1)
+            self._reach(index + 1)
         if guard != 0 and item.operands and root not in ("bra", "brx", "bar", "red"):
             self._write(item.operands[0], self._result(index, item, root, modifiers))
 
     def _write(self, target: Operand, value: _Value) -> None:
         """Record the value that an instruction writes; a second, different value makes it
         unknown."""
-        keys: tuple[object, ...] = (target,)
+        keys: list[_Key] = []
         if isinstance(target, Address):
-            keys = ((getattr(target.base, "name", ""), target.offset),)
+            keys = [(getattr(target.base, "name", ""), target.offset)]
+        elif isinstance(target, Register):
+            keys = [target.name]
         elif isinstance(target, Pair | Vector):
-            keys = (target.first, target.second) if isinstance(target, Pair) else target.items
+            items = (target.first, target.second) if isinstance(target, Pair) else target.items
+            keys = [each.name for each in items if isinstance(each, Register)]
             value = _UNKNOWN
-        for each in keys:
-            if each in self.held and self.held[each] != value:
+        for key in keys:
+            if key in self.held and self.held[key] != value:
                 value = _UNKNOWN
-            if isinstance(each, Register | tuple):
-                self.held[each] = value
+            if self.held.get(key) != value:
+                for reader in self.readers[key]:
+                    if reader in self.reached:
+                        self._plan(reader)
+            self.held[key] = value
 
-    def _result(self, index: int, item: Instruction, root: str, modifiers: list[str]) -> _Value:
-        kinds = [TYPES[word] for word in modifiers if word in TYPES]
+    def _result(self, index: int, item: Instruction, root: str, modifiers: Sequence[str]) -> _Value:
+        _, _, kinds = _parts(item.opcode)
         if root == "ld" and "param" in modifiers and isinstance(item.operands[1], Address):
             address = item.operands[1]
             return self.held.get((getattr(address.base, "name", ""), address.offset))
@@ -161,7 +197,7 @@ class _Flow:
             of = TYPES[f"{of.name[0]}{2 * of.bits}"]
         return _wrapped(found, kinds[0] if root == "cvt" else of)
 
-    def _compared(self, index: int, modifiers: list[str], values: list[_Value]) -> _Value:
+    def _compared(self, index: int, modifiers: Sequence[str], values: list[_Value]) -> _Value:
         compare = _COMPARED.get(modifiers[0])
         if compare is None or values[0] is None or values[1] is None:
             self.decided.pop(index, None)
@@ -178,12 +214,32 @@ class _Flow:
         if isinstance(operand, Integer):
             return _wrapped(operand.value, of)
         if isinstance(operand, Not):
-            found = self.held.get(operand.register)
+            found = self.held.get(operand.register.name)
             return None if found is None else 1 - found
         if isinstance(operand, Special):
             return self.specials.get(operand.name)
-        found = self.held.get(operand) if isinstance(operand, Register) else _UNKNOWN
+        found = self.held.get(operand.name) if isinstance(operand, Register) else _UNKNOWN
         return None if found is None else _wrapped(found, of)
+
+
+@functools.cache
+def _parts(opcode: str) -> tuple[str, tuple[str, ...], tuple[Type, ...]]:
+    """Return the root of an opcode, its modifiers, and the types among them."""
+    root, *modifiers = opcode.split(".")
+    return root, tuple(modifiers), tuple(TYPES[word] for word in modifiers if word in TYPES)
+
+
+def _read_by(item: Instruction | Label) -> Iterator[_Key]:
+    """Yield the registers and parameters that decide what an instruction writes or reaches."""
+    if isinstance(item, Label):
+        return
+    for operand in item.operands[1:] if item.guard is None else (*item.operands[1:], item.guard):
+        if isinstance(operand, Register):
+            yield operand.name
+        elif isinstance(operand, Not):
+            yield operand.register.name
+        elif isinstance(operand, Address):
+            yield getattr(operand.base, "name", ""), operand.offset
 
 
 def _parameters(kernel: InlinedKernel, numbers: Sequence[int]) -> Mapping[tuple[str, int], int]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-_ACCESS = re.compile(r"(load|store) .*, ptr (%r\d+)$")
+_REGISTER = ", ptr %r"
 _TARGET = re.compile(r"label %([\w.]+)")
 _JUMPS = ("  br ", "  switch ")
 
@@ -54,10 +54,10 @@ def _blocks(lines: Sequence[str], number: dict[str, int]) -> dict[str, _Block]:
             block = blocks[line[:-1]] = _Block()
         elif line.startswith(_JUMPS):
             block.targets += _TARGET.findall(line)
-        elif access := _ACCESS.search(line):
-            how, register = access.groups()
+        elif _REGISTER in line:
+            access, _, register = line.rpartition(", ptr ")
             bit = 1 << number.setdefault(register, len(number))
-            if how == "store":
+            if access.startswith("  store "):
                 block.written |= bit
             elif not block.written & bit:
                 block.read |= bit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import struct
 from typing import NamedTuple
 
@@ -66,9 +67,37 @@ def constant(type_: str, number: int | float) -> IrValue:
 
 TRUE, FALSE = constant("i1", 1), constant("i1", 0)
 
+_FOLDED = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "shl": operator.lshift,
+    "lshr": operator.rshift,
+}
+_COMPARED = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "ult": operator.lt,
+    "ule": operator.le,
+    "ugt": operator.gt,
+    "uge": operator.ge,
+}
+_UNCHANGED_BY_ZERO = {"add", "sub", "or", "xor", "shl", "lshr", "ashr"}
+
+
+def _number(a: IrValue) -> int | None:
+    """Return the value of an integer constant of more than one bit, else None."""
+    return int(a.text) if a.text.isdecimal() else None
+
 
 class Builder:
-    """Appends instructions to one function. Operands of different types fail an assertion."""
+    """Appends instructions to one function. Operands of different types fail an assertion.
+
+    Operations on integer constants are computed at once, since LLVM takes longer for them.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -92,6 +121,10 @@ class Builder:
     def place(self, label: str) -> None:
         self.lines.append(f"{label}:")
 
+    def continue_at(self, label: str) -> None:
+        """Begin a basic block that is entered only from the end of this one."""
+        self.lines.append(f"{label}:")
+
     def jump(self, label: str) -> None:
         self.emit(f"br label %{label}")
 
@@ -106,12 +139,22 @@ class Builder:
         if not isinstance(b, IrValue):
             b = constant(a.type, b)
         assert a.type == b.type, f"{name} {a}, {b}"
+        second = _number(b)
+        if second is not None:
+            first = _number(a)
+            if first is not None and name in _FOLDED:
+                return constant(a.type, _FOLDED[name](first, second))
+            if second == 0 and name in _UNCHANGED_BY_ZERO:
+                return a
         return self.value(a.type, f"{name} {a}, {b.text}")
 
     def compare(self, predicate: str, a: IrValue, b: IrValue | int | float) -> IrValue:
         if not isinstance(b, IrValue):
             b = constant(a.type, b)
         assert a.type == b.type, f"{predicate} {a}, {b}"
+        first, second = _number(a), _number(b)
+        if first is not None and second is not None and predicate in _COMPARED:
+            return constant("i1", _COMPARED[predicate](first, second))
         name = "icmp" if a.type.startswith("i") or a.type == "ptr" else "fcmp"
         return self.value("i1", f"{name} {predicate} {a}, {b.text}")
 
@@ -119,6 +162,8 @@ class Builder:
         if not isinstance(b, IrValue):
             b = constant(a.type, b)
         assert a.type == b.type and condition.type == "i1", f"select {condition}, {a}, {b}"
+        if condition in (TRUE, FALSE):
+            return a if condition == TRUE else b
         return self.value(a.type, f"select {condition}, {a}, {b}")
 
     def invert(self, a: IrValue) -> IrValue:
@@ -150,7 +195,11 @@ class Builder:
     # -- conversions
 
     def bitcast(self, a: IrValue, type_: str) -> IrValue:
-        return a if a.type == type_ else self.value(type_, f"bitcast {a} to {type_}")
+        if a.type == type_:
+            return a
+        if _number(a) is not None:
+            return IrValue(f"bitcast ({a} to {type_})", type_)
+        return self.value(type_, f"bitcast {a} to {type_}")
 
     def as_integer(self, a: IrValue) -> IrValue:
         return self.bitcast(a, f"i{bits(a.type)}")
@@ -163,6 +212,9 @@ class Builder:
         """An integer truncated or extended."""
         if bits(a.type) == bits(type_):
             return a
+        number = _number(a)
+        if number is not None and (bits(a.type) > bits(type_) or not signed):
+            return constant(type_, number)
         how = "trunc" if bits(a.type) > bits(type_) else "sext" if signed else "zext"
         return self.convert(how, a, type_)
 

@@ -55,13 +55,13 @@ class Form:
         plain = tuple(name.rstrip("?") for name in names)
         return cls(opcode, choices, root, pattern, plain, required)
 
-    def match(self, item: Instruction, index: int) -> MatchedInstruction | None:
-        found = self.pattern.fullmatch(item.opcode)
-        if not found or not self.required <= len(item.operands) <= len(self.operands):
+    def match(self, opcode: str, operands: int) -> dict[str, str] | None:
+        """Return the modifiers of an opcode with so many operands, or None if it has another
+        form."""
+        found = self.pattern.fullmatch(opcode)
+        if not found or not self.required <= operands <= len(self.operands):
             return None
-        modifiers = {name: text for name, text in found.groupdict().items() if text}
-        operands = dict(zip(self.operands, item.operands, strict=False))
-        return MatchedInstruction(item, index, modifiers, operands)
+        return {name: text for name, text in found.groupdict().items() if text}
 
 
 def _compile(opcode: str, choices: Choices) -> tuple[str, re.Pattern[str]]:

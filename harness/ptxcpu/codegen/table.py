@@ -42,6 +42,8 @@ class InstructionTable:
 
     def __init__(self, *parts: InstructionTable) -> None:
         self._rows: dict[str, list[Row]] = {}
+        self._found: dict[tuple[str, int], tuple[Row, dict[str, str]]] = {}
+        """The row and the modifiers for an opcode with so many operands."""
         for part in parts:
             for row in part:
                 self._add(row)
@@ -82,12 +84,20 @@ class InstructionTable:
 
     def match(self, item: Instruction, index: int) -> tuple[MatchedInstruction, Lowering]:
         """Return the row of an instruction. Raises CannotTranslate if no row matches."""
-        root = re.split(r"[.:]", item.opcode, maxsplit=1)[0]
+        written = item.opcode, len(item.operands)
+        if written not in self._found:
+            self._found[written] = self._search(*written)
+        row, modifiers = self._found[written]
+        operands = dict(zip(row.form.operands, item.operands, strict=False))
+        return MatchedInstruction(item, index, modifiers, operands), row.lowering
+
+    def _search(self, opcode: str, operands: int) -> tuple[Row, dict[str, str]]:
+        root = re.split(r"[.:]", opcode, maxsplit=1)[0]
         for row in self._rows.get(root, ()):
-            matched = row.form.match(item, index)
-            if matched is not None:
-                return matched, row.lowering
-        raise CannotTranslate(f"this device does not know the PTX instruction {item.opcode!r}")
+            modifiers = row.form.match(opcode, operands)
+            if modifiers is not None:
+                return row, modifiers
+        raise CannotTranslate(f"this device does not know the PTX instruction {opcode!r}")
 
     def lower(self, t: Translator, item: Instruction, index: int) -> None:
         """Emit the IR of one instruction."""

@@ -144,7 +144,7 @@ class ThreadTranslator(Translator):
             self.value("i8", "call i8 @llvm.coro.suspend(token none, i1 false)"),
         )
         self.emit(f"switch {how}, label %end [i8 0, label %{resumed} i8 1, label %never]")
-        self.place(resumed)
+        self.continue_at(resumed)
 
     def lane_words(self, word: int) -> IrValue:
         """The address of one of this lane's words: [warp][word][lane]."""
@@ -243,14 +243,14 @@ class ThreadTranslator(Translator):
     def stop_unless(self, ok: IrValue, fault: Cause, index: int) -> None:
         good, bad = self.new_label(), self.new_label()
         self.branch(ok, good, bad, likely=True)
-        self.place(bad)
+        self.continue_at(bad)
         self._fault(fault, MemoryAccess(index, 0, Access.READ), constant("i64", 0))
-        self.place(good)
+        self.continue_at(good)
 
     def leave_unless(self, ok: IrValue) -> None:
         good = self.new_label()
         self.branch(ok, good, "exit", likely=True)
-        self.place(good)
+        self.continue_at(good)
 
     def runtime(self, type_: str, name: str, *arguments: IrValue | int) -> IrValue | None:
         given = [x if isinstance(x, IrValue) else constant("i64", x) for x in arguments]
@@ -314,9 +314,9 @@ class ThreadTranslator(Translator):
             turned = self.intrinsic("fshr", offset, offset, constant("i64", access.log2))
         good, bad = self.new_label(), self.new_label()
         self.branch(self.compare("ult", turned, units), good, bad, likely=True)
-        self.place(bad)
+        self.continue_at(bad)
         self._fault(Cause.MEMORY, access, address)
-        self.place(good)
+        self.continue_at(good)
 
     def _fault(self, fault: Cause, access: MemoryAccess, address: IrValue) -> None:
         self.runtime(
@@ -468,7 +468,7 @@ class ThreadTranslator(Translator):
         if self.mode is Mode.WATCH and self._since_label > LONG_BLOCK:
             self._since_label = 0
             self.poll(index)
-        if not self._products.allows(item):
+        if self._products.products and not self._products.allows(item):
             self.finish_products()
         self._is_guarded = item.guard is not None
         super().statement(index, item)

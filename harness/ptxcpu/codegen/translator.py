@@ -87,8 +87,11 @@ class Translator(Builder):
         self._registers = {name: f"%r{i}" for i, name in enumerate(kernel.registers)}
         self._declared_at = 0
         """The line in the text."""
-        self._used: dict[str, None] = {}
-        """The registers that are used, in the order of their first use."""
+        self._loaded: dict[str, None] = {}
+        """The registers that some basic block reads before it writes them, in the order of their
+        first use. Others need no memory."""
+        self._stores: dict[int, str] = {}
+        """The register that a line stores to."""
         self._held: dict[str, IrValue] = {}
         """The values of registers that this basic block has read or written."""
         self._temporaries = {name: f"%p{i}" for i, name in enumerate(kernel.temporaries)}
@@ -198,7 +201,7 @@ class Translator(Builder):
         name = register.name
         if name not in self._held:
             type_ = llvm_type(self.kernel.registers[name])
-            self._used[name] = None
+            self._loaded[name] = None
             self._held[name] = self.load(type_, IrValue(self._registers[name], "ptr"))
         return self._held[name]
 
@@ -254,8 +257,8 @@ class Translator(Builder):
         if (held is PREDICATE) != (value.type == "i1"):
             raise CannotTranslate("a predicate and a number are mixed")
         kept = self.reinterpret(value, llvm_type(held), signed)
-        self._used[operand.name] = None
         self._held[operand.name] = kept
+        self._stores[len(self.lines)] = operand.name
         self.store(kept, IrValue(self._registers[operand.name], "ptr"))
 
     def write_pair(self, operand: Operand, first: IrValue, second: IrValue) -> None:
@@ -319,7 +322,7 @@ class Translator(Builder):
         self.place(self.new_label())
 
     def declare_registers(self) -> None:
-        """Declare the registers that `body` has used, which are few of those that PTX declares."""
+        """Note where `body` declares the registers that have memory."""
         self._declared_at = len(self.lines)
         for name, size in self.kernel.temporaries.items():
             self.emit(f"{self._temporaries[name]} = alloca [{max(8, size)} x i8], align 16")
@@ -331,12 +334,16 @@ class Translator(Builder):
         minutes."""
         start = len(self.lines)
         self._statements()
-        statements = self.lines[start:]
+        statements = [
+            line
+            for number, line in enumerate(self.lines[start:], start)
+            if number not in self._stores or self._stores[number] in self._loaded
+        ]
         del self.lines[start:]
         self.set_carry(FALSE)
         unwritten = read_before_written(statements)
         allocations = []
-        for name in self._used:
+        for name in self._loaded:
             register, type_ = self._registers[name], llvm_type(self.kernel.registers[name])
             allocations.append(f"  {register} = alloca {type_}")
             if register in unwritten:
@@ -369,11 +376,14 @@ class Translator(Builder):
             assert item.guard is not None
             do = self.new_label()
             self.branch(self.read(item.guard, PREDICATE), do, after)
-            self.place(do)
+            before = dict(self._held)
+            self.continue_at(do)
         if item.opcode.split(".")[0] == "call":
             self.call_function(index, item)
         else:
             self._lowerings.lower(self, item, index)
         if guarded:
             self.jump(after)
+            unchanged = {x: held for x, held in before.items() if self._held.get(x) is held}
             self.place(after)
+            self._held = unchanged

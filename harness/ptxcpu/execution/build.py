@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.ptxcpu import runtime
@@ -62,32 +63,40 @@ def _runtime_ptx(source: str) -> str:
     return output.ptx
 
 
-_loaded: list[native.Code] = []
+@dataclass(frozen=True)
+class _Runtime:
+    """The runtime in machine code, and the addresses of its functions."""
+
+    code: native.Code
+    functions: dict[str, int]
 
 
 @functools.cache
-def _runtime(cache: Cache) -> native.Code:
+def _runtime(cache: Cache) -> _Runtime:
     source = runtime_source()
+    names = re.findall(r'extern "C" __device__ [\w ]+\*? ?(rt_\w+)\(', source)
 
     def make() -> bytes:
         return native.compile_ir(host_module(parse(_runtime_ptx(source)), INSTRUCTIONS), whole=True)
 
     with cache.one_at_a_time():
-        code = native.Code(cache.get(("runtime", native.version()), make))
-    for name in re.findall(r'extern "C" __device__ [\w ]+\*? ?(rt_\w+)\(', source):
-        native.publish(name, code.address(name))
-    _loaded.append(code)
-    return code
+        code = native.Code(cache.get(("runtime", native.version()), make), names, {})
+    return _Runtime(code, {name: code.address(name) for name in names})
+
+
+def _linked(cache: Cache, machine_code: bytes) -> native.Code:
+    """Return a kernel's machine code, which calls the runtime."""
+    return native.Code(machine_code, ["thread"], _runtime(cache).functions)
 
 
 def run_address(cache: Cache) -> int:
     """Return the address of rt_run, which takes blocks from a list and runs them."""
-    return _runtime(cache).address("rt_run")
+    return _runtime(cache).functions["rt_run"]
 
 
 def run_units_address(cache: Cache) -> int:
     """The address of rt_run_units, which does the same on the vector path."""
-    return _runtime(cache).address("rt_run_units")
+    return _runtime(cache).functions["rt_run_units"]
 
 
 def build_units(
@@ -101,7 +110,6 @@ def build_units(
 ) -> native.Code:
     """Machine code of one kernel for units of `lanes` threads, watched where the width of cells is
     given. Raises CannotTranslate."""
-    _runtime(cache)
 
     def make() -> bytes:
         given = kernel, INSTRUCTIONS, block, lanes
@@ -111,14 +119,13 @@ def build_units(
 
     shape = str(kernel.shared.size), str(block), str(lanes), str(cell_width), str(only_bounds)
     key = ("units", kernel.name, *shape, native.version(), text)
-    return native.Code(cache.get(key, make))
+    return _linked(cache, cache.get(key, make))
 
 
 def build_kernel(
     cache: Cache, text: str, kernel: InlinedKernel, block: tuple[int, int, int], mode: Mode
 ) -> native.Code:
     """Machine code of one kernel for one shape of block."""
-    _runtime(cache)
 
     def make() -> bytes:
         translator = ThreadTranslator(kernel, INSTRUCTIONS, block, mode)
@@ -130,4 +137,4 @@ def build_kernel(
     kinds = ",".join(kind.value for kind in kernel.kinds)
     size = str(kernel.shared.size)
     key = ("kernel", kernel.name, size, str(block), mode.value, kinds, native.version(), text)
-    return native.Code(cache.get(key, make))
+    return _linked(cache, cache.get(key, make))

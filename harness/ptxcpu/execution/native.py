@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import llvmlite
@@ -17,16 +19,32 @@ llvm.set_option("matmul-arena", "-slp-max-vf=8")
 
 
 class Code:
-    """Machine code in this process; it lives as long as this object."""
+    """Machine code in this process; it lives as long as this object.
 
-    def __init__(self, machine_code: bytes) -> None:
-        machine = _target_machine()
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(machine_code))
-        self._engine.finalize_object()
+    functions: the names of functions that have an address. imports: the addresses of functions that
+    the code calls.
+    """
+
+    def __init__(
+        self, machine_code: bytes, functions: Iterable[str], imports: Mapping[str, int]
+    ) -> None:
+        library = llvm.JITLibraryBuilder().add_object_img(machine_code).add_current_process()
+        for name in functions:
+            library.export_symbol(name)
+        for name, address in imports.items():
+            library.import_symbol(name, address)
+        self._linked = library.link(_linker(), f"code {next(_numbers)}")
 
     def address(self, name: str) -> int:
-        return int(self._engine.get_function_address(name))
+        return int(self._linked[name])
+
+
+_numbers = itertools.count()
+
+
+@functools.cache
+def _linker() -> llvm.LLJIT:
+    return llvm.create_lljit_compiler(_target_machine(), use_jit_link=True)
 
 
 def compile_vectors(text: str) -> bytes:
@@ -34,7 +52,7 @@ def compile_vectors(text: str) -> bytes:
     three times as long and gain little."""
     machine = _target_machine(level=2)
     module = _parsed(text)
-    _optimise_little(machine, module)
+    _optimise_little(machine, module, merges_blocks=True)
     return bytes(machine.emit_object(module))
 
 
@@ -46,7 +64,8 @@ def compile_ir(text: str, whole: bool) -> bytes:
     if whole:
         _passes(machine, level=1).run(module, _builder(machine, 1))
     else:
-        _optimise_little(machine, module)
+        # LLVM's fast instruction selection gives up a block that ends in a wait: it stays apart.
+        _optimise_little(machine, module, merges_blocks=False)
     return bytes(machine.emit_object(module))
 
 
@@ -71,7 +90,9 @@ def _passes(machine: llvm.TargetMachine, level: int) -> llvm.ModulePassManager:
     return _builder(machine, level).getModulePassManager()
 
 
-def _optimise_little(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> None:
+def _optimise_little(
+    machine: llvm.TargetMachine, module: llvm.ModuleRef, *, merges_blocks: bool
+) -> None:
     """Run only the optimisations that are worth their time in a kernel of many thousand
     instructions or in a watched one. It compiles in a tenth of the time and may be a few times
     slower."""
@@ -81,18 +102,15 @@ def _optimise_little(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> Non
     before.run(module, _builder(machine, 2))
     _passes(machine, level=0).run(module, _builder(machine, 0))  # splits the coroutine
     after = llvm.create_new_module_pass_manager()
-    after.add_simplify_cfg_pass()
+    if merges_blocks:
+        after.add_simplify_cfg_pass()
     after.add_lower_switch_pass()  # else a thread that wakes compares its way through all waits
     after.run(module, _builder(machine, 2))
 
 
-def publish(name: str, address: int) -> None:
-    """Make a function available by name to machine code that is loaded later."""
-    llvm.add_symbol(name, address)
-
-
 def _target_machine(level: int = 2) -> llvm.TargetMachine:
-    """Return a new target machine: an execution engine takes ownership of the one it gets."""
+    """Return a new target machine. Its code reaches everything by distances of 32 bits: LLVM's fast
+    instruction selection knows no calls in other models of code."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
@@ -100,7 +118,8 @@ def _target_machine(level: int = 2) -> llvm.TargetMachine:
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
         opt=level,
-        jit=True,
+        reloc="pic",
+        codemodel="small",
     )
 
 

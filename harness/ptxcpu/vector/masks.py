@@ -31,10 +31,6 @@ class MaskedBuilder(VectorBuilder):
         """Return the mask of the lanes whose guard is true."""
         raise NotImplementedError
 
-    def continue_at(self, label: str) -> None:
-        """Begin a basic block that is entered only from the end of this one."""
-        self.lines.append(f"{label}:")
-
     def poll(self, index: int) -> None:
         """Stop if the time limit is reached."""
         raise NotImplementedError

@@ -24,12 +24,12 @@ def bra(t: Translator, m: MatchedInstruction) -> None:
     guard = m.instruction.guard
     if guard is None:
         t.jump(label)
+        t.place(after)
     else:
         taken = t.read(guard, PREDICATE)
         t.count_branch(m.index, taken)
         t.branch(taken, label, after)
-    t.place(after)
-    if guard is not None:
+        t.continue_at(after)
         t.count_block(m.index)
 
 

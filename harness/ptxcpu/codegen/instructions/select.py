@@ -8,6 +8,7 @@ from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.translator import PREDICATE, Translator
 from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.syntax import Pair
 from harness.ptxcpu.ptx.types import Type
 
 TABLE = InstructionTable()
@@ -48,11 +49,11 @@ def _compare(t: Translator, m: MatchedInstruction, type_: Type) -> IrValue:
 def setp(t: Translator, m: MatchedInstruction) -> None:
     """p = a cmp b, q = its opposite; both combined with c."""
     found = _compare(t, m, m.type)
-    results = [found, t.invert(found)]
+    results = [found, t.invert(found)] if isinstance(m.operands["p"], Pair) else [found]
     if m["bool"]:
         c = t.read(m.operands["c"], PREDICATE)
         results = [t.op(m["bool"], x, c) for x in results]
-    t.write_pair(m.operands["p"], results[0], results[1])
+    t.write_pair(m.operands["p"], results[0], results[-1])
 
 
 def set_(t: Translator, m: MatchedInstruction) -> None:
