@@ -63,6 +63,10 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 
 PROGRAM = "the CPU device"
 
+SMALL_PTX = 150_000
+"""A kernel with fewer characters of PTX is always translated without watching, too: this takes less
+time than its launches would take longer."""
+
 WATCHING_SECONDS = 5.0
 """The time limit for checking some blocks of a large launch. Most kernels need less at the ranked
 size."""
@@ -117,7 +121,7 @@ class CpuDevice:
             kernel.ptx,
             kernel.entry,
             kernel.launch,
-            watched=request.mostly_watched,
+            watched=request.mostly_watched and len(kernel.ptx) > SMALL_PTX,
             signature=kernel.signature,
         )
 
