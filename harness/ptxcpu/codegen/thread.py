@@ -144,7 +144,7 @@ class ThreadTranslator(Translator):
             self.value("i8", "call i8 @llvm.coro.suspend(token none, i1 false)"),
         )
         self.emit(f"switch {how}, label %end [i8 0, label %{resumed} i8 1, label %never]")
-        self.continue_at(resumed)
+        self.place(resumed)  # what the watched vector path holds changes at a wait
 
     def lane_words(self, word: int) -> IrValue:
         """The address of one of this lane's words: [warp][word][lane]."""
