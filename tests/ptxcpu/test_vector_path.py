@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from harness.ptxcpu.arguments import Buffer
 from harness.ptxcpu.codegen.effects import COMPUTED
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.grid import Size
-from harness.ptxcpu.kernel import Kernel
+from harness.ptxcpu.kernel import SECONDS, Kernel
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.results import Result
 from harness.ptxcpu.runtime.layout import Cause
@@ -56,13 +57,15 @@ def kernels(source: str, cache: Path) -> tuple[Kernel, Kernel]:
     return made(0), made(float("inf"))
 
 
-def run(kernel: Kernel, grid: Size, rows: int, inner: int, cols: int) -> tuple[Floats, Result]:
+def run(
+    kernel: Kernel, grid: Size, rows: int, inner: int, cols: int, seconds: float = SECONDS
+) -> tuple[Floats, Result]:
     random = np.random.default_rng(rows)
     a = random.uniform(-1, 1, (rows, inner)).astype(np.float32)
     b = random.uniform(-1, 1, (inner, cols)).astype(np.float32)
     c = np.full((rows, cols), np.nan, np.float32)
     buffers = [Buffer(a, name="A"), Buffer(b, name="B"), Buffer(c, True, name="C")]
-    return c, kernel.run(grid, [*buffers, rows, inner, cols])
+    return c, kernel.run(grid, [*buffers, rows, inner, cols], seconds=seconds)
 
 
 def solution(number: str) -> str:
@@ -451,3 +454,29 @@ def test_a_launch_that_does_not_end_stops_at_its_limit(cache_directory: Path) ->
     result = vector.run((4, 4, 1), arguments, seconds=0.5)
     assert result.fault is not None
     assert result.fault.cause is Cause.TIME_LIMIT
+
+
+class _SlowCache(Cache):
+    """A cache of a machine on which a translation for the vector path takes two seconds."""
+
+    def get(self, key: tuple[str, ...], make: Callable[[], bytes]) -> bytes:
+        if key[0] == "units":
+            end = time.process_time() + 2
+            while time.process_time() < end:
+                pass
+        return super().get(key, make)
+
+
+def test_a_slow_translation_does_not_end_a_launch(cache_directory: Path) -> None:
+    given = compiled(solution("02"))
+    slow = Kernel(
+        given.ptx,
+        given.entry,
+        (16, 16, 1),
+        KINDS,
+        cache=_SlowCache(cache_directory),
+        vector_above=0,
+    )
+    _, result = run(slow, (2, 2, 1), 32, 32, 32, seconds=1)
+    assert result.fault is None
+    assert result.vector_blocks == 4

@@ -25,7 +25,14 @@ from harness.judge.workers.server import Hello
 from harness.protocol.device import Load
 from harness.protocol.errors import without_paths
 from harness.protocol.report import Value
-from harness.protocol.request import GRACE_SECONDS, Answer_co, Fault, Request, answer_to
+from harness.protocol.request import (
+    GRACE_SECONDS,
+    Answer_co,
+    Fault,
+    Launching,
+    Request,
+    answer_to,
+)
 
 T = TypeVar("T", bound=Value)
 
@@ -123,7 +130,9 @@ class Worker:
                 child.scratch.remove()
 
     def _send(self, child: _Child, request: Request[Answer_co]) -> Answer_co | Fault:
-        return self._exchange(child, request, answer_to(type(request)), request.time_limit)
+        translates = self.role is Role.CPU and isinstance(request, Launching)
+        limit = request.time_limit + (TRANSLATION_SECONDS if translates else 0)
+        return self._exchange(child, request, answer_to(type(request)), limit)
 
     def _exchange(
         self,
@@ -183,6 +192,10 @@ def _timer(seconds: float, work: Callable[[], None]) -> threading.Timer:
     timer.daemon = True
     return timer
 
+
+TRANSLATION_SECONDS = 120.0
+"""The seconds of the processor that a slow machine may need, besides the time limit of a launch, to
+translate a large kernel for the CPU device. The device itself stops launches in time."""
 
 _LIMITED_BY_PROCESSOR_TIME = (Role.COMPILER, Role.CPU)
 """Workers whose verdicts must not depend on the load of the machine: their time limits count

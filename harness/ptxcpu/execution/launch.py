@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import itertools
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -222,7 +223,8 @@ def launch(
             rest = rest[:0]
         elif len(rest) and estimated >= vector_above:
             begun = time.perf_counter()
-            units = make_units()
+            with limit.paused():
+                units = make_units()
             translation = time.perf_counter() - begun
             if units:
                 units_team = [
@@ -262,6 +264,16 @@ class _TimeLimit:
     def cancel(self) -> None:
         self._is_cancelled = True
         self._timer.cancel()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Do not count the time within: a slow translation is no fault of the kernel."""
+        self.cancel()
+        begun = time.process_time()
+        yield
+        self._began += time.process_time() - begun
+        self._is_cancelled = False
+        self._wait(max(self._began + self._seconds - time.process_time(), LEAST_WAIT))
 
     def _wait(self, seconds: float) -> None:
         self._timer = threading.Timer(seconds, self._look)
