@@ -144,6 +144,11 @@ class Grading:
         return self.options.quick
 
     @property
+    def grades_accuracy(self) -> bool:
+        """Return whether a correct kernel gets an accuracy grade."""
+        return not self.quick and bool(self.problem.accuracy_inputs)
+
+    @property
     def scores(self) -> bool:
         """Return whether the device is a GPU, which gives scores."""
         return self.session.timing is not None

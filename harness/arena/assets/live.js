@@ -97,8 +97,8 @@ for (const progress of document.querySelectorAll("[data-live]")) {
     left.dataset.left -= 1;
     left.textContent =
       left.dataset.left > 0
-        ? `About ${left.dataset.left} s left, estimated from past gradings.`
-        : "This grading takes longer than recent ones did.";
+        ? `About ${left.dataset.left} s left.`
+        : "This grading takes longer than expected.";
   }, 1000);
 }
 

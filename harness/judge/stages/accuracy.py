@@ -31,7 +31,7 @@ Found = tuple[str, Errors, Errors]
 
 def grade_accuracy(grading: Grading) -> Outcome | None:
     """Compute the grade at a small size."""
-    if grading.quick or grading.failure or not grading.problem.accuracy_inputs:
+    if grading.failure or not grading.grades_accuracy:
         return None
     grading.progress.step("accuracy on structured inputs")
     found: list[Found] = []

@@ -78,7 +78,8 @@ def verify(grading: Grading) -> Outcome | None:
             )
             yield steps.take(preparing(grading.problem, largest, grading.seed))
 
-    grading.progress.begin(Stage.VERIFY, len(steps_of_cases) + smaller)
+    count = len(steps_of_cases) + smaller + grading.grades_accuracy
+    grading.progress.begin(Stage.VERIFY, count)
     failure = run_cases(
         grading.session.device,
         grading.launch,
