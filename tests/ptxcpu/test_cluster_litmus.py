@@ -182,7 +182,7 @@ def sequence_program() -> str:
 
 
 def test_atomics_pass_a_release_on_as_the_model_says(cache_directory: Path) -> None:
-    """Where scopes are too narrow, a race of the flag is enough."""
+    """A race of the flag is enough if scopes are too narrow."""
     kinds = (*KINDS, ParameterKind.NUMBER)
     kernel = translated(sequence_program(), cache_directory, kinds)
     for threads in TRIPLES.values():
