@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cuda import pathfinder
 
+from harness.compiling.cubin import without_zeros
 from harness.compiling.waits import Instruction, issue_clocks, loads_together, waits
 from harness.protocol.report import Badge, CodeLine, CodeLoop
 from problem.launcher import LaunchLine
@@ -44,7 +45,7 @@ def disassemble(cubin: bytes, file_name: str) -> tuple[Function, ...]:
         return ()
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "kernel.cubin"
-        path.write_bytes(cubin)
+        path.write_bytes(without_zeros(cubin))
         try:
             listing = subprocess.run(
                 [program, "--emit-json", "--print-line-info", str(path)],

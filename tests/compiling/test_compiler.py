@@ -1,6 +1,7 @@
 """Compilation in a worker: what kernel files may use, and the messages about mistakes."""
 
 import re
+import resource
 from pathlib import Path
 
 import pytest
@@ -275,6 +276,16 @@ def test_every_function_of_the_machine_code_counts_for_the_badge(
 ) -> None:
     facts = disassembling(source)
     assert facts.badges == (Badge.TENSOR_CORES, Badge.DEFAULT_LAUNCH)
+
+
+def test_disassembling_needs_no_memory_for_large_variables(compiling: Compiling) -> None:
+    source = kernel("C[0] = A[0] * scratch[M];", "__device__ float scratch[1 << 29];")
+    cubin = compiled(compiling, source).kernel.cubin
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    (function,) = disassembly.disassemble(cubin, "kernel.cu")
+    assert "FMUL" in {each.name for each in function.instructions}
+    kilobytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert kilobytes <= max(before, 1 << 20)
 
 
 def test_unreadable_machine_code_has_no_badge_for_its_cores(
