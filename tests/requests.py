@@ -31,6 +31,4 @@ def count_on(
     shape: Shape, max_blocks: int, seconds: float = 60, code: tuple[CodeLine, ...] = ()
 ) -> Count:
     inputs = given(shape)
-    return Count(
-        inputs=inputs, like=inputs.arguments, max_blocks=max_blocks, seconds=seconds, code=code
-    )
+    return Count(inputs=inputs, max_blocks=max_blocks, seconds=seconds, code=code)

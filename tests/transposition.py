@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from problem import cases
 from problem.cases import Case, Extent, Shape
 from problem.inputs import Matrix, Tolerance
 from problem.problem import Inputs, Problem
@@ -69,8 +70,8 @@ class Transposition(Problem):
     def mid_size_case(self, seed: int) -> Case:
         return flat(super().mid_size_case(seed))
 
-    def counting_inputs(self, shape: Shape, seed: int) -> Inputs:
-        return self.draw(Case(shape), seed)
+    def counting_inputs(self, seed: int) -> Inputs:
+        return self.draw(flat(cases.COUNTED_PART), seed)
 
 
 def flat(case: Case) -> Case:

@@ -10,7 +10,7 @@ from harness.judge.session import Session
 from harness.judge.stages.compile import await_machine_code, compile_submission, disassemble, load
 from harness.judge.stages.count import count
 from harness.judge.stages.sanitize import sanitize_in_background, sanitize_on_device
-from harness.judge.stages.verify import verify
+from harness.judge.stages.verify import start_references, verify
 from harness.judge.submission import Unreadable
 from harness.protocol.device import NoProfile, Profile, ReadCounters
 from harness.protocol.report import Outcome, Stage, Submission, Unsupported
@@ -32,6 +32,8 @@ def examine(
     if isinstance(submission, Unreadable):
         return submission.error
     grading = Grading(submission, session, options, progress or Silent(), problem, few_cases=True)
+    if not grading.scores:  # a core is free while the compiler works
+        start_references(grading)
     examination = _ExclusivePart()
     parts = (
         Part(compile_submission, Stage.COMPILE, Lock.NONE),

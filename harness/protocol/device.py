@@ -129,20 +129,33 @@ class Sanitize(Launching, Request[Sanitized]):
     those, and then, by an estimate, to check the bounds of all."""
 
 
+class BranchesAgree(Value):
+    """No branch that depends on the sizes alone goes another way."""
+
+
 class BranchesDiffer(Value):
-    """The launch was not counted: a branch depends on the sizes, and at the size of interest it
-    goes the other way."""
+    """A branch that depends on the sizes alone goes another way."""
 
     line: int
     """The line of the comparison."""
 
 
-class Count(Launching, Request[Counters | BranchesDiffer]):
+class CompareBranches(Request[BranchesAgree | BranchesDiffer]):
+    """Compare two launches of the loaded kernel."""
+
+    launch: Arguments
+    like: Arguments
+
+    @property
+    def needs_kernel(self) -> bool:
+        return True
+
+
+class Count(Launching, Request[Counters]):
     """Count the memory accesses of at most so many blocks; of all where blocks depend on others."""
 
     inputs: LaunchInputs
-    like: Arguments
-    """The launch of interest: branches that depend on the sizes alone must go the same way."""
+    """Matrices of any size: each is repeated or cut, element after element, to fill an input."""
     max_blocks: PositiveInt
     code: tuple[CodeLine, ...] = ()
     """The machine code that a GPU would run, if it is known."""

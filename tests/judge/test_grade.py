@@ -19,7 +19,9 @@ from harness.judge.stages.sanitize import sanitizer_cases
 from harness.judge.submission import Unreadable, read
 from harness.protocol.compiler import Disassemble, Disassembled
 from harness.protocol.device import (
+    BranchesAgree,
     BranchesDiffer,
+    CompareBranches,
     Count,
     Load,
     NoProfile,
@@ -530,25 +532,27 @@ ALL, NOTHING = 1 << 20, 0
 def test_counted_launches_branch_like_the_ranked_size(
     depend: bool, matrices: bool, alike: set[Shape], stored: int, shapes: list[Shape]
 ) -> None:
-    counted: list[Shape] = []
+    compared: list[Shape] = []
 
     class Counting(FakeDevice):
         def ask(self, request: Any) -> Any:
             if isinstance(request, Load):
                 return Ready(blocks_depend_on_one_another=depend, multiplies_matrices=matrices)
+            if isinstance(request, CompareBranches):
+                assert request.like == PROBLEM.arguments(RANKED_SHAPE)
+                compared.append(request.launch.shape)
+                is_alike = request.launch.shape in alike
+                return BranchesAgree() if is_alike else BranchesDiffer(line=7)
             if not isinstance(request, Count):
                 return super().ask(request)
-            assert request.like == PROBLEM.arguments(RANKED_SHAPE)
             shape = request.inputs.shape
-            counted.append(shape)
-            if shape not in alike:
-                return BranchesDiffer(line=7)
+            assert shape in alike
             sampled = {"counted_blocks": 1 if shape == RANKED_SHAPE else 4, "blocks": 4}
             update = {"shape": shape, "global_store_sectors": stored, **sampled}
             return COUNTERS.model_copy(update=update)
 
     examined = examine(SUBMISSION, session(Counting()), problem=PROBLEM)
-    assert isinstance(examined, Examination) and counted == shapes
+    assert isinstance(examined, Examination) and compared == shapes
     assert examined.blocks_share_work == depend
     if alike:
         assert examined.counters and examined.counters.shape == shapes[-1] and not examined.note

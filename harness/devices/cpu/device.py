@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import singledispatchmethod
 from pathlib import Path
@@ -17,7 +18,9 @@ from harness.devices.cpu import reporting
 from harness.devices.guards import merged, poisoned
 from harness.protocol.compiler import DEFAULT_ARCH
 from harness.protocol.device import (
+    BranchesAgree,
     BranchesDiffer,
+    CompareBranches,
     Count,
     Describe,
     Finished,
@@ -276,20 +279,30 @@ class CpuDevice:
     # -- counting
 
     @answer.register
-    def count(self, request: Count) -> Counters | BranchesDiffer | Fault:
+    def compare(self, request: CompareBranches) -> BranchesAgree | BranchesDiffer:
+        """Compare the branches of two launches that depend on the sizes alone."""
+        module = self._loaded()
+        one, other = (
+            (module.grid(arguments), arguments.numbers)
+            for arguments in (request.launch, request.like)
+        )
+        line = module.kernel.first_difference(one, other)
+        return BranchesAgree() if line is None else BranchesDiffer(line=line)
+
+    @answer.register
+    def count(self, request: Count) -> Counters | Fault:
         """Count sectors, wavefronts and other events in blocks that are spread over the grid."""
         module, given = self._loaded(), request.inputs
         grid = module.grid(given.arguments)
         if refused := _refused(module.kernel, grid):
             return refused
-        here, there = (
-            (module.grid(arguments), arguments.numbers)
-            for arguments in (given.arguments, request.like)
+        # Memory that the counted blocks do not touch costs nothing.
+        output = np.zeros((given.arguments.output.rows, given.arguments.output.columns), np.float32)
+        matrices = (
+            np.resize(data, (buffer.rows, buffer.columns))
+            for buffer, data in zip(given.arguments.inputs, given.matrices, strict=True)
         )
-        line = module.kernel.first_difference(here, there)
-        if line is not None:
-            return BranchesDiffer(line=line)
-        _, arguments = _arguments(given)
+        arguments = _filled(given.arguments, matrices, output)
         code = {line.line: tuple(line.opcodes) for line in request.code}
         try:
             result = module.kernel.count(
@@ -315,14 +328,20 @@ def parameter_kinds(signature: Signature) -> tuple[ParameterKind, ...]:
 
 def _arguments(given: LaunchInputs) -> tuple[Matrix, tuple[Argument, ...]]:
     """Return a poisoned output, and the arguments of the launch."""
-    arguments = given.arguments
-    elements = poisoned(arguments.output.rows, arguments.output.columns)
+    output = poisoned(given.arguments.output.rows, given.arguments.output.columns)
+    return output, _filled(given.arguments, given.matrices, output)
+
+
+def _filled(
+    arguments: Arguments, matrices: Iterable[Matrix], output: Matrix
+) -> tuple[Argument, ...]:
+    """Return the arguments of a launch on these matrices."""
     inputs = [
         Buffer(np.ascontiguousarray(data, np.float32), name=buffer.name)
-        for buffer, data in zip(arguments.inputs, given.matrices, strict=True)
+        for buffer, data in zip(arguments.inputs, matrices, strict=True)
     ]
-    output = Buffer(elements, writable=True, initialised=False, name=arguments.output.name)
-    return elements, (*inputs, output, *arguments.numbers)
+    written = Buffer(output, writable=True, initialised=False, name=arguments.output.name)
+    return (*inputs, written, *arguments.numbers)
 
 
 def _refused(kernel: Kernel, grid: Size) -> Fault | None:

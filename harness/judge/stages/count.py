@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from harness.judge.grading import Grading, launch_inputs
 from harness.judge.stages.compile import disassembling, loading
 from harness.judge.steps import Place, Step, Steps
 from harness.protocol.compiler import Disassembled
-from harness.protocol.device import BranchesDiffer, Count, Ready, Refusal
+from harness.protocol.device import BranchesDiffer, CompareBranches, Count, Ready, Refusal
 from harness.protocol.report import Counters, DisassembledKernel
 from harness.protocol.request import Fault, Process
 from problem.cases import Case, Shape
@@ -34,8 +34,8 @@ def count_on(
     device: Process,
     launch: LaunchLine,
     ready: Ready,
-    kernel: DisassembledKernel | None,
     *,
+    known: Callable[[], DisassembledKernel | None],
     problem: Problem,
     chosen: Shape | None = None,
     seed: int,
@@ -44,12 +44,21 @@ def count_on(
     """Count blocks of the ranked size, or all blocks of a smaller launch whose branches are the
     same: the first of the problem's sizes, or the last on tensor cores, which are counted quickly.
 
-    kernel: the machine code, if it is known. chosen: a size that replaces all these sizes.
+    known: returns the machine code, if it is known; it is called only if something is counted.
+    chosen: a size that replaces all these sizes.
     """
+    answer: Answer
+    ranked = problem.arguments(problem.ranked.shape)
     for shape, blocks in _launches(launch, ready, problem, chosen):
+        compared = device.ask(CompareBranches(launch=problem.arguments(shape), like=ranked))
+        if isinstance(compared, Fault):
+            return compared
+        if isinstance(compared, BranchesDiffer):
+            answer = compared
+            continue
+        kernel = known()
         request = Count(
-            inputs=launch_inputs(problem, Case(shape), problem.counting_inputs(shape, seed)),
-            like=problem.arguments(problem.ranked.shape),
+            inputs=launch_inputs(problem, Case(shape), problem.counting_inputs(seed)),
             max_blocks=blocks,
             code=kernel.lines if kernel else (),
             seconds=seconds,
@@ -58,7 +67,7 @@ def count_on(
         slow = isinstance(answer, Fault) and answer.cause == "time-limit"
         if slow and shape == problem.ranked.shape and chosen is None:  # smaller ones follow
             continue
-        if not isinstance(answer, BranchesDiffer) and not _is_useless(answer, request):
+        if not _is_useless(answer, request):
             break
     return answer
 
@@ -132,12 +141,18 @@ def _counting(grading: Grading) -> Step[Answer]:
         ready = steps.get(load)
         if not isinstance(ready, Ready):
             return ready
-        known = steps.get(disassembling(grading)) if ready.counts_need_machine_code else None
+
+        def machine_code() -> DisassembledKernel | None:
+            if not ready.counts_need_machine_code:
+                return None
+            found = steps.get(disassembling(grading))
+            return found.kernel if isinstance(found, Disassembled) else None
+
         return count_on(
             steps.device(place),
             grading.launch,
             ready,
-            known.kernel if isinstance(known, Disassembled) else None,
+            known=machine_code,
             problem=grading.problem,
             chosen=grading.options.counted_shape,
             seed=grading.seed,

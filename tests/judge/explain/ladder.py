@@ -39,7 +39,13 @@ def evidence_of_source(source: str) -> Evidence:
     assert isinstance(ready, Ready), ready
     asked: Any = SimpleNamespace(ask=device.answer)
     counted = count_on(
-        asked, known.launch, ready, known, problem=MATRIX_MULTIPLICATION, seed=1, seconds=30
+        asked,
+        known.launch,
+        ready,
+        known=lambda: known,
+        problem=MATRIX_MULTIPLICATION,
+        seed=1,
+        seconds=30,
     )
     assert isinstance(counted, Counters), counted
     return Evidence(known, counted, H100, counted.blocks_depend)

@@ -17,7 +17,7 @@ from harness.judge.explain.gpu import H100, SUSTAINED
 from harness.judge.explain.opcodes import Kind, matrix_type, mix
 from harness.judge.stages.count import count_on
 from harness.protocol.compiler import Compile, Compiled, Disassemble
-from harness.protocol.device import Ready
+from harness.protocol.device import Count, Ready
 from harness.protocol.report import Counters, Report
 from harness.protocol.request import Fault
 from problem.cases import RANKED, Shape
@@ -162,14 +162,21 @@ def test_a_smaller_size_is_counted_for_slow_kernels() -> None:
     device = device_with(compiled.kernel)
 
     def ask(request: Any) -> Any:
-        if request.inputs.shape == RANKED.shape:
+        if isinstance(request, Count) and request.inputs.shape == RANKED.shape:
             return Fault(cause="time-limit", message="it did not end within 30 s")
         return device.answer(request)
 
     def counted(chosen: Shape | None) -> object:
         slow: Any = SimpleNamespace(ask=ask)
         return count_on(
-            slow, known.launch, Ready(), known, problem=PROBLEM, chosen=chosen, seed=1, seconds=30
+            slow,
+            known.launch,
+            Ready(),
+            known=lambda: known,
+            problem=PROBLEM,
+            chosen=chosen,
+            seed=1,
+            seconds=30,
         )
 
     found = counted(None)

@@ -21,6 +21,8 @@ from harness.protocol.compiler import (
     Translate,
 )
 from harness.protocol.device import (
+    BranchesAgree,
+    CompareBranches,
     Count,
     Finished,
     Load,
@@ -240,6 +242,8 @@ class FakeDevice(Process):
                 return Finished(**{"seconds": 0.001, "output": C} | told)
             case Sanitize():
                 return self._sanitize(request)
+            case CompareBranches():
+                return BranchesAgree()
             case Count():
                 return Fault(cause="trap", message="a fake counts nothing")
         raise AssertionError(request)
