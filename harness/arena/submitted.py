@@ -40,8 +40,6 @@ def kernel_name(file: str) -> str:
     problem = names.file_problem(name)
     if not given.isprintable():
         problem = "has characters that cannot be printed"
-    elif problem is None and names.mixes_alphabets(name):
-        problem = "mixes letters of two alphabets in a word, and so looks like another name"
     if problem is not None:
         raise NotPossible(f"the kernel's name {problem}")
     return name

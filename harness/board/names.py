@@ -33,26 +33,6 @@ def normalised(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", visible).split())
 
 
-_FOREIGN = "аеіјорсухѕαιορν"
-"""Cyrillic and Greek letters that look like Latin letters."""
-
-_LOOK_ALIKES = str.maketrans(f"013457i8{_FOREIGN}", "oleastlbaeljopcyxsalopv")
-"""Digits and foreign letters, with the Latin letters that they look like."""
-
-
-def skeleton(name: str) -> str:
-    """Return what names that look alike have in common, a small part of Unicode's UTS #39."""
-    letters = unicodedata.normalize("NFKD", normalised(name).casefold())
-    return "".join(c for c in letters.translate(_LOOK_ALIKES) if c.isalpha())
-
-
-def mixes_alphabets(name: str) -> bool:
-    """Return whether a word has Latin letters and others that look like Latin ones: only somebody
-    who imitates a name writes so."""
-    words = re.findall(r"[^\W\d_]+", unicodedata.normalize("NFKD", name).casefold())
-    return any(re.search("[a-z]", word) and set(word) & set(_FOREIGN) for word in words)
-
-
 def problem(name: str) -> str | None:
     """Return why this normalised text cannot be a name, or None where it can."""
     if len(name) > MAX_NAME:

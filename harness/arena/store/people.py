@@ -36,9 +36,6 @@ KEY_PREFIX = "arena_"
 SESSION_DAYS = 14
 INVITATION_DAYS = 30
 _ANIMALS = ("Badger", "Crane", "Falcon", "Heron", "Lynx", "Otter", "Puffin", "Salmon", "Walrus")
-_RESERVED = ("admin", "administrator", "judge", "organiser", "organizer")
-"""Names that are reserved for organisers."""
-
 MAX_NAME = 60
 MAX_NAMESAKES = 100
 
@@ -110,23 +107,12 @@ def add_person(
     *,
     issuer: str | None = None,
     subject: str | None = None,
-    vouched: bool = False,
 ) -> Person:
-    """Add a person. Raises NotPossible where the name is taken or not allowed.
-
-    vouched: an organiser gave the name, which may therefore look like an organiser's.
-    """
+    """Add a person. Raises NotPossible where the name is taken or not allowed."""
     name = proper_name(name)
-    known = pseudonyms(connection)
-    if name.casefold() in {names.normalised(other).casefold() for other in known}:
-        raise Taken(name)
-    if role is not Role.ORGANISER and not vouched:
-        organisers = select(people.c.name).where(people.c.role == Role.ORGANISER)
-        official = [*_RESERVED, *connection.scalars(organisers)]
-        if names.skeleton(name) in map(names.skeleton, official):
-            raise NotPossible(f"the name {name} looks like an organiser's; choose another")
+    taken = pseudonyms(connection).values()
     pseudonym = None
-    while pseudonym in (None, *known.values()):
+    while pseudonym in (None, *taken):
         pseudonym = f"{secrets.choice(_ANIMALS)} {1000 + secrets.randbelow(9000)}"
     person = _one(
         connection,
@@ -164,8 +150,6 @@ def proper_name(name: str) -> str:
         )
     name = names.normalised(name)
     problem = names.problem(name)
-    if names.mixes_alphabets(name):
-        problem = "mixes letters of two alphabets, and so looks like another name"
     if problem is not None:
         raise NotPossible(f"the name {name} {problem}; choose another")
     return name
@@ -422,7 +406,7 @@ def _use(connection: Connection, invitation: Invitation, name: str = "") -> Pers
     if invitation.name is None:
         person = add_person(connection, name, invitation.role)
     else:
-        person = add_namesake(connection, invitation.name, invitation.role, vouched=True)
+        person = add_namesake(connection, invitation.name, invitation.role)
     if invitation.login is not None:
         course = {"login": invitation.login, "section": invitation.section}
         connection.execute(update(people).where(people.c.id == person.id).values(**course))
