@@ -6,7 +6,6 @@ import hashlib
 import json
 import socket
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import TypeVar
 from uuid import UUID, uuid4
 
@@ -79,7 +78,6 @@ def asking(
         name=f"{id} on a machine",
         model=model,
         build=build or Build.here(),
-        clock=datetime.now(UTC),
     )
 
 

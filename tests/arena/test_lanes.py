@@ -11,7 +11,7 @@ import pytest
 
 from harness.arena.processes import End
 from harness.arena.workers import process
-from harness.arena.workers.api import Duty, Heartbeat, HeartbeatAnswer, Join, Joined, Outcome, Task
+from harness.arena.workers.api import Duty, Heartbeat, HeartbeatAnswer, Join, Outcome, Task
 from harness.arena.workers.process import Worker
 from harness.protocol.report import CompileError, Report, Stage
 from harness.protocol.request import Fault
@@ -55,9 +55,9 @@ class Arena:
         self.verdicts: list[str] = []
         self.joined: Join | None = None
 
-    def join(self, join: Join) -> Joined:
+    def join(self, join: Join) -> UUID:
         self.joined = join
-        return Joined(session=uuid4(), clock_ahead=0.0)
+        return uuid4()
 
     def heartbeat(self, session: UUID, heartbeat: Heartbeat) -> HeartbeatAnswer:
         over = len(self.verdicts) == self._missing

@@ -20,7 +20,6 @@ from harness.arena.store import gradings, workers
 from harness.arena.store.workers import SessionEnded
 from harness.arena.workers.api import PATH, Duty, Join, Outcome
 from harness.arena.workers.connection import Connection as WorkerConnection
-from harness.arena.workers.process import clock_warning
 from harness.board.document import Document
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Stage, Verdict
@@ -85,14 +84,6 @@ def test_workers_that_start_while_their_machine_is_drained_leave(
     assert (worker.duty, late.duty) == (Duty.LEAVE, Duty.LEAVE)
     late.leave()
     assert FakeWorker(engine, asking("late", supervisor=uuid4())).duty is Duty.SERVE
-
-
-@pytest.mark.parametrize(
-    ("ahead", "said"), [(1.0, None), (-10800.0, "3.0 h behind the arena's"), (60.0, "60 s ahead")]
-)
-def test_a_worker_is_warned_of_a_wrong_clock(ahead: float, said: str | None) -> None:
-    warning = clock_warning(ahead)
-    assert warning is None if said is None else said in (warning or "")
 
 
 @pytest.mark.parametrize(

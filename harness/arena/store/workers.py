@@ -6,7 +6,7 @@ import math
 import secrets
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 from sqlalchemy import Connection, Row, RowMapping, exists, func, insert, select, text, update
@@ -112,7 +112,6 @@ def join(connection: Connection, machine: int, join: Join, build: Build) -> Join
     draining = connection.scalar(
         select(func.count()).where(workers.c.supervisor == join.supervisor, workers.c.draining)
     )
-    ahead = (join.clock - datetime.now(UTC)).total_seconds()
     session = uuid.uuid4()
     values = {
         "name": join.name,
@@ -122,12 +121,11 @@ def join(connection: Connection, machine: int, join: Join, build: Build) -> Join
         "supervisor": join.supervisor,
         "build": str(build),
         "seen": func.now(),
-        "clock_ahead": ahead,
         "draining": bool(draining),
     }
     statement = upsert(workers).values(id=join.worker, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
-    return Joined(session=session, clock_ahead=ahead)
+    return Joined(session=session)
 
 
 def heartbeat(
@@ -318,8 +316,7 @@ def _held(connection: Connection, machine: int, attempt: UUID) -> Held | None:
 
 _ALL_WORKERS = text(
     """SELECT w.id, w.name, coalesce(m.name, 'the arena''s own') AS machine, w.model, w.draining,
-        w.set_aside, w.clock_ahead,
-        l.alive, g.submission,
+        w.set_aside, l.alive, g.submission,
         CASE WHEN NOT l.alive THEN 'away'
             WHEN g.id IS NOT NULL THEN coalesce(g.progress -> 'stages' -> -1 ->> 'stage', 'begins')
             WHEN w.draining THEN 'leaves' WHEN w.set_aside THEN 'set aside' ELSE 'waits'

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Annotated, TypeVar
 from uuid import UUID
 
@@ -74,8 +73,8 @@ Body = Annotated[bytes, Depends(body)]
 
 @router.get("")
 def info(site: ThisSite, _: ThisMachine) -> ArenaInfo:
-    """Return how this arena judges, and its time."""
-    return ArenaInfo(build=site.build, clock=datetime.now(UTC))
+    """Return how this arena judges."""
+    return ArenaInfo(build=site.build)
 
 
 @router.post("")

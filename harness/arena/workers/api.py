@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from harness.arena.build import Build
 from harness.arena.progress import GradingProgress
@@ -53,15 +53,12 @@ class Join(Value):
     model: str | None = Field(max_length=200)
     """The GPU's model; None for a worker that gives no scores."""
     build: Build
-    clock: AwareDatetime
 
 
 class Joined(Value):
     """The arena takes the worker."""
 
     session: UUID
-    clock_ahead: float
-    """Seconds by which the machine's clock is ahead of the arena's."""
 
 
 class Heartbeat(Value):
@@ -110,7 +107,6 @@ class ArenaInfo(Value):
     """The arena's description of itself."""
 
     build: Build
-    clock: AwareDatetime
 
 
 class Drained(Value):

@@ -6,7 +6,6 @@ import argparse
 import os
 import signal
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.arena.build import Build, refusal
@@ -15,7 +14,6 @@ from harness.arena.processes import End
 from harness.arena.supervisor import Supervisor, workers
 from harness.arena.workers.api import KEY_VARIABLE, ArenaInfo
 from harness.arena.workers.connection import Connection, Unreachable
-from harness.arena.workers.process import clock_warning
 from harness.devices.available import why_no_cuda
 from harness.protocol.errors import UsageError
 
@@ -71,9 +69,6 @@ def _serve(
         raise UsageError(
             f"this machine has no GPU: {missing}; --device cpu gives verdicts without scores"
         )
-    warning = clock_warning((datetime.now(UTC) - info.clock).total_seconds())
-    if warning is not None:
-        terminal.note(f"worker: {warning}")
     parts = workers(connection.address, key, arguments.device, arguments.workers, build.quick)
     supervisor = Supervisor(None, parts)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())

@@ -85,9 +85,9 @@ class Connection:
     def info(self) -> ArenaInfo:
         return self._ask("GET", "", None, ArenaInfo)
 
-    def join(self, join: Join) -> Joined:
-        """Raises Refused or Held."""
-        return self._ask("POST", "", join, Joined)
+    def join(self, join: Join) -> UUID:
+        """Return the session. Raises Refused or Held."""
+        return self._ask("POST", "", join, Joined).session
 
     def heartbeat(self, session: UUID, heartbeat: Heartbeat) -> HeartbeatAnswer:
         """Raises Refused or SessionLost."""

@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from uuid import UUID
 
 from harness.arena.build import Build
@@ -54,8 +53,6 @@ log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 1.0
 FASTEST_BEAT_SECONDS = 0.1
-CLOCK_SECONDS = 5.0
-"""The difference between clocks from which a warning is written."""
 
 
 class Superseded(BaseException):
@@ -154,21 +151,16 @@ class Worker:
                 name=self._name,
                 model=self._model,
                 build=Build.here(self._options.quick),
-                clock=datetime.now(UTC),
             )
             try:
-                joined = self._arena.join(join)
-                break
+                self._session = self._arena.join(join)
+                log.info("joined")
+                return
             except Held as held:
                 if time.monotonic() > deadline:
                     raise
                 log.info("waiting: %s", held)
                 time.sleep(2 * BEAT_SECONDS)
-        warning = clock_warning(joined.clock_ahead)
-        if warning:
-            log.warning("%s", warning)
-        self._session = joined.session
-        log.info("joined")
 
     def _beat(self) -> None:
         while True:
@@ -274,15 +266,6 @@ _MESSAGES = {
 def _end_refused(error: Exception) -> None:
     log.error("refused: %s", error)
     os._exit(End.REFUSED)
-
-
-def clock_warning(ahead: float) -> str | None:
-    """Return what to say of a machine's clock that is so many seconds ahead of the arena's."""
-    if abs(ahead) < CLOCK_SECONDS:
-        return None
-    size = f"{abs(ahead):.0f} s" if abs(ahead) < 7200 else f"{abs(ahead) / 3600:.1f} h"
-    side = "ahead of" if ahead > 0 else "behind"
-    return f"this machine's clock is {size} {side} the arena's; only the arena's counts"
 
 
 def main(arguments: Sequence[str]) -> int:
