@@ -17,7 +17,7 @@ from harness.arena.rules import Limits
 from harness.arena.store import gradings, workers
 from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
-from harness.arena.workers.api import Duty, Heartbeat, HeartbeatAnswer, Join, Outcome, Task
+from harness.arena.workers.api import Heartbeat, HeartbeatAnswer, Join, Outcome, Task
 from harness.board.document import Document
 from harness.protocol.report import Report, Submission
 from tests.board import factory
@@ -102,9 +102,9 @@ class FakeWorker:
         return self.do(lambda c: workers.heartbeat(c, self.machine, self.session, beat, self.build))
 
     @property
-    def duty(self) -> Duty:
-        """The arena's answer to a heartbeat."""
-        return self.beat().duty
+    def leaves(self) -> bool:
+        """Whether the arena's answer to a heartbeat lets it leave."""
+        return self.beat().leave
 
     def go_on(self, attempt: UUID, progress: GradingProgress) -> bool:
         """Report progress, and return whether the attempt still counts."""

@@ -100,7 +100,7 @@ ROUTES: dict[str, Row] = {
     "POST /organiser/people/extend": Row(ACTS, {"data": {"id": "{owner}", "until": ""}}),
     "POST /organiser/roster": Row(ANSWERS, {"data": {"roster": "name,login\nEve,eve@x.org\n"}}),
     "POST /organiser/thaw": Row(FINDS_NOTHING),
-    "POST /organiser/workers": Row(FINDS_NOTHING, {"data": {"id": "none", "what": "drain"}}),
+    "POST /organiser/workers/drain": Row(FINDS_NOTHING, {"data": {"id": "none"}}),
     "POST /organiser/workers/keys": Row(ANSWERS, {"data": {"name": "lab"}}),
     "POST /organiser/workers/keys/revoke": Row(FINDS_NOTHING, NONE),
     "POST /organiser/announce": Row(ACTS, {"data": {"text": "hello"}}),

@@ -11,7 +11,7 @@ import pytest
 
 from harness.arena.processes import End
 from harness.arena.workers import process
-from harness.arena.workers.api import Duty, Heartbeat, HeartbeatAnswer, Join, Outcome, Task
+from harness.arena.workers.api import Heartbeat, HeartbeatAnswer, Join, Outcome, Task
 from harness.arena.workers.process import Worker
 from harness.protocol.report import CompileError, Report, Stage
 from harness.protocol.request import Fault
@@ -61,7 +61,7 @@ class Arena:
 
     def heartbeat(self, session: UUID, heartbeat: Heartbeat) -> HeartbeatAnswer:
         over = len(self.verdicts) == self._missing
-        return HeartbeatAnswer(duty=Duty.LEAVE if over else Duty.SERVE, lost=())
+        return HeartbeatAnswer(leave=over, lost=())
 
     def fetch(self, session: UUID) -> Task | None:
         try:

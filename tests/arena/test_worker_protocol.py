@@ -18,7 +18,7 @@ from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import gradings, workers
 from harness.arena.store.workers import SessionEnded
-from harness.arena.workers.api import PATH, Duty, Join, Outcome
+from harness.arena.workers.api import PATH, Join, Outcome
 from harness.arena.workers.connection import Connection as WorkerConnection
 from harness.board.document import Document
 from harness.protocol.errors import UsageError
@@ -41,7 +41,7 @@ def test_a_gpu_has_one_worker(engine: Engine) -> None:
         FakeWorker(engine, other)
     FakeWorker(engine, asking("GPU-2", supervisor=uuid4()))
     first.leave()
-    assert FakeWorker(engine, other).duty is Duty.SERVE
+    assert not FakeWorker(engine, other).leaves
     with pytest.raises(SessionEnded):
         first.beat()
 
@@ -62,7 +62,7 @@ def test_a_silent_or_restarted_worker_is_replaced_at_once(
 ) -> None:
     submit(connection, person("ada"), "old")
     old = worker.take()
-    assert FakeWorker(engine, successor(connection)).duty is Duty.SERVE
+    assert not FakeWorker(engine, successor(connection)).leaves
     submit(connection, person("bob"), "new")
     for refused in (worker.beat, worker.fetch):
         with pytest.raises(SessionEnded):
@@ -81,9 +81,9 @@ def test_workers_that_start_while_their_machine_is_drained_leave(
 ) -> None:
     assert worker.do(lambda link: workers.drain_machine(link, worker.machine)) == 1
     late = FakeWorker(engine, asking("late"))
-    assert (worker.duty, late.duty) == (Duty.LEAVE, Duty.LEAVE)
+    assert worker.leaves and late.leaves
     late.leave()
-    assert FakeWorker(engine, asking("late", supervisor=uuid4())).duty is Duty.SERVE
+    assert not FakeWorker(engine, asking("late", supervisor=uuid4())).leaves
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_submission_is_graded_over_http(
     so_far = GradingProgress().began(Stage.VERIFY, 10).model_dump(mode="json")
     beat = {"attempts": {task["attempt"]: so_far}}
     answer = arena.post(f"{PATH}/{session}/heartbeat", json=beat).json()
-    assert answer == {"duty": "serve", "lost": []}
+    assert answer == {"leave": False, "lost": []}
     assert status(connection, id).stages[0].total == 10
     report = factory.report("fast", "ada", 1.5, source=task["source"])
     address = f"{PATH}/attempts/{task['attempt']}/result"

@@ -9,7 +9,6 @@ from sqlalchemy import Connection, Engine, text
 
 from harness.arena.store import workers
 from harness.arena.store.people import Role
-from harness.arena.workers.api import Duty
 from tests.arena.submitting import Add, FakeWorker, Key, asking, submit
 
 
@@ -32,21 +31,14 @@ def test_metrics_count_gradings_and_name_each_worker(
     assert re.search(r'arena_worker_busy\{[^}]*worker="GPU-1"\} 0\.0', metrics)
 
 
-def test_an_organiser_sets_aside_takes_back_and_drains(
-    connection: Connection, engine: Engine, person: Add
+def test_an_organiser_drains_a_worker(
+    client: TestClient, connection: Connection, engine: Engine, person: Add, key: Key
 ) -> None:
-    boss = person("boss", Role.ORGANISER)
-    worker = gpu(engine)
-    assert worker.duty is Duty.SERVE
-    workers.set_aside(connection, boss, "GPU-1", True)
-    assert worker.duty is Duty.REST
-    assert workers.all_workers(connection)[0]["set_aside"]
-    workers.set_aside(connection, boss, "GPU-1", False)
-    assert worker.duty is Duty.SERVE
-    workers.drain(connection, boss, "GPU-1")
-    assert worker.duty is Duty.LEAVE
-    actions = connection.execute(text("SELECT action FROM audit ORDER BY id")).scalars().all()
-    assert actions[-3:] == ["set aside", "take back", "drain"]
+    boss, worker = person("boss", Role.ORGANISER), gpu(engine)
+    assert not worker.leaves
+    drain = client.post("/organiser/workers/drain", data={"id": "GPU-1"}, headers=key(boss))
+    assert drain.status_code == 303 and worker.leaves
+    assert connection.scalar(text("SELECT action FROM audit")) == "drain"
 
 
 def test_a_worker_key_is_made_on_the_page_and_revoked(

@@ -210,7 +210,6 @@ workers = Table(
     Column("joined", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("seen", DateTime(timezone=True), comment="none: it has left"),
     Column("draining", Boolean, nullable=False),
-    Column("set_aside", Boolean, nullable=False, server_default=text("false")),
     UniqueConstraint("session"),
 )
 

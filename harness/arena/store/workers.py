@@ -25,7 +25,6 @@ from harness.arena.store.tables import worker_keys as keys
 from harness.arena.workers.api import (
     KEY_PREFIX,
     LEASE_SECONDS,
-    Duty,
     Heartbeat,
     HeartbeatAnswer,
     Join,
@@ -136,7 +135,7 @@ def heartbeat(
         update(workers)
         .where(*_session(machine, session), workers.c.build == str(build))
         .values(seen=func.now())
-        .returning(workers.c.id, workers.c.draining, workers.c.set_aside)
+        .returning(workers.c.id, workers.c.draining)
     ).one_or_none()
     if worker is None:
         raise SessionEnded
@@ -146,13 +145,7 @@ def heartbeat(
         if not _keep_progress(connection, worker.id, attempt, progress)
     ]
     _end_unlisted(connection, worker.id, beat.attempts, build.quick)
-    return HeartbeatAnswer(duty=_duty(worker), lost=tuple(lost))
-
-
-def _duty(worker: Row[tuple[str, bool, bool]]) -> Duty:
-    if worker.draining:
-        return Duty.LEAVE
-    return Duty.REST if worker.set_aside else Duty.SERVE
+    return HeartbeatAnswer(leave=worker.draining, lost=tuple(lost))
 
 
 def _keep_progress(
@@ -216,7 +209,7 @@ def take(connection: Connection, machine: int, session: UUID) -> Task | None:
     """
     worker = connection.execute(
         select(workers.c.id, workers.c.name, workers.c.model).where(
-            *_session(machine, session), ~workers.c.draining, ~workers.c.set_aside
+            *_session(machine, session), ~workers.c.draining
         )
     ).one_or_none()
     if worker is None:
@@ -316,10 +309,10 @@ def _held(connection: Connection, machine: int, attempt: UUID) -> Held | None:
 
 _ALL_WORKERS = text(
     """SELECT w.id, w.name, coalesce(m.name, 'the arena''s own') AS machine, w.model, w.draining,
-        w.set_aside, l.alive, g.submission,
+        l.alive, g.submission,
         CASE WHEN NOT l.alive THEN 'away'
             WHEN g.id IS NOT NULL THEN coalesce(g.progress -> 'stages' -> -1 ->> 'stage', 'begins')
-            WHEN w.draining THEN 'leaves' WHEN w.set_aside THEN 'set aside' ELSE 'waits'
+            WHEN w.draining THEN 'leaves' ELSE 'waits'
         END AS activity,
         (SELECT count(*) FROM attempts e WHERE e.worker_id = w.id AND e.fate = 'finished'
             AND e.ended > now() - interval '1 day') AS graded,
@@ -343,13 +336,6 @@ def all_workers(connection: Connection) -> Sequence[RowMapping]:
     """Return all GPUs that ever joined, and other workers that are present. graded and died: the
     attempts of the last 24 hours that ended so."""
     return connection.execute(_ALL_WORKERS, {"lease": LEASE_SECONDS}).mappings().all()
-
-
-def set_aside(connection: Connection, actor: Person, id: str, aside: bool) -> None:
-    """Set a worker aside, so that it grades nothing, or take it back. Raises NotPossible."""
-    statement = update(workers).where(workers.c.id == id).values(set_aside=aside)
-    change(connection, statement, "there is no such worker")
-    contest.note(connection, actor, "set aside" if aside else "take back", id)
 
 
 def drain(connection: Connection, actor: Person, id: str) -> None:

@@ -72,14 +72,13 @@ def _workers(connection: Connection, registry: CollectorRegistry) -> None:
         for name, help in (
             ("up", "1 if it sends heartbeats"),
             ("busy", "1 if it is grading"),
-            ("set_aside", "1 if an organiser set it aside"),
             ("graded_1d", "Gradings within 24 hours"),
             ("died_1d", "Attempts that died within 24 hours"),
         )
     }
     for worker in workers.all_workers(connection):
         busy = worker["alive"] and worker["submission"] is not None
-        values = worker["alive"], busy, worker["set_aside"], worker["graded"], worker["died"]
+        values = worker["alive"], busy, worker["graded"], worker["died"]
         for gauge, value in zip(gauges.values(), values, strict=True):
             labels = worker["id"], worker["name"], worker["machine"], worker["model"] or ""
             gauge.labels(*labels).set(value)

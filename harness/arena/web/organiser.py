@@ -270,15 +270,10 @@ def remove_announcement(change: OrganisersChange, id: Number = 0) -> Response:
 # ------------------------------------------------------------------------------ workers
 
 
-@router.post("/workers")
-def tell_worker(change: OrganisersChange, id: Text = "", what: Text = "") -> Response:
-    """Set a GPU aside, take it back, or let its worker end."""
-    if what == "drain":
-        workers.drain(change.connection, change.person, id)
-    elif what in ("set aside", "take back"):
-        workers.set_aside(change.connection, change.person, id, what == "set aside")
-    else:
-        raise NotPossible("a worker is drained, set aside or taken back")
+@router.post("/workers/drain")
+def drain(change: OrganisersChange, id: Text = "") -> Response:
+    """Let a worker end after its current tasks."""
+    workers.drain(change.connection, change.person, id)
     return change.to("organiser")
 
 

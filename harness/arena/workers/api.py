@@ -31,16 +31,6 @@ MAX_MESSAGE = 16 << 20
 """The most bytes of a message; reports are the longest."""
 
 
-class Duty(StrEnum):
-    """An instruction of the arena to a worker."""
-
-    SERVE = "serve"
-    REST = "rest"
-    """Fetch nothing: an organiser has set the worker aside."""
-    LEAVE = "leave"
-    """End after the tasks in hand."""
-
-
 class Join(Value):
     """A worker asks to grade for the arena."""
 
@@ -70,7 +60,8 @@ class Heartbeat(Value):
 class HeartbeatAnswer(Value):
     """The arena's answer to a heartbeat."""
 
-    duty: Duty
+    leave: bool
+    """The worker ends after the tasks in hand."""
     lost: tuple[UUID, ...]
     """Attempts that were cancelled, or given to another worker."""
 

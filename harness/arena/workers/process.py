@@ -35,7 +35,6 @@ from harness.arena.submitted import stored
 from harness.arena.workers.api import (
     KEY_VARIABLE,
     LEASE_SECONDS,
-    Duty,
     Heartbeat,
     Join,
     Outcome,
@@ -94,7 +93,7 @@ class AttemptProgress:
 
 
 class Worker:
-    """A worker, which serves, rests or leaves as the arena says."""
+    """A worker, which serves until the arena lets it leave."""
 
     def __init__(
         self,
@@ -115,8 +114,7 @@ class Worker:
         ranked = sessions[0].timing is not None and not quick
         self._model = device.name if ranked else None
         self._session = UUID(int=0)
-        self._duty = Duty.REST
-        self._duty_changed = threading.Condition()
+        self._leaves = threading.Event()
         self._changed = threading.Event()
         self._held: dict[UUID, AttemptProgress] = {}
         self._lock = threading.Lock()
@@ -183,11 +181,9 @@ class Worker:
         for attempt in answer.lost:
             if attempt in held:
                 held[attempt].lost = True
-        if answer.duty is not self._duty:
-            log.info("duty: %s", answer.duty)
-            with self._duty_changed:
-                self._duty = answer.duty
-                self._duty_changed.notify_all()
+        if answer.leave and not self._leaves.is_set():
+            log.info("leaves after the current tasks")
+            self._leaves.set()
 
     def _join_or_end(self) -> None:
         try:
@@ -212,11 +208,7 @@ class Worker:
     # ----------------------------------------------------------------------------------- grading
 
     def _lane(self, session: Session) -> None:
-        while True:
-            with self._duty_changed:
-                self._duty_changed.wait_for(lambda: self._duty is not Duty.REST)
-                if self._duty is Duty.LEAVE:
-                    return
+        while not self._leaves.is_set():
             try:
                 task = self._arena.fetch(self._session)
             except (SessionLost, Refused) as error:

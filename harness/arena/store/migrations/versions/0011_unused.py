@@ -8,3 +8,4 @@ down_revision = "arena_0010"
 
 def upgrade() -> None:
     op.drop_column("workers", "clock_ahead")
+    op.drop_column("workers", "set_aside")
