@@ -47,7 +47,7 @@ class Page:
 
 
 _BOARD, _RUNS = Page("index.html", "Leaderboard"), Page("runs.html", "All runs")
-_ON_DISK: dict[str, object] = {"served": False, "announcements": (), "shortened": ""}
+_ON_DISK: dict[str, object] = {"served": False, "shortened": ""}
 """The values of the frame by which a page on disk differs from one that an arena serves."""
 
 _ALWAYS = (_BOARD, _RUNS)

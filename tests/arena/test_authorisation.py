@@ -103,8 +103,6 @@ ROUTES: dict[str, Row] = {
     "POST /organiser/workers/drain": Row(FINDS_NOTHING, {"data": {"id": "none"}}),
     "POST /organiser/workers/keys": Row(ANSWERS, {"data": {"name": "lab"}}),
     "POST /organiser/workers/keys/revoke": Row(FINDS_NOTHING, NONE),
-    "POST /organiser/announce": Row(ACTS, {"data": {"text": "hello"}}),
-    "POST /organiser/announcements/remove": Row(FINDS_NOTHING, NONE),
     "POST /organiser/disqualify": Row(ACTS, {"data": {"id": "{id}", "reason": "a test"}}),
     "POST /organiser/reinstate": Row(ACTS, {"data": {"id": "{id}"}}),
     "GET /api/v1/me": Row(SIGNED_IN),
@@ -488,7 +486,6 @@ def test_every_route_answers_odd_input_below_500(scene: Scene) -> None:
         assert scene.client.get(path).status_code in (400, 404), path
     organiser = scene.key("organiser")
     for path, data in (
-        ("/organiser/announce", {"text": "a\0b"}),
         ("/organiser/invite", {"note": "a\0b"}),
         ("/organiser/disqualify", {"id": scene.id, "reason": "a\0b"}),
         ("/account/keys", {"label": "a\0b"}),

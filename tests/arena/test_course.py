@@ -116,12 +116,9 @@ def test_a_program_does_with_a_key_what_the_forms_do(
     found = get(f"/rejudgings/{rejudging['id']}")
     assert [each["submission"] for each in found["changes"]] == [status["id"]]
     assert post(f"/rejudgings/{rejudging['id']}/drop").status_code == 303
-    post("/announce", text="hello")
-    (announcement,) = get("")["announcements"]
-    assert post("/announcements/remove", id=announcement["id"]).status_code == 303
-    assert get("/audit")["audit"][0]["action"] == "remove announcement"
-    refused = post("/announcements/remove", id=announcement["id"])
-    assert refused.status_code == 422 and "no such announcement" in refused.json()["detail"]
+    assert get("/audit")["audit"][0]["action"] == "drop rejudging"
+    refused = post(f"/rejudgings/{rejudging['id']}/drop")
+    assert refused.status_code == 422 and "no such rejudging" in refused.json()["detail"]
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,6 @@ def busy(connection: Connection, person: Add, worker: FakeWorker, grade: Grade, 
     grade(1.5)
     first = gradings.recent(connection, person=ada.id)[-1].id
     contest.rejudge(connection, olga, [first], "to look at it")
-    contest.announce(connection, olga, "The contest ends on Friday. " + LONG)
     people.invite(connection, olga.id, Role.CONTESTANT, 20, "the course")
     id = submit(connection, ada, "at work")
     worker.take()  # the rejudging

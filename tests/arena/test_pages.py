@@ -114,17 +114,12 @@ def test_pasted_code_is_submitted_and_mistakes_are_shown_beside_it(
     assert "pasted" in ada.get("/mine")
 
 
-def test_text_of_many_lines_stays_so(
-    olga: Browser, browser: Callable[[], Browser], rules: Path
-) -> None:
+def test_text_of_many_lines_stays_so(person: Add, signed_in: Callable[[Person], Browser]) -> None:
     """A browser sends the lines of a text area with carriage returns."""
-    stranger = browser()
-    assert html.escape(starter.text()) in stranger.get("/problem").replace("&#34;", "&quot;")
-    olga.get("/organiser")
-    olga.post("/organiser/announce", text="one\r\ntwo")
-    assert "one\ntwo" in stranger.get("/")
-    olga.get("/submit")
-    page = olga.post("/submit", 422, pasted="int x;\r\n\tint y;\0", name="x")
+    ada = signed_in(person("ada"))
+    assert html.escape(starter.text()) in ada.get("/problem").replace("&#34;", "&quot;")
+    ada.get("/submit")
+    page = ada.post("/submit", 422, pasted="int x;\r\n\tint y;\0", name="x")
     assert ">int x;\n\tint y;\N{REPLACEMENT CHARACTER}</textarea>" in page
 
 
@@ -292,19 +287,6 @@ def test_a_page_without_scripts_shows_findings_so_far(
     assert worker.finish(attempt.attempt, graded(attempt, 1.25))
     page = signed_in(ada).get(f"/submissions/{id}")
     assert "1.250" in page and "the last row" not in page and "<noscript>" not in page
-
-
-def test_an_announcement_is_on_the_pages(olga: Browser, browser: Callable[[], Browser]) -> None:
-    olga.get("/organiser")
-    olga.post("/organiser/announce", text=f"Welcome {HOSTILE}")
-    page = browser().get("/")
-    assert "Welcome &lt;img" in page and HOSTILE not in page
-    assert "Welcome" in olga.get("/submit")
-    olga.get("/organiser")
-    olga.post(
-        "/organiser/announcements/remove", id=re.findall(r'name="id" value="(\d+)"', olga.page)[0]
-    )
-    assert "Welcome" not in olga.get("/submit")
 
 
 def test_no_field_of_a_stranger_is_markup(

@@ -122,7 +122,7 @@ if (board && made) {
         reload(2000 * Math.random());
       } else if (!document.querySelector("[data-changed]")) {
         const note = document.createElement("p");
-        note.className = "announcement";
+        note.className = "notice";
         note.dataset.changed = "";
         note.setAttribute("role", "status");
         const link = document.createElement("a");

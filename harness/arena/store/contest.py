@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, func, insert, select, text, update
+from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
 
 from harness.arena.problems import NotPossible
 from harness.arena.states import State
 from harness.arena.store.gradings import cancel, cancel_rejudging, queue_grading
 from harness.arena.store.people import Person, change
 from harness.arena.store.tables import (
-    announcements,
     audit,
     gradings,
     people,
@@ -75,39 +74,6 @@ def reinstate(connection: Connection, actor: Person, submission: str) -> None:
     statement = update(submissions).where(*found).values(disqualified=None)
     change(connection, statement, "this submission is not disqualified")
     note(connection, actor, "reinstate", submission)
-
-
-# -------------------------------------------------------------------------------- announcements
-
-
-def announce(connection: Connection, actor: Person, words: str) -> None:
-    words = words.replace("\r\n", "\n").strip()[:1000]
-    if not words:
-        raise NotPossible("an announcement needs a text")
-    connection.execute(insert(announcements).values(made_by=actor.id, text=words))
-    _board_changed(connection)
-    note(connection, actor, "announce", words[:100])
-
-
-def remove_announcement(connection: Connection, actor: Person, id: int) -> None:
-    """Take an announcement off all pages. Raises NotPossible."""
-    shown = announcements.c.id == id, announcements.c.removed.is_(None)
-    statement = update(announcements).where(*shown).values(removed=func.now())
-    change(connection, statement, "there is no such announcement, or it was removed before")
-    _board_changed(connection)
-    note(connection, actor, "remove announcement", str(id))
-
-
-def announced(connection: Connection) -> Sequence[RowMapping]:
-    """Return the id, text and created of the announcements that are shown, newest first."""
-    query = select(announcements.c.id, announcements.c.text, announcements.c.created)
-    query = query.where(announcements.c.removed.is_(None)).order_by(announcements.c.id.desc())
-    return connection.execute(query.limit(10)).mappings().all()
-
-
-def _board_changed(connection: Connection) -> None:
-    """Tell watchers that the board has changed, which shows announcements."""
-    connection.execute(text("SELECT nextval('board_version'), pg_notify('arena', 'board')"))
 
 
 # ------------------------------------------------------------------------------------- rejudging

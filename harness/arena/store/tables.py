@@ -213,16 +213,6 @@ workers = Table(
     UniqueConstraint("session"),
 )
 
-announcements = Table(
-    "announcements",
-    metadata,
-    _number(),
-    _person("made_by"),
-    Column("text", Text, nullable=False),
-    _now(),
-    Column("removed", DateTime(timezone=True)),
-)
-
 audit = Table(
     "audit",
     metadata,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from harness.arena.store import board, contest, people
+from harness.arena.store import board, people
 from harness.arena.web.context import Site
 from harness.arena.web.rendering import LEADERBOARD, File, shared_page
 from harness.board.entry import Entry
@@ -69,7 +69,6 @@ def render(site: Site, variant: Variant) -> Rendered:
     with site.transaction() as connection:
         version = board.version(connection)
         entries = board.counting(connection, variant.frozen_at, site.trusted_keys)
-        announcements = contest.announced(connection)
         shown_as = people.pseudonyms(connection) if variant.pseudonyms else {}
         entries = [each._replace(author=shown_as.get(each.author, each.author)) for each in entries]
         boards = rank(entries)
@@ -80,7 +79,6 @@ def render(site: Site, variant: Variant) -> Rendered:
     names = file_names([each.gpu for each in boards])
     frame: dict[str, Any] = {
         "boards": [Page(names[each.gpu], each.gpu) for each in boards] or [LEADERBOARD],
-        "announcements": announcements,
         "version": version,
         "frozen_at": variant.frozen_at,
         "open_sources": variant.readable,

@@ -1,6 +1,6 @@
 """The boards, rendered once for each change and not for each visitor.
 
-A board changes with a result, a withdrawal, an announcement or the rules. In between it is kept as
+A board changes with a result, a withdrawal or the rules. In between it is kept as
 bytes, and a visitor costs neither a query nor a thread.
 """
 

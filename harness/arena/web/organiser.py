@@ -70,7 +70,6 @@ def overview(request: Request, visitor: ThisVisitor) -> Response:
             "workers": workers.all_workers(connection),
             "machines": workers.machines(connection),
             "rejudgings": contest.rejudgings(connection),
-            "announcements": contest.announced(connection),
         }
         return shown(
             visitor,
@@ -252,18 +251,6 @@ def thaw(change: OrganisersChange) -> Response:
         raise NotPossible("the rules do not freeze the board")
     change.note("thaw", str(frozen_from))
     change.site.rules_file.thaw()
-    return change.to("organiser")
-
-
-@router.post("/announce")
-def announce(change: OrganisersChange, text: Text = "") -> Response:
-    contest.announce(change.connection, change.person, text)
-    return change.to("organiser")
-
-
-@router.post("/announcements/remove")
-def remove_announcement(change: OrganisersChange, id: Number = 0) -> Response:
-    contest.remove_announcement(change.connection, change.person, id)
     return change.to("organiser")
 
 

@@ -16,12 +16,9 @@ from typing import Self
 from fastapi import Request, Response
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
-from sqlalchemy import RowMapping
 from starlette.responses import HTMLResponse
 
-from harness.arena.problems import Problem
 from harness.arena.progress import StageProgress
-from harness.arena.store.contest import announced
 from harness.arena.web.context import PRIVATE, Site, Visitor
 from harness.board import site as static
 from harness.board.annotated_source import style_sheet
@@ -74,7 +71,7 @@ def shared_page(
 
 
 def _rendered(site: Site, template: str, **values: object) -> str:
-    frame: dict[str, object] = {
+    frame = {
         "served": True,
         "root": f"{site.root}/",
         "title": site.rules.title,
@@ -82,18 +79,7 @@ def _rendered(site: Site, template: str, **values: object) -> str:
         "shortened": "",
         "here": "",
     }
-    if "announcements" not in values:
-        frame["announcements"] = _announced(site)
     return templates().get_template(template).render(frame | values)
-
-
-def _announced(site: Site) -> Sequence[RowMapping]:
-    """Return the announcements; none while the database is away, which an error page says."""
-    try:
-        with site.reading() as connection:
-            return announced(connection)
-    except Problem:
-        return []
 
 
 def fragment(template: str, **values: object) -> str:

@@ -7,5 +7,6 @@ down_revision = "arena_0010"
 
 
 def upgrade() -> None:
+    op.drop_table("announcements")
     op.drop_column("workers", "clock_ahead")
     op.drop_column("workers", "set_aside")
