@@ -20,7 +20,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     RowMapping,
-    case,
     func,
     insert,
     or_,
@@ -38,7 +37,7 @@ from harness.arena.submitted import gave_up, stored
 from harness.board.document import Document
 from harness.board.entry import Entry
 from harness.board.tables import entries, reports
-from harness.protocol.report import Submission, Value
+from harness.protocol.report import Submission, Value, Verdict
 
 QUEUE, TASK = "gradings", "grade"
 """The queue that every worker serves, and the name of its jobs."""
@@ -270,26 +269,23 @@ def recent(
     return _with_estimates(connection, rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The result of a submission. One that was withdrawn or disqualified has no score."""
-
-    verdict: str | None
-    score: float | None
-
-
-def results(connection: Connection, person: int) -> list[Result]:
-    """Return the results of a person's submissions, oldest first."""
+def totals(connection: Connection, person: int) -> tuple[int, int, float | None]:
+    """Return how many submissions a person has, how many are accepted, and the best score of those
+    that were neither withdrawn nor disqualified."""
     counts = submissions.c.withdrawn.is_(None) & submissions.c.disqualified.is_(None)
-    rows = connection.execute(
-        select(gradings.c.verdict, case((counts, entries.c.score)))
+    query = (
+        select(
+            func.count(),
+            func.count().filter(gradings.c.verdict == Verdict.ACCEPTED),
+            func.max(entries.c.score).filter(counts),
+        )
         .select_from(submissions)
         .outerjoin(gradings, gradings.c.id == submissions.c.counts)
         .outerjoin(entries, entries.c.id == gradings.c.report)
         .where(submissions.c.person == person)
-        .order_by(submissions.c.received, submissions.c.id)
     )
-    return [Result(*row) for row in rows]
+    count, accepted, best = connection.execute(query).one()
+    return count, accepted, best
 
 
 def previous(connection: Connection, status: Status) -> str | None:
