@@ -1,29 +1,26 @@
 """A cache of machine code on disk, by the content that it was generated from.
 
 Machine code is executed as it is read. So the directory is used only if no one but the user can
-write to it. Every entry is authenticated: its content and its key together, with a secret of the
-directory. An entry that does not match counts as absent and is written again. Several processes may
-share a directory: entries are written to temporary files and renamed.
+write to it. Every entry begins with a checksum of its name and its content. An entry that does not
+match is damaged: it counts as absent and is written again. Several processes may share a directory:
+entries are written to temporary files and renamed.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import os
-import secrets
 import stat
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 if sys.platform != "win32":
     import fcntl
 
-SECRET_NAME = "secret"
 MAX_BYTES = 256 << 20  # bytes of all entries; the oldest go first
 
 WAIT_SECONDS = 30.0
@@ -37,11 +34,10 @@ class Cache:
 
     def __init__(self, directory: Path) -> None:
         self._directory = _own(directory / "cpu")
-        self._secret = _secret(self._directory) if self._directory else None
 
     def get(self, key: tuple[str, ...], make: Callable[[], bytes]) -> bytes:
         """Return the entry for `key`. If it is absent, make and store it."""
-        if self._directory is None or self._secret is None:
+        if self._directory is None:
             return make()
         name = hashlib.sha256("\0".join(key).encode()).hexdigest()
         path = self._directory / name
@@ -67,25 +63,20 @@ class Cache:
         finally:
             os.close(folder)
 
-    def _code(self, path: Path, content: bytes) -> bytes:
-        """Return the authentication code of an entry."""
-        assert self._secret is not None
-        return hmac.digest(self._secret, path.name.encode() + content, "sha256")
-
     def _read(self, path: Path) -> bytes | None:
         try:
             kept = path.read_bytes()
             os.utime(path)
         except OSError:
             return None
-        code, content = kept[:32], kept[32:]
-        return content if hmac.compare_digest(code, self._code(path, content)) else None
+        checksum, content = kept[:32], kept[32:]
+        return content if checksum == _checksum(path, content) else None
 
     def _write(self, path: Path, content: bytes) -> None:
         try:
             handle, aside = tempfile.mkstemp(dir=path.parent, prefix="new-")
             with os.fdopen(handle, "wb") as file:
-                file.write(self._code(path, content) + content)
+                file.write(_checksum(path, content) + content)
             Path(aside).replace(path)
             self._forget_oldest()
         except OSError:  # a full or read-only disk: go on without
@@ -94,9 +85,7 @@ class Cache:
     def _forget_oldest(self) -> None:
         assert self._directory is not None
         found = [
-            (e.stat().st_mtime, e.stat().st_size, e.path)
-            for e in os.scandir(self._directory)
-            if e.name != SECRET_NAME
+            (e.stat().st_mtime, e.stat().st_size, e.path) for e in os.scandir(self._directory)
         ]
         total = sum(size for _, size, _ in found)
         for _, size, path in sorted(found):
@@ -106,6 +95,10 @@ class Cache:
             total -= size
 
 
+def _checksum(path: Path, content: bytes) -> bytes:
+    return hashlib.sha256(path.name.encode() + content).digest()
+
+
 def _locked(file: int) -> bool:
     """Return whether this process now holds the file's lock."""
     try:
@@ -113,21 +106,6 @@ def _locked(file: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _secret(directory: Path) -> bytes | None:
-    """Return the directory's secret, which the first process creates."""
-    path = directory / SECRET_NAME
-    try:
-        with tempfile.NamedTemporaryFile(dir=directory, prefix="new-") as file:
-            file.write(secrets.token_bytes(32))
-            file.flush()
-            with suppress(FileExistsError):
-                os.link(file.name, path)
-        found = path.read_bytes()
-    except OSError:
-        return None
-    return found if len(found) == 32 else None
 
 
 def _own(directory: Path) -> Path | None:
