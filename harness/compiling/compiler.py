@@ -23,7 +23,6 @@ from harness.compiling.occupancy import number_of
 from harness.compiling.program import Translated, to_machine_code, translated
 from harness.compiling.source import Source, parse
 from harness.protocol.compiler import (
-    ARCHITECTURES,
     DEFAULT_ARCH,
     Compile,
     Compiled,
@@ -116,34 +115,23 @@ def _translated(
 
 
 def _to_ptx_or_unsupported(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
-    """Return PTX and warnings. Raises Refused; if newer architectures accept the source, because
-    this one does not support it."""
+    """Return PTX and warnings. Raises Refused: as unsupported, if only the default architecture,
+    which is newer, accepts the source."""
     try:
         return _to_ptx(source, arch)
     except Refused as refusal:
-        accepting = _oldest_that_accepts(source, arch)
-        if not accepting or not isinstance(refusal.outcome, CompileError):
+        if not isinstance(refusal.outcome, CompileError) or not _is_accepted_later(source, arch):
             raise
         reason = refusal.outcome.message.partition(" (and ")[0]
-        message = f"{reason} on {arch}; {accepting} and newer architectures have it"
+        message = f"{reason} on {arch}; newer architectures have it"
         raise refuse_as_unsupported(message, None) from None
 
 
-def _oldest_that_accepts(source: Source, arch: str) -> str | None:
-    """Return the oldest newer architecture that accepts a source, if the default one does."""
-    newer = [
-        each
-        for each in ARCHITECTURES
-        if number_of(arch) < number_of(each) <= number_of(DEFAULT_ARCH)
-    ]
-    if not newer or not _accepts(source, DEFAULT_ARCH):
-        return None
-    return next(each for each in newer if each == DEFAULT_ARCH or _accepts(source, each))
-
-
-def _accepts(source: Source, arch: str) -> bool:
+def _is_accepted_later(source: Source, arch: str) -> bool:
+    if number_of(arch) >= number_of(DEFAULT_ARCH):
+        return False
     try:
-        _to_ptx(source, arch)
+        _to_ptx(source, DEFAULT_ARCH)
     except Refused:
         return False
     return True

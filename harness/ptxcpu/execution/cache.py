@@ -84,9 +84,7 @@ class Cache:
 
     def _forget_oldest(self) -> None:
         assert self._directory is not None
-        found = [
-            (e.stat().st_mtime, e.stat().st_size, e.path) for e in os.scandir(self._directory)
-        ]
+        found = [(e.stat().st_mtime, e.stat().st_size, e.path) for e in os.scandir(self._directory)]
         total = sum(size for _, size, _ in found)
         for _, size, path in sorted(found):
             if total <= MAX_BYTES:
