@@ -1,7 +1,7 @@
-"""Reads the launch in a file's own host code: the template instance, and the sizes.
+"""Reads the launch in a file's own host code: the template instance, and the size of blocks.
 
 The judge launches the kernel itself. So host code is read for two purposes only: to find the
-instance of a template that it uses, and to warn if its launch differs from the judge's.
+instance of a template that it uses, and to warn if its blocks are not the judge's.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from harness.compiling.expression import ExpressionError, evaluate_by_definitions
 from harness.compiling.lexical import at_a_fixed_time, without_comments
 from harness.compiling.syntax import Walked, declared_name, descendants, parts, position, text_of
 from harness.protocol.report import Diagnostic
-from problem.launcher import BLOCK, LaunchLine
+from problem.launcher import BLOCK
 from problem.signature import Signature
 
-MAX_LAUNCHES = 16
-"""The number of launches that are compared with the judge's."""
 MAX_EXPRESSION = 200
 """The number of characters up to which a constant expression is read."""
 MAX_EXPANSIONS = 8
@@ -34,13 +31,13 @@ class HostCode:
     signature: what the kernel must be.
     has_instance: whether the file instantiates or specialises the kernel template itself.
     instances: the template arguments that the kernel is used with, as written in the file.
-    launches: each launch's kernel, what is between `<<<` and `>>>`, and the names it may use.
+    launches: the kernel's launches: what is between `<<<` and `>>>`, and the names it may use.
     """
 
     signature: Signature
     has_instance: bool
     instances: tuple[str, ...]
-    launches: tuple[tuple[str, Node, dict[str, Node]], ...]
+    launches: tuple[tuple[Node, dict[str, Node]], ...]
     constants: dict[str, str]
 
 
@@ -84,7 +81,7 @@ class _Reader:
         self.uses: list[tuple[Node | None, Node]] = []
         """Each use of a template with arguments, and the function that it is in."""
         self.has_instance = False
-        self.launches: list[tuple[str, Node, dict[str, Node]]] = []
+        self.launches: list[tuple[Node, dict[str, Node]]] = []
         self.constants: dict[str, str] = {}
         self._declared: dict[int, dict[str, Node]] = {}
         skipped_until = function_until = 0
@@ -107,22 +104,14 @@ class _Reader:
                 function = None
             if is_use:
                 self.uses.append((function, node))
-            elif node.type == "kernel_call_syntax" and len(self.launches) < MAX_LAUNCHES:
-                self._launch(function, node)
+            elif node.type == "kernel_call_syntax" and kernel in _NAME.findall(_launched(node)):
+                self.launches.append((node, self._declarations(function)))
 
     def _define(self, node: Node) -> None:
         value = node.child_by_field_name("value")
         name = declared_name(node)
         if name and value:
             self.constants[name] = without_comments(text_of(value))
-
-    def _launch(self, function: Node | None, node: Node) -> None:
-        call = node.parent
-        if call is not None and call.type == "call_expression":
-            declared = self._declarations(function)
-            called = text_of(call.children[0])
-            meant = declared.get(called)
-            self.launches.append((text_of(meant) if meant else called, node, declared))
 
     def _declarations(self, function: Node | None) -> dict[str, Node]:
         """Return the names that a host function declares once, with their definitions."""
@@ -169,6 +158,11 @@ def _name(use: Node) -> str:
     return text_of(name) if name else ""
 
 
+def _launched(launch: Node) -> str:
+    """Return what is launched, which may be a template with arguments."""
+    return text_of(launch.parent.children[0]) if launch.parent else ""
+
+
 def _template_parameters(function: Node | None) -> dict[str, str]:
     """Return the template parameters of a function, each with its default or an empty text."""
     template = function.parent if function else None
@@ -188,7 +182,7 @@ def _template_parameters(function: Node | None) -> dict[str, str]:
 # ---------------------------------------------------------------------------- constant expressions
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_INTEGER = re.compile(r"\b([0-9]{1,12})[uUlL]{0,3}\b")
+_SIZE = re.compile(r"[0-9]{1,4}")
 
 
 def expanded(text: str, names: dict[str, str]) -> str:
@@ -205,93 +199,33 @@ def _grouped(text: str) -> str:
     return f"({text})" if re.search(r"[^\w\s:]", text) else text
 
 
-def _number(expression: Node, constants: dict[str, str]) -> int | None:
-    """Return the value of an expression of whole numbers, or None."""
-
-    def in_python(text: str) -> str:
-        text = without_comments(text).replace("sizeof(float)", "4")
-        return _INTEGER.sub(r"\1", text)
-
-    definitions = {name: in_python(text) for name, text in constants.items()}
-    try:
-        return evaluate_by_definitions(in_python(text_of(expression)), definitions)
-    except ExpressionError:
-        return None
+# ----------------------------------------------------------------------------------------- warning
 
 
-# ---------------------------------------------------------------------------------------- warnings
+def block_warning(code: HostCode) -> tuple[Diagnostic, ...]:
+    """Return a warning of the first launch with blocks of a known size that is not the judge's."""
+    for call, declared in code.launches:
+        threads = _threads(call, declared, code.constants)
+        if all(threads) and tuple(threads) != BLOCK[: len(threads)]:
+            shown = "×".join(str(size) for size in (*threads, 1)[: max(2, len(threads))])
+            message = (
+                f"the file's own host code launches blocks of {shown} threads, but the judge "
+                "always launches blocks of 16×16: `threadIdx.x` and `threadIdx.y` are below 16"
+            )
+            line, column = position(call)
+            warning = Diagnostic(severity="warning", message=message, line=line, column=column)
+            return (warning,)
+    return ()
 
 
-def launch_warnings(code: HostCode, launch: LaunchLine) -> Iterator[Diagnostic]:
-    """Yield a warning for each difference between a launch of the file's own and the judge's."""
-    for kernel, call, declared in code.launches:
-        line, column = position(call)
-        sizes = _Sizes(declared, code.constants)
-        if code.signature.kernel not in _NAME.findall(kernel):
-            differences = [f"the file's own host code also launches `{kernel}`; the judge does not"]
-        else:
-            differences = [*_differences(code.signature.output, call, launch, sizes)]
-        for message in differences:
-            yield Diagnostic(severity="warning", message=message, line=line, column=column)
-
-
-@dataclass(frozen=True)
-class _Sizes:
-    """How the arguments of a launch are understood."""
-
-    declared: dict[str, Node]
-    constants: dict[str, str]
-
-    def written(self, argument: Node) -> list[Node]:
-        """Return the sizes that a dim3 or a number is made of."""
-        meant = self.declared.get(text_of(argument), argument)
-        for node in descendants(meant):
-            if node.type in ("argument_list", "initializer_list", "parameter_list"):
-                return parts(node)
-        return [meant]
-
-    def number(self, expression: Node) -> int | None:
-        return _number(self.declared.get(text_of(expression), expression), self.constants)
-
-    def divisor(self, expression: Node) -> int | None:
-        """Return the 64 of `(K + 63) / 64` or of `ceil_div(K, 64)`."""
-        if expression.type == "binary_expression" and text_of(expression.children[1]) == "/":
-            return self.number(expression.children[2])
-        arguments = expression.child_by_field_name("arguments")
-        if arguments is not None and len(parts(arguments)) == 2:
-            return self.number(parts(arguments)[1])
-        return None
-
-
-def _differences(output: str, call: Node, launch: LaunchLine, sizes: _Sizes) -> Iterator[str]:
-    grid, block, shared, *_ = (*parts(call), None, None, None)
-    written: list[Node] = sizes.written(block) if block else []
-    threads = [sizes.number(each) for each in written]
-    if all(threads) and tuple(threads) != BLOCK[: len(threads)]:
-        shown = "×".join(str(size) for size in (*threads, 1)[: max(2, len(threads))])
-        names = sorted({text_of(each) for each in written if _NAME.fullmatch(text_of(each))})
-        tile = " and ".join(f"`{name}`" for name in names) if names else "the kernel's tile size"
-        cure = f"set {tile} to 16, or compute several elements per thread"
-        if all(size == 1 for size in threads[1:]):
-            cure = "number the threads of a block by `threadIdx.y * 16 + threadIdx.x`"
-            cure += "" if threads[0] == 256 else ", of which there are 256"
-        yield (
-            f"the file's own host code launches blocks of {shown} threads, but the judge always "
-            f"launches 16×16: {cure}"
-        )
-        return
-    columns, rows = (sizes.divisor(each) for each in (*sizes.written(grid), grid, grid)[:2])
-    if rows and columns and (rows, columns) != (16, 16) and _has_default_tile(launch):
-        yield (
-            f"the file's own host code launches a block for every {rows}×{columns} elements of "
-            f"{output}, the judge for every 16×16; write `// solve: tile={rows}x{columns}`"
-        )
-    if shared and text_of(shared) != "0" and not launch.shared_memory:
-        yield (
-            "the file's own host code launches with dynamic shared memory, the judge without; "
-            f"write `// solve: shared_memory={sizes.number(shared) or 'BYTES'}`"
-        )
-
-
-def _has_default_tile(launch: LaunchLine) -> bool:
-    return launch.tile_rows == launch.tile_columns == 16
+def _threads(call: Node, declared: dict[str, Node], constants: dict[str, str]) -> list[int | None]:
+    """Return the sizes of a launch's blocks, None where they are no numbers or named numbers."""
+    _, block, *_ = (*parts(call), None, None)
+    if block is None:
+        return []
+    meant = declared.get(text_of(block), block)
+    lists = ("argument_list", "initializer_list", "parameter_list")
+    sizes = next((parts(node) for node in descendants(meant) if node.type in lists), [meant])
+    written = (text_of(declared.get(text_of(size), size)) for size in sizes)
+    values = (constants.get(text, text) for text in written)
+    return [int(value) if _SIZE.fullmatch(value) else None for value in values]

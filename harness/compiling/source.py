@@ -17,7 +17,7 @@ from harness.compiling import lexical
 from harness.compiling.errors import SourceError
 from harness.compiling.headers import Include, includes
 from harness.compiling.host_code import blanked, functions, with_constants_for_both
-from harness.compiling.host_launch import instance_expressions, launch_warnings, read_host_code
+from harness.compiling.host_launch import block_warning, instance_expressions, read_host_code
 from harness.compiling.syntax import (
     Walked,
     declared_name,
@@ -82,7 +82,7 @@ def parse(text: str, signature: Signature = SIGNATURE) -> Source:
         device_code=lexical.at_a_fixed_time(device_code.decode()),
         launch=launch,
         includes=includes(code),
-        warnings=(*near_misses, *launch_warnings(host_code, launch)),
+        warnings=(*near_misses, *block_warning(host_code)),
         template_line=position(templates[0])[0] if templates else None,
         kernel_templates=tuple(
             declared_name(f)

@@ -35,7 +35,7 @@ def advice(report: Report) -> str | None:
         if "bytes of shared memory per block" in outcome.message:
             return "Use smaller tiles or fewer of them at a time; each float takes 4 bytes."
         return None
-    causes = [*filter(None, (_one_dimensional(report), _order_of_sizes(source)))]
+    causes = [*filter(None, (_one_dimensional(source), _order_of_sizes(source)))]
     if causes:
         return " ".join(causes)
     if isinstance(outcome, MemoryFault | Race) and outcome.findings:
@@ -88,14 +88,14 @@ def _order_of_sizes(source: str) -> str | None:
     )
 
 
-def _one_dimensional(report: Report) -> str | None:
+def _one_dimensional(source: str) -> str | None:
     """Say so if the kernel numbers its threads as if a block were a row of them."""
-    source = report.submission.source
     if "threadIdx.x" not in source or "threadIdx.y" in source:
         return None
-    cure = "number the threads of a block by `threadIdx.y * 16 + threadIdx.x`"
-    is_known = any(cure in diagnostic.message for diagnostic in report.diagnostics)
-    return None if is_known else f"A block has 16×16 threads: {cure}."
+    return (
+        "A block has 16×16 threads: number the threads of a block by "
+        "`threadIdx.y * 16 + threadIdx.x`."
+    )
 
 
 def _of_state(source: str) -> str | None:
