@@ -21,9 +21,9 @@ from tree_sitter import Node
 
 from harness.compiling import lexical
 from harness.compiling.errors import SourceError
-from harness.compiling.expression import ExpressionError, evaluate_by_definitions
 from harness.compiling.source import parse_launch_line
 from harness.compiling.syntax import descendants, syntax_tree, text_of
+from harness.judge.tune.expression import ExpressionError, evaluate_by_definitions
 from harness.protocol.errors import UsageError
 
 Setting = dict[str, int | bool]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.compiling.expression import MOST, ExpressionError, evaluate
+from harness.judge.tune.expression import MOST, ExpressionError, evaluate
 
 NAMES = {"BM": 128, "BN": 64, "BK": 16, "STAGES": 3, "ZERO": 0}
 
