@@ -16,14 +16,9 @@ import pytest
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import read
 from harness.judge.workers.session import open_session
-from harness.protocol.compiler import Compiled
-from harness.protocol.device import Sanitized
 from harness.protocol.errors import JudgeFailure
 from harness.protocol.report import Report
-from problem.cases import Shape
-from tests.compile_worker import Compiling
 from tests.grading import grade_file, lasting
-from tests.requests import sanitize_on
 
 pytestmark = pytest.mark.gpu
 
@@ -177,32 +172,3 @@ def test_a_driver_older_than_the_libraries_is_said(
         with pytest.raises(JudgeFailure, match="older than the CUDA libraries"):
             grade_file(MIXED[0], "cuda", QUICK)
     assert grade_file(MIXED[0], "cuda", QUICK).verdict == "accepted"
-
-
-def test_a_missing_sanitizer_is_said(monkeypatch: pytest.MonkeyPatch, compiling: Compiling) -> None:
-    from harness.devices.cuda import sanitizer
-
-    monkeypatch.setattr(sanitizer, "programs", lambda: [])
-    compiled = compiling(MIXED[0].read_text(encoding="utf-8"))
-    assert isinstance(compiled, Compiled)
-    answer = sanitizer.sanitize(compiled.kernel, sanitize_on(Shape(17, 33, 18)))
-    assert isinstance(answer, Sanitized) and "missing" in answer.program
-    assert {run.status for run in answer.runs} == {"unavailable"}
-    assert all("pip install" in (run.message or "") for run in answer.runs)
-
-
-def test_a_missing_sanitizer_is_replaced_by_the_next(
-    monkeypatch: pytest.MonkeyPatch, compiling: Compiling, tmp_path: Path
-) -> None:
-    from harness.devices.cuda import sanitizer
-
-    broken = tmp_path / "compute-sanitizer"
-    broken.write_text("#!/bin/sh\necho cannot start; exit 1\n")
-    broken.chmod(0o755)
-    working = sanitizer.programs()
-    monkeypatch.setattr(sanitizer, "programs", lambda: [str(broken), *working])
-    compiled = compiling(MIXED[0].read_text(encoding="utf-8"))
-    assert isinstance(compiled, Compiled)
-    answer = sanitizer.sanitize(compiled.kernel, sanitize_on(Shape(17, 33, 18)))
-    assert isinstance(answer, Sanitized)
-    assert {run.status for run in answer.runs} == {"clean"}, answer.runs

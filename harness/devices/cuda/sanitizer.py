@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from threading import Thread
@@ -46,22 +45,15 @@ _FOUND = 86
 
 _PROGRAM = "compute-sanitizer"
 
-_NEWEST = {Tool.INITCHECK: ("--initcheck-address-space=all",)}
-"""Since 13.4 this includes shared memory. An older release does not start with it, and is run again
-without."""
+_ALL_MEMORY = "--initcheck-address-space"
+"""The option by which initcheck includes shared memory. Older releases do not know it."""
 
 
-def programs() -> list[str]:
-    """Find compute-sanitizer, best first: NVIDIA's wheel, then the toolkits of this machine."""
+def program() -> str | None:
+    """Find compute-sanitizer: NVIDIA's wheel, or else a toolkit of this machine."""
     wheels = (Path(entry).glob(f"nvidia/*/bin/{_PROGRAM}") for entry in sys.path)
-    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
-    places = [
-        *(str(path) for found in wheels for path in found),
-        pathfinder.find_nvidia_binary_utility(_PROGRAM),
-        shutil.which(_PROGRAM),
-        *(str(path) for home in homes if home and (path := Path(home, "bin", _PROGRAM)).is_file()),
-    ]
-    return list(dict.fromkeys(place for place in places if place))
+    wheel = next((str(path) for found in wheels for path in found), None)
+    return wheel or pathfinder.find_nvidia_binary_utility(_PROGRAM) or shutil.which(_PROGRAM)
 
 
 class CudaSanitizer:
@@ -75,12 +67,11 @@ class CudaSanitizer:
     def __init__(self) -> None:
         self._kernel: Kernel | None = None
         self._folder = TemporaryDirectory()
+        path, tools = program(), (Tool.MEMCHECK, Tool.RACECHECK)
         self._waiting = {
-            tool: _Process(
-                path, tool, SIGNATURE.kernel, newest=True, results=Path(self._folder.name)
-            )
-            for path in programs()[:1]
-            for tool in (Tool.MEMCHECK, Tool.RACECHECK)
+            tool: _Process(path, tool, SIGNATURE.kernel, Path(self._folder.name))
+            for tool in tools
+            if path is not None
         }
 
     def answer(self, request: Request[Any]) -> Value:
@@ -104,52 +95,32 @@ def sanitize(
 ) -> Sanitized | Fault:
     """Run all tools at the same time, each over all launches in one process.
 
-    What then has no result runs again: alone, for the tools together may have taken too much
-    memory, and under the next compute-sanitizer that is installed, for this one may not start.
-
     waiting: tools that have been started.
     """
-    deadline = time.monotonic() + request.seconds
-    todo: Sequence[Tool] = request.tools
-    name = kernel.signature.kernel
-    done: list[_Found] = []
-    why = "it is not installed: pip install nvidia-cuda-sanitizer-api"
-    version = f"{_PROGRAM} (missing)"
+    path, name = program(), kernel.signature.kernel
+    if path is None:
+        why = "it is not installed: pip install nvidia-cuda-sanitizer-api"
+        runs = tuple(_Found(tool, 0, unavailable=why).run for tool in request.tools)
+        return Sanitized(program=f"{_PROGRAM} (missing)", runs=runs, findings=(), products=())
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         watched.write_job(kernel, request.launches, folder)
-        for path, alone in product(programs(), (False, True)):
-            if not todo:
-                break
-            results = Path(mkdtemp(dir=folder))
-            for together in [[tool] for tool in todo] if alone else [todo]:
-                processes = [
-                    (not alone and _waits(waiting.get(tool), path))
-                    or _Process(path, tool, name, newest=not alone, results=results)
-                    for tool in together
-                ]
-                found = _run(processes, request.launches, folder, deadline)
-                if isinstance(found, Fault):
-                    return found
-                ended = [each for each in found if each.unavailable is None]
-                done += ended
-                todo = [tool for tool in todo if tool not in {each.tool for each in ended}]
-                why = next((each.unavailable for each in found if each.unavailable), why)
-            version = _version(path)
-    missing = [ToolRun(tool=tool, status="unavailable", seconds=0, message=why) for tool in todo]
-    by_tool = {run.tool: run for run in (*missing, *(each.run for each in done))}
+        processes = [
+            process
+            if (process := waiting.get(tool)) is not None and process.waits
+            else _Process(path, tool, name, folder)
+            for tool in request.tools
+        ]
+        found = _run(processes, request.launches, folder, request.seconds)
+    if isinstance(found, Fault):
+        return found
     return Sanitized(
-        program=version,
-        runs=tuple(by_tool[tool] for tool in request.tools),
-        findings=tuple(finding for each in done for finding in each.findings),
-        products=tuple(left for each in done for left in each.products),
-        stopped=tuple(each.stopped for each in done if each.stopped),
+        program=_version(path),
+        runs=tuple(each.run for each in found),
+        findings=tuple(finding for each in found for finding in each.findings),
+        products=tuple(left for each in found for left in each.products),
+        stopped=tuple(each.stopped for each in found if each.stopped),
     )
-
-
-def _waits(process: _Process | None, path: str) -> _Process | None:
-    """Return the process if it is of this program and still waits for launches."""
-    return process if process is not None and process.path == path and process.waits else None
 
 
 @dataclass
@@ -166,16 +137,20 @@ class _Found:
     @property
     def run(self) -> ToolRun:
         status = "found" if self.findings or self.stopped else "clean"
-        return ToolRun(tool=self.tool, status=status, seconds=self.seconds)  # type: ignore[arg-type]
+        if self.unavailable is not None:
+            status = "unavailable"
+        message = self.unavailable
+        return ToolRun(tool=self.tool, status=status, seconds=self.seconds, message=message)  # type: ignore[arg-type]
 
 
 def _run(
     processes: Sequence[_Process],
     launches: Sequence[LaunchInputs],
     folder: Path,
-    deadline: float,
+    seconds: float,
 ) -> list[_Found] | Fault:
     """Run these tools at the same time, on the job in the folder."""
+    deadline = time.monotonic() + seconds
     try:
         for process in processes:
             process.begin(folder)
@@ -190,16 +165,16 @@ def _run(
 
 
 class _Process:
-    """The process of one tool. newest: with options that only newer releases know."""
+    """The process of one tool."""
 
-    def __init__(self, path: str, tool: Tool, kernel: str, *, newest: bool, results: Path) -> None:
-        self.path = path
+    def __init__(self, path: str, tool: Tool, kernel: str, results: Path) -> None:
         self.tool = tool
         self._results = Path(mkdtemp(dir=results, prefix=tool))
         self._xml = self._results / "findings.xml"
         self._log = self._results / "log.txt"
         self._began = self._ended = time.monotonic()
         self._at_work: Thread | None = None
+        everywhere = tool is Tool.INITCHECK and _ALL_MEMORY in _printed(path, "--help")
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
                 [
@@ -211,7 +186,7 @@ class _Process:
                     f"--print-limit={_MAX_RECORDS}",
                     "--show-backtrace=no",
                     f"--error-exitcode={_FOUND}",
-                    *(_NEWEST.get(tool, ()) if newest else ()),
+                    *([f"{_ALL_MEMORY}=all"] if everywhere else []),
                     *watched.command(self._results),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -256,18 +231,20 @@ class _Process:
             if self._process.returncode == 0:
                 found.unavailable = "its XML cannot be read"
                 return found
-        found.products = [
+        products = [
             left
             for number, launch in enumerate(launches)
             if (left := self._product(number, launch)) is not None
         ]
         fault = self._fault()
-        if found.findings or (self._process.returncode == 0 and len(found.products) == len(places)):
-            return found
-        if fault is not None and fault.cause in ("trap", "memory"):
+        finished = self._process.returncode == 0 and len(products) == len(places)
+        if not (found.findings or finished):
+            if fault is None or fault.cause not in ("trap", "memory"):
+                # The tool failed, or took what the launch needed.
+                found.unavailable = f"the launch did not end well under it: {self._why(fault)}"
+                return found
             found.stopped = Stopped(launch=max(len(places) - 1, 0), fault=fault)
-        else:  # the tool failed, or took what the launch needed
-            found.unavailable = f"the launch did not end well under it: {self._why(fault)}"
+        found.products = products
         return found
 
     def _product(self, number: int, launch: LaunchInputs) -> Product | None:
@@ -304,8 +281,12 @@ def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
 
 
-@functools.cache
 def _version(path: str) -> str:
-    printed = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-    words = [line for line in printed.stdout.splitlines() if line.startswith("Version")]
+    lines = _printed(path, "--version").splitlines()
+    words = [line for line in lines if line.startswith("Version")]
     return f"{_PROGRAM} {words[0].split()[1]}" if words else _PROGRAM
+
+
+@functools.cache
+def _printed(path: str, option: str) -> str:
+    return subprocess.run([path, option], capture_output=True, text=True, check=False).stdout

@@ -25,6 +25,8 @@ import numpy as np
 if sys.argv[1:] == ["--version"]:
     print("Version 1.2")
     sys.exit()
+if sys.argv[1:] == ["--help"]:
+    sys.exit()
 results = Path(sys.argv[-2])
 xml = next(word.partition("=")[2] for word in sys.argv if word.startswith("--save="))
 with open(PLACE + "/started", "a") as started:
@@ -70,7 +72,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     program = tmp_path / "compute-sanitizer"
     program.write_text(f"#!{sys.executable}\nPLACE = {str(tmp_path)!r}\n{PROGRAM}")
     program.chmod(0o755)
-    monkeypatch.setattr(sanitizer, "programs", lambda: [str(program)])
+    monkeypatch.setattr(sanitizer, "program", lambda: str(program))
     yield Place(tmp_path)
 
 
@@ -102,3 +104,19 @@ def test_a_tool_that_does_not_end_is_stopped(place: Place) -> None:
     assert isinstance(answer, Fault) and answer.cause == "time-limit"
     for process in place.noted("started"):
         assert not Path(f"/proc/{process}").exists()
+
+
+def test_a_missing_program_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sanitizer, "program", lambda: None)
+    answer = sanitizer.sanitize(kernel(), request(1))
+    assert isinstance(answer, Sanitized) and "missing" in answer.program
+    assert {run.status for run in answer.runs} == {"unavailable"}
+    assert all("pip install" in (run.message or "") for run in answer.runs)
+
+
+def test_a_program_that_does_not_start_is_unavailable(place: Place) -> None:
+    (place.folder / "compute-sanitizer").write_text("#!/bin/sh\necho cannot start; exit 1\n")
+    answer = sanitizer.sanitize(kernel(), request(1))
+    assert isinstance(answer, Sanitized) and answer.products == ()
+    assert [run.status for run in answer.runs] == ["unavailable"] * len(TOOLS)
+    assert all("cannot start" in (run.message or "") for run in answer.runs)
