@@ -182,7 +182,7 @@ def bench(session: nox.Session) -> None:
 @nox.session
 def lab(session: nox.Session) -> None:
     """Run a tool of the judge's developers; nox -s lab -- --help lists them."""
-    install(session, "judge", device_group(), "arena")
+    install(session, "judge", device_group(), "arena", "test")
     run(session, "-m", "lab", *session.posargs)
 
 

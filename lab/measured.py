@@ -14,10 +14,10 @@ from harness.judge.session import Session
 from harness.judge.stages.compile import compile_kernel
 from harness.judge.submission import read_kernel
 from harness.protocol.compiler import Compiled
-from harness.protocol.device import Load, NoProfile, Profile, ReadCounters, Ready
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Value
+from lab.profiler import NoProfile, Profile, profile
 from problem.cases import Shape
 
 PROFILED_SHAPE, PROFILE_SECONDS = Shape(2048, 1536, 1024), 60.0
@@ -93,38 +93,22 @@ def measure(file: Path, session: Session, *, counters: bool) -> tuple[Measured, 
         outcome = report.outcome
         raise UsageError(f"{file.stem} has no score: {outcome.verdict} {outcome.message}".strip())
     ms = report.score.kernel_ms
-    profile = _profile(submission.source, session) if counters else NoProfile(why="")
-    if not isinstance(profile, Profile):
-        return Measured(ms=ms), profile.why
-    waits = {reason: warps for reason, warps in profile.stalls.items() if reason not in _ISSUING}
-    busy = {
-        Unit.FMA: profile.fma_active,
-        Unit.TENSOR: profile.tensor_active,
-        Unit.ISSUE: profile.issue_active,
-        Unit.L1: profile.l1_active,
-    }
-    return Measured(
-        ms=ms, stall=max(waits, key=lambda each: waits[each], default=""), busy=busy
-    ), ""
-
-
-_ISSUING = ("selected", "not_selected")
-"""These are not stalls: a warp that issues, and one that could issue while another one does."""
-
-
-def _profile(source: str, session: Session) -> Profile | NoProfile:
-    session.start(cpu_sanitizer=False)
+    if not counters:
+        return Measured(ms=ms), ""
     try:
-        compiled = compile_kernel(session.compiler, source, session.arch)
-        if not isinstance(compiled, Compiled):
-            return NoProfile(why="it was not compiled again")
-        ready = session.device.ask(Load(kernel=compiled.kernel))
-        if not isinstance(ready, Ready):
-            return NoProfile(why=ready.message)
-        found = session.device.ask(ReadCounters(shape=PROFILED_SHAPE, seconds=PROFILE_SECONDS))
-        return found if isinstance(found, Profile | NoProfile) else NoProfile(why=found.message)
-    finally:
-        session.renew()
+        counted = _profile(submission.source, session)
+    except NoProfile as why:
+        return Measured(ms=ms), str(why)
+    stall = max(counted.stalls, key=lambda each: counted.stalls[each], default="")
+    return Measured(ms=ms, stall=stall, busy=counted.busy), ""
+
+
+def _profile(source: str, session: Session) -> Profile:
+    compiled = compile_kernel(session.compiler, source, session.arch)
+    session.compiler.close()
+    if not isinstance(compiled, Compiled):
+        raise NoProfile("it was not compiled again")
+    return profile(compiled.kernel, PROFILED_SHAPE, PROFILE_SECONDS)
 
 
 def add(path: Path, gpu: str, name: str, measured: Measured) -> None:

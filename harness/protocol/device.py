@@ -1,4 +1,4 @@
-"""Requests to every device: describe itself, load a kernel, run it, check it and profile it."""
+"""Requests to every device: describe itself, load a kernel, run it and check it."""
 
 from __future__ import annotations
 
@@ -159,58 +159,3 @@ class Count(Launching, Request[Counters]):
     max_blocks: PositiveInt
     code: tuple[CodeLine, ...] = ()
     """The machine code that a GPU would run, if it is known."""
-
-
-class ProfileLine(Value):
-    """One source line, summed over the launch."""
-
-    line: PositiveInt
-    warp_instructions: NonNegativeInt = 0
-    stall_samples: dict[str, PositiveInt] = {}  # noqa: RUF012 - pydantic copies it
-    """How often a warp was found here, by the reason of its wait. A wait for a load counts at the
-    line of the load."""
-    global_sectors: NonNegativeInt = 0
-    global_min_sectors: NonNegativeInt = 0
-    global_passes: NonNegativeInt = 0
-    shared_wavefronts: NonNegativeInt = 0
-    shared_min_wavefronts: NonNegativeInt = 0
-
-    @property
-    def samples(self) -> int:
-        return sum(self.stall_samples.values())
-
-
-class Profile(Value):
-    """Hardware counters of one launch, read from a report of `ncu`."""
-
-    shape: Shape
-    ms: NonNegativeFloat
-    fma_active: NonNegativeFloat
-    """Shares of the time, from 0 to 1, of multiprocessors that work."""
-    tensor_active: NonNegativeFloat
-    """The tensor cores' share, by mma.sync and wgmma."""
-    issue_active: NonNegativeFloat
-    l1_active: NonNegativeFloat
-    """The data path of shared memory and L1; wavefronts that TMA wins over others are in it."""
-    warps_eligible: NonNegativeFloat
-    """Warps of a scheduler that could issue, in the mean."""
-    l2_hit_rate: NonNegativeFloat
-    dram_bytes: NonNegativeInt
-    tma_bytes: NonNegativeInt
-    """Bulk copies, which the counters of loads and stores do not see."""
-    lines: tuple[ProfileLine, ...]
-    stalls: dict[str, NonNegativeFloat] = {}  # noqa: RUF012 - pydantic copies it
-    """Warps of a scheduler that wait for each reason when it issues, in the mean."""
-
-
-class NoProfile(Value):
-    """Hardware counters could not be read."""
-
-    why: str
-    """One sentence that also says what to do."""
-
-
-class ReadCounters(Launching, Request[Profile | NoProfile]):
-    """Launch the loaded kernel once under `ncu`."""
-
-    shape: Shape

@@ -24,9 +24,6 @@ from harness.protocol.device import (
     CompareBranches,
     Count,
     Load,
-    NoProfile,
-    Profile,
-    ReadCounters,
     Ready,
     Sanitize,
 )
@@ -422,21 +419,6 @@ def test_counting_gets_the_machine_code() -> None:
     assert [count.code for count in counts] == [(line,), (line,)]
 
 
-PROFILE = Profile(
-    shape=Shape(1, 1, 1),
-    ms=0,
-    fma_active=0,
-    tensor_active=0,
-    issue_active=0,
-    l1_active=0,
-    warps_eligible=0,
-    l2_hit_rate=0,
-    dram_bytes=0,
-    tma_bytes=0,
-    lines=(),
-)
-
-
 def test_whatever_is_explained_is_disassembled() -> None:
     examined = examine(SUBMISSION, session(WRONG), problem=PROBLEM)
     assert isinstance(examined, Examination) and isinstance(examined.outcome, WrongAnswer)
@@ -448,20 +430,14 @@ def test_whatever_is_explained_is_disassembled() -> None:
 
 @dataclass
 class Watched(FakeDevice):
-    """A device with given counters and a given profile."""
+    """A device with given counters."""
 
     counted: Any = COUNTERS
-    profiled: Any = PROFILE
     asked: list[Any] = field(default_factory=list)
 
     def ask(self, request: Any) -> Any:
         self.asked.append(request)
-        match request:
-            case Count():
-                return self.counted
-            case ReadCounters():
-                return self.profiled
-        return super().ask(request)
+        return self.counted if isinstance(request, Count) else super().ask(request)
 
 
 def examined(device: Watched, submission: Submission = SUBMISSION) -> Examination:
@@ -475,7 +451,7 @@ def test_an_explanation_has_all_counters() -> None:
     device = Watched()
     found = examined(device)
     assert (found.name, found.source, found.device) == ("mine", "a kernel", INFO)
-    assert (found.counters, found.profile, found.note) == (COUNTERS, PROFILE, "")
+    assert (found.counters, found.note) == (COUNTERS, "")
     assert found.outcome is None and not found.blocks_share_work
     assert all(each.mostly_watched for each in device.asked if isinstance(each, Load))
     depending = COUNTERS.model_copy(update={"blocks_depend": True})
@@ -485,11 +461,8 @@ def test_an_explanation_has_all_counters() -> None:
 def test_an_explanation_without_counters_says_why() -> None:
     fault = Fault(cause="time-limit", message="it took too long")
     found = examined(Watched(counted=fault))
-    assert found.counters is None and found.profile == PROFILE and not found.blocks_share_work
+    assert found.counters is None and not found.blocks_share_work
     assert found.note == "its accesses could not be counted: it took too long"
-    for unread in (NoProfile(why="nobody may"), Fault(cause="judge", message="nobody may")):
-        found = examined(Watched(profiled=unread))
-        assert found.profile is None and found.counters == COUNTERS and found.note == "nobody may"
 
 
 def test_an_unreadable_file_needs_no_device(tmp_path: Path) -> None:

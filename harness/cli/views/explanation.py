@@ -160,15 +160,6 @@ def _facts(e: Explanation) -> Table:
     if e.estimated_ms is not None:
         found = f", measured {figures.milliseconds(e.measured_ms)} ms" if e.measured_ms else ""
         table.add_row("estimate", f"{figures.milliseconds(e.estimated_ms)} ms{found}")
-    if e.hardware is not None:
-        seen = e.hardware
-        copied = f", {seen.tma_bytes / 1e9:.2f} GB by bulk copies" if seen.tma_bytes else ""
-        table.add_row(
-            "counters",
-            f"{figures.milliseconds(seen.ms)} ms at {seen.shape}: {seen.warps_eligible:.2f} warps "
-            f"of a scheduler can issue, {figures.percent(seen.l2_hit_rate)} of L2 hits, "
-            f"{seen.dram_bytes / 1e9:.2f} GB from and to device memory{copied}",
-        )
     return table
 
 
@@ -179,11 +170,8 @@ def _units(e: Explanation) -> Table:
         if time.ms < WORTH_A_BAR * longest:
             continue
         bar = "█" * max(1, round(_BAR * time.ms / longest)) if time.ms else ""
-        active = e.active.get(time.unit.value)
-        found = f"busy {figures.percent(active)}, by the GPU's counters" if active else time.why
-        table.add_row(
-            f"  {time.unit}", f"{figures.milliseconds(time.ms)} ms", bar, Text(found, "dim")
-        )
+        why = Text(time.why, "dim")
+        table.add_row(f"  {time.unit}", f"{figures.milliseconds(time.ms)} ms", bar, why)
     return table
 
 
@@ -191,7 +179,7 @@ def _costly(lines: tuple[LineCost, ...]) -> list[LineCost]:
     """Return the lines with most of the work, in the order of the file."""
 
     def share(line: LineCost) -> float:
-        return max(line.cost or 0.0, line.stall_share or 0.0)
+        return line.cost or 0.0
 
     most = sorted((line for line in lines if share(line) >= 0.01), key=share, reverse=True)
     return sorted(most[:MAX_LINES], key=lambda line: line.line)
@@ -203,7 +191,6 @@ def _heat(costly: list[LineCost], source: list[str]) -> Table:
         "  line": [str(each.line) for each in costly],
         "cost": [_share(each.cost) for each in costly],
         "L1": [_share(each.l1_share) for each in costly],
-        "time": [_share(each.stall_share) for each in costly],
         "sectors": [
             _with_ideal(each.sectors_per_request, each.min_sectors_per_request) for each in costly
         ],

@@ -21,16 +21,7 @@ from harness.devices.cuda.loading import Loaded
 from harness.devices.cuda.stopwatch import Stopwatch
 from harness.devices.guards import ALIGNMENT, POISON, Layout, changed_inputs, same_bits
 from harness.protocol.compiler import Kernel
-from harness.protocol.device import (
-    Describe,
-    Finished,
-    Load,
-    NoProfile,
-    Profile,
-    ReadCounters,
-    Ready,
-    Run,
-)
+from harness.protocol.device import Describe, Finished, Load, Ready, Run
 from harness.protocol.report import DeviceInfo, DeviceKind, HostMemory, Value
 from harness.protocol.request import Done, Request
 from harness.protocol.timing import (
@@ -107,13 +98,6 @@ class CudaDevice:
             changed_inputs=changed_inputs((matrix.get() for matrix in inputs), given),
             wrote_outside=tuple(place for each in guarded for place in each.overwritten()),
         )
-
-    @answer.register
-    def read_counters(self, request: ReadCounters) -> Profile | NoProfile:
-        assert self._kernel is not None
-        from harness.devices.cuda.profiler import profile  # ncu-report, which only this needs
-
-        return profile(self._kernel, request.shape, request.seconds)
 
     @answer.register
     def first_launch(self, request: MeasureFirstLaunch) -> FirstLaunches:

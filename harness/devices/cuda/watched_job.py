@@ -1,4 +1,4 @@
-"""The job of the program that compute-sanitizer and ncu watch, in a folder that it waits for."""
+"""The job of the program that compute-sanitizer watches, in a folder that it waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program that compute-sanitizer and ncu watch: it launches a kernel again and again.
+"""The program that compute-sanitizer watches: it launches a kernel again and again.
 
 `python -m harness.devices.cuda.watched_launches RESULTS PROCESS`
 

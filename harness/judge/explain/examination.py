@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.protocol.device import Profile
 from harness.protocol.report import Counters, DeviceInfo, DisassembledKernel, Outcome, Report
 
 
@@ -25,7 +24,6 @@ class Examination:
     counters: Counters | None
     outcome: Outcome | None = None
     measured_ms: float | None = None
-    profile: Profile | None = None
     blocks_share_work: bool = False
     note: str = ""
 

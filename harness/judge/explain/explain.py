@@ -10,7 +10,6 @@ from harness.judge.explain.evidence import Evidence
 from harness.judge.explain.examination import Examination
 from harness.judge.explain.explanation import (
     Advice,
-    ByHardware,
     Explanation,
     LineCost,
     Roof,
@@ -29,7 +28,6 @@ from harness.judge.explain.workload import (
     scale,
     workload_of_code,
 )
-from harness.protocol.device import Profile
 from harness.protocol.report import CodeLine, Counters, LineCounters
 from problem.cases import RANKED
 
@@ -82,10 +80,6 @@ def explain(examined: Examination, named: Gpu | None = None) -> Explanation:
         roofs=_roofs(evidence, gpu) if evidence else (),
         estimated_ms=work.total / gpu.clocks_per_ms if work else None,
         measured_ms=examined.measured_ms,
-        active=_active(examined.profile),
-        hardware=ByHardware.model_validate(examined.profile, from_attributes=True)
-        if examined.profile
-        else None,
         mix={
             kind.value: count
             for kind, count in mix(loop.opcodes if loop else facts.instructions).items()
@@ -93,7 +87,7 @@ def explain(examined: Examination, named: Gpu | None = None) -> Explanation:
         loop=(loop.first_line, loop.last_line)
         if loop and loop.first_line and loop.last_line
         else None,
-        lines=_lines(facts.lines, counted, examined.profile, work),
+        lines=_lines(facts.lines, counted, work),
         findings=findings,
         notes=tuple(notes),
     )
@@ -174,31 +168,17 @@ def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
     return tuple(roofs)
 
 
-def _active(profile: Profile | None) -> dict[str, float]:
-    if profile is None:
-        return {}
-    return {
-        Unit.L1.value: profile.l1_active,
-        Unit.FMA.value: profile.fma_active,
-        Unit.ISSUE.value: profile.issue_active,
-        Unit.TENSOR.value: profile.tensor_active,
-    }
-
-
 def _lines(
     code: tuple[CodeLine, ...],
     counters: Counters | None,
-    profile: Profile | None,
     work: Workload | None,
 ) -> tuple[LineCost, ...]:
     static = {line.line: line for line in code}
     counted = {line.line: line for line in counters.lines} if counters else {}
     total = sum(map(l1_clocks, counted.values())) or 1
-    sampled = {line.line: line.samples for line in profile.lines} if profile else {}
-    samples = sum(sampled.values()) or 1
     cost_of = _costs(static, counted, work) if work else {}
     costs = []
-    for number in sorted(static.keys() | counted.keys() | sampled.keys()):
+    for number in sorted(static.keys() | counted.keys()):
         became, cost = static.get(number), counted.get(number)
         kinds = mix(became.opcodes) if became else {}
         costs.append(
@@ -206,7 +186,6 @@ def _lines(
                 line=number,
                 instructions=sum(kinds.values()),
                 kinds={kind.value: count for kind, count in kinds.items()},
-                stall_share=sampled.get(number, 0) / samples if profile else None,
                 cost=cost_of.get(number),
                 **(_memory(cost, total) if cost else {}),
             )

@@ -7,7 +7,6 @@ from enum import StrEnum
 from pydantic import Field
 
 from harness.protocol.report import Occupancy, Resources, Value, Verdict
-from problem.cases import Shape
 
 
 class Unit(StrEnum):
@@ -64,8 +63,6 @@ class LineCost(Value):
     """Share of the work of issue slots, tensor cores, shared memory and L1 together."""
     l1_share: float | None = None
     """Share of the wavefronts and passes of shared memory and L1."""
-    stall_share: float | None = None
-    """Share of the warps' time, as the GPU sampled it."""
 
 
 class Advice(Value):
@@ -83,19 +80,6 @@ class Advice(Value):
     remedy: str
     see: str | None
     """The file of the ladder that shows it."""
-
-
-class ByHardware(Value):
-    """Figures from the GPU's own counters for one launch, except how busy its units were."""
-
-    shape: Shape
-    ms: float
-    warps_eligible: float
-    """Warps of a scheduler that could issue, in the mean."""
-    l2_hit_rate: float
-    dram_bytes: int
-    tma_bytes: int
-    """Bulk copies, which the counts of lines do not hold."""
 
 
 class Change(Value):
@@ -151,10 +135,6 @@ class Explanation(Value):
     roofs: tuple[Roof, ...]
     estimated_ms: float | None
     measured_ms: float | None
-    active: dict[str, float]
-    """Share of the time in which a unit was busy, by the GPU's own counters; empty without them."""
-    hardware: ByHardware | None
-    """None where the GPU's own counters could not be read."""
     mix: dict[str, int]
     """Machine instructions by kind, in the loop that computes; in the whole kernel without one."""
     loop: tuple[int, int] | None

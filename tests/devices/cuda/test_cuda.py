@@ -17,9 +17,6 @@ from harness.protocol.device import (
     Describe,
     Finished,
     Load,
-    NoProfile,
-    Profile,
-    ReadCounters,
     Ready,
     Run,
     Sanitized,
@@ -323,19 +320,6 @@ def test_the_device_describes_itself(device: Worker) -> None:
     info = device.ask(Describe())
     assert isinstance(info, DeviceInfo)
     assert info.cublas and info.driver and info.max_clock_mhz and info.fp32_peak_tflops
-
-
-def test_counters_of_a_launch_that_computes_something_else_are_none(
-    device: Worker, compiling: Compiling
-) -> None:
-    """A kernel may know how large what is profiled is; doing nothing there would flatter it."""
-    load(device, compiling, f"if (M == 512) return;\n{RIGHT}")
-    counted = device.ask(ReadCounters(shape=Shape(256, 512, 256), seconds=120))
-    if isinstance(counted, NoProfile) and "wrong" not in counted.why:
-        pytest.skip(counted.why)
-    assert isinstance(counted, Profile)
-    counted = device.ask(ReadCounters(shape=Shape(512, 256, 256), seconds=120))
-    assert isinstance(counted, NoProfile) and "has a wrong result" in counted.why
 
 
 def test_the_kernels_process_has_no_machine_code_of_the_judge() -> None:

@@ -1,0 +1,90 @@
+"""The CPU device counts what an H100 counted. `ncu` wrote its reports of three kernels there, at
+256x256x256."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import ncu_report
+import pytest
+
+from harness.compiling.disassembly import disassemble
+from harness.compiling.waits import INSTRUCTION_BYTES
+from harness.judge.explain.explanation import Unit
+from harness.protocol.report import Counters
+from lab.profiler import read
+from problem.cases import Shape
+from tests.judge.explain.ladder import device_with
+from tests.ptxcpu.runner import compiled, disassembled
+from tests.requests import count_on
+
+NCU = Path(__file__).parent / "ncu"
+LONG = [pytest.mark.architectures]
+METRICS = (
+    "memory_l2_theoretical_sectors_global",
+    "memory_l1_tag_requests_global",
+    "memory_l1_wavefronts_shared",
+    "memory_l1_wavefronts_shared_ideal",
+)
+"""The ideal number of sectors is left out: if lanes read the same word, `ncu` counts as many as if
+each lane read another word."""
+
+Quantities = dict[int, list[int]]
+"""The quantities that both devices count, for each line that has any."""
+
+
+def by_hardware(name: str) -> Quantities:
+    """Return the sums over the instructions of each line."""
+    (launch,) = ncu_report.load_report(str(NCU / f"{name}.ncu-rep")).range_by_idx(0)
+    functions = disassemble((NCU / f"{name}.cubin").read_bytes(), "kernel.cu")
+    (code,) = (each.instructions for each in functions if each.name in launch.name())
+    start = min(_values(launch, "inst_executed"))
+    found: Quantities = defaultdict(lambda: [0] * len(METRICS))
+    for number, metric in enumerate(METRICS):
+        for address, value in _values(launch, metric).items():
+            line = code[(address - start) // INSTRUCTION_BYTES].line
+            if line and value:
+                found[line][number] += value
+    return dict(found)
+
+
+def _values(launch: ncu_report.IAction, metric: str) -> dict[int, int]:
+    """Return the values of a metric by the address of the instruction."""
+    found = launch.metric_by_name(metric)
+    addresses = found.correlation_ids()
+    return {addresses.as_uint64(i): found.as_uint64(i) for i in range(found.num_instances())}
+
+
+def by_cpu(name: str) -> Quantities:
+    source = (NCU / f"{name}.cu").read_text(encoding="utf-8")
+    request = count_on(Shape(256, 256, 256), max_blocks=1 << 20, code=disassembled(source).lines)
+    counters = device_with(compiled(source)).count(request)
+    assert isinstance(counters, Counters)
+    found = {
+        line.line: [
+            line.global_sectors,
+            line.global_passes,
+            line.shared_wavefronts,
+            line.shared_min_wavefronts,
+        ]
+        for line in counters.lines
+    }
+    return {line: each for line, each in found.items() if any(each)}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("01_naive", marks=LONG),
+        pytest.param("02_shared_tile"),
+        pytest.param("09_vector_loads", marks=LONG),
+    ],
+)
+def test_the_cpu_device_counts_what_the_hardware_counts(name: str) -> None:
+    assert by_hardware(name) == by_cpu(name)
+
+
+def test_a_profile_says_which_units_were_busy() -> None:
+    found = read(NCU / "02_shared_tile.ncu-rep")
+    assert 0.2 < found.busy[Unit.L1] < 1 and 0 < found.busy[Unit.FMA] < found.busy[Unit.ISSUE] < 1
