@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from operator import attrgetter
@@ -112,8 +112,6 @@ class Board:
     """Verified scores that cannot be ranked, of kernels without a ranked row, best first."""
     unverified: tuple[Row, ...] = ()
     """Scores without the signature of a trusted key, newest first."""
-    records: tuple[Entry, ...] = field(default=(), repr=False)
-    """Each ranked run that was the best so far with its kind of cores, in order of time."""
     gpus: tuple[str, ...] = ()
     """The GPUs on which ranked runs were graded."""
     spread: Spread | None = None
@@ -190,7 +188,6 @@ def _board(
         rows,
         _unranked_rows(valid, rows, version),
         _unverified_rows(gpu, scored, verified),
-        tuple(_records(ranked)),
         tuple(sorted({_gpu(entry) for entry in ranked})),
         spread,
     )
@@ -300,14 +297,6 @@ def _spread(ranked: Iterable[Entry]) -> Spread | None:
             medians = sorted((_median(runs) for runs in by_gpu.values()), key=_score)
             found.append(Spread(_score(medians[-1]) / _score(medians[0]) - 1, medians[0].name))
     return max(found, default=None)
-
-
-def _records(ranked: Iterable[Entry]) -> Iterator[Entry]:
-    best: dict[str | None, float] = {}
-    for entry in ranked:
-        if _score(entry) > best.get(entry.cores, 0):
-            best[entry.cores] = _score(entry)
-            yield entry
 
 
 def _gpu(entry: Entry) -> str:

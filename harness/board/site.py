@@ -27,11 +27,9 @@ from harness.board.ranking import Board, Filter, Status, rank, status
 from harness.judge import figures
 from harness.judge.explain.examination import from_report
 from harness.judge.explain.explain import explain
-from harness.judge.explain.explanation import Explanation, Roof
-from harness.judge.explain.gpu import gpu_of
 from harness.protocol.errors import StoreError
 from harness.protocol.files import write_whole
-from harness.protocol.report import Badge, CodeLine, DisassembledKernel, Report
+from harness.protocol.report import CodeLine, DisassembledKernel, Report
 from problem.cases import RANKED
 
 MARKER = ".matmul-arena-site"
@@ -165,7 +163,6 @@ def board_page(board: Board) -> dict[str, Any]:
         "common": usual_facts(row.entry for row in rows),
         "ranked": RANKED.shape,
         "graded": any(row.entry.accuracy for row in rows),
-        "days": len({entry.created[:10] for entry in board.records}),
     }
 
 
@@ -195,11 +192,9 @@ def entry_page(entry: Entry, report: Report) -> dict[str, Any]:
         "why": explanation if explanation and (explanation.units or explanation.notes) else None,
         "heat": {line.line: line.cost for line in explanation.lines} if explanation else {},
         "machine_code": _machine_code(report),
-        "roof": _roof(report, explanation),
         "counterexample": getattr(outcome, "counterexample", None),
         "findings": getattr(outcome, "findings", ()),
         "listing": annotated_source(report),
-        "roofline": _roofline(report),
     }
 
 
@@ -208,34 +203,6 @@ def _machine_code(report: Report) -> dict[int, CodeLine]:
     kernel = report.kernel
     lines = kernel.lines if isinstance(kernel, DisassembledKernel) else ()
     return {line.line: line for line in lines}
-
-
-def _roof(report: Report, explanation: Explanation | None) -> Roof | None:
-    """Return the peak of the units that multiply: on tensor cores the useful operations that their
-    products allow, or all where the number of products is unknown."""
-    gpu = gpu_of(report.device)
-    if gpu is None or not isinstance(report.kernel, DisassembledKernel):
-        return None
-    if Badge.TENSOR_CORES not in report.kernel.badges:
-        return Roof(name="FP32 units", tflops=gpu.fp32_tflops)
-    roofs = explanation.roofs if explanation else ()
-    counted = next((roof for roof in roofs if roof.name.startswith("tensor cores")), None)
-    one = gpu.tensor_macs("BF16")
-    if counted is not None:
-        return counted
-    return Roof(name="tensor cores, one BF16 product", tflops=gpu.tflops(one)) if one else None
-
-
-def _roofline(report: Report) -> list[tuple[str, float]]:
-    """Return the intensities (FLOP per byte of device memory) between which the kernel lies."""
-    if not (report.score and report.device and report.device.fp32_peak_tflops):
-        return []
-    shape = RANKED.shape
-    floats = shape.M * shape.N + shape.N * shape.K + shape.M * shape.K
-    points = [("every matrix moved once", shape.flop / (4 * floats))]
-    if report.counters:
-        points.insert(0, ("every load from memory", report.counters.flop_per_global_byte))
-    return points
 
 
 def file_names(gpus: Sequence[str]) -> dict[str, str]:

@@ -238,18 +238,6 @@ def test_filters_choose_who_is_ranked() -> None:
     assert places(board(*accurate, entries[3], accuracy="B")) == [(1, "tensor"), (2, "cuda")]
 
 
-def test_records_are_the_runs_that_beat_all_before_them() -> None:
-    tensor = Badge.TENSOR_CORES
-    made = board(
-        entry("a", score=0.5, day=0),
-        entry("b", score=0.4, day=1),
-        entry("t", score=0.45, day=2, cores=tensor),
-        entry("c", score=0.7, day=3),
-        entry("d", score=0.7, day=4),
-    )
-    assert [record.score for record in made.records] == [0.5, 0.45, 0.7]
-
-
 def test_programs_get_every_row() -> None:
     entries = [entry("a"), entry("c", score=0.7, half_width=0.1), tile()._replace(verified=False)]
     data = as_data(board(*entries))

@@ -285,8 +285,7 @@ def test_charts_show_the_data_of_the_tables(chrome: Chrome, site: Path) -> None:
         "(figure) => [figure.dataset.chart,"
         " figure.querySelector('.chart').data.map((trace) => [...trace.x])]))"
     )
-    assert set(charts) == {"rounds", "roofline"}
-    assert charts["roofline"][1][0] == 0.44
+    assert charts == {"rounds": [[*range(1, 9)]] * 3}
 
 
 def test_the_table_is_complete_without_scripts(chrome: Chrome, site: Path) -> None:

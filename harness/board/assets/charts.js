@@ -9,8 +9,6 @@ const CORES = { "cuda-cores": "CUDA cores", "tensor-cores": "tensor cores" };
 const colour = (name) =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-const coresColour = (cores) => colour(cores === "tensor-cores" ? "second" : "first");
-
 function layout(extra) {
   const axis = {
     gridcolor: colour("line"),
@@ -102,7 +100,7 @@ function scores(figure) {
         thickness: 1.5,
         width: 4,
       },
-      marker: { color: coresColour(cores), size: 9 },
+      marker: { color: colour(cores === "tensor-cores" ? "second" : "first"), size: 9 },
       customdata: rows.map((row) => [plain(name(row)), plain(author(row))]),
       hovertemplate: "%{customdata[0]}<br>by %{customdata[1]}<br>%{x:.3f} × cuBLAS<extra></extra>",
     };
@@ -129,39 +127,6 @@ function scores(figure) {
       ],
       annotations: [
         { x: 0, yref: "paper", y: 0, xanchor: "left", yanchor: "bottom", text: " cuBLAS", showarrow: false },
-      ],
-    }),
-  ];
-}
-
-function progress(figure) {
-  const rows = tableOf(figure);
-  const traces = Object.keys(CORES)
-    .map((cores) => [cores, rows.filter((row) => row[1] === cores)])
-    .filter(([, records]) => records.length)
-    .map(([cores, records]) => ({
-      type: "scatter",
-      mode: "lines+markers",
-      name: CORES[cores],
-      line: { shape: "hv", color: coresColour(cores), width: 2 },
-      marker: { size: 7 },
-      x: records.map((row) => row[0]),
-      y: numbers(records, 4),
-      customdata: records.map((row) => [plain(row[2]), plain(row[3])]),
-      hovertemplate: "%{customdata[0]}<br>by %{customdata[1]}<br>%{y:.3f} × cuBLAS<extra></extra>",
-    }));
-  return [
-    traces,
-    layout({
-      height: 320,
-      showlegend: true,
-      xaxis: { type: "date" },
-      yaxis: { rangemode: "tozero", title: "best score, × cuBLAS" },
-      shapes: [
-        { type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: colour("text"), width: 1.5, dash: "dot" } },
-      ],
-      annotations: [
-        { xref: "paper", x: 1, xanchor: "right", y: 1, yanchor: "bottom", text: "cuBLAS", showarrow: false },
       ],
     }),
   ];
@@ -215,48 +180,7 @@ function rounds(figure) {
   ];
 }
 
-function roofline(figure) {
-  const rows = tableOf(figure);
-  const peak = Number(figure.dataset.peak);
-  const bandwidth = Number(figure.dataset.bandwidth) / 1000;
-  const intensities = numbers(rows, 1);
-  const ridge = bandwidth ? peak / bandwidth : Math.min(...intensities);
-  const left = Math.min(0.1, 0.5 * Math.min(...intensities), 0.1 * ridge);
-  const right = 2 * Math.max(...intensities, ridge);
-  const roof = bandwidth ? [left, ridge, right] : [left, right];
-  return [
-    [
-      {
-        type: "scatter",
-        mode: "lines",
-        name: bandwidth ? `memory ${bandwidth.toFixed(2)} TB/s, peak ${peak.toFixed(1)} TFLOP/s` : `peak ${peak.toFixed(1)} TFLOP/s`,
-        x: roof,
-        y: roof.map((x) => (bandwidth ? Math.min(peak, x * bandwidth) : peak)),
-        line: { color: colour("muted"), width: 2 },
-        hoverinfo: "skip",
-      },
-      {
-        type: "scatter",
-        mode: "lines+markers",
-        name: "kernel",
-        x: intensities,
-        y: numbers(rows, 2),
-        customdata: rows.map((row) => row[0]),
-        marker: { size: 9, color: colour("first") },
-        line: { color: colour("first"), width: 2, dash: "dot" },
-        hovertemplate: "%{customdata}<br>%{x:.2f} FLOP/byte, %{y:.1f} TFLOP/s<extra></extra>",
-      },
-    ],
-    layout({
-      height: 360,
-      showlegend: true,
-      xaxis: { type: "log", title: "FLOP/byte", dtick: 1 },
-      yaxis: { type: "log", title: "TFLOP/s", dtick: 1 },
-    }),
-  ];
-}
-
-const DRAW = { scores, progress, rounds, roofline };
+const DRAW = { scores, rounds };
 
 function draw(figure) {
   const [traces, shape] = DRAW[figure.dataset.chart](figure);
