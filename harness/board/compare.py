@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
-from typing import Any
 
 from harness.board.document import Document
 from harness.board.entry import Entry, differ
@@ -47,8 +46,6 @@ class Comparison:
     b: Entry
     conclusion: str
     """Whether the difference is larger than the noise, in one sentence."""
-    larger_than_noise: bool | None
-    """Whether it is; None where the two cannot be compared."""
     facts: tuple[Fact, ...]
     diff: str
     """The unified diff of the sources; empty where they are equal or too long to compare."""
@@ -61,14 +58,12 @@ class Comparison:
 def compare(a: Document, b: Document) -> Comparison:
     """Compare two reports: figures, scores and sources."""
     one, other = Entry.of(a.report, a.id), Entry.of(b.report, b.id)
-    larger, conclusion = _conclude(one, other)
     old, new = (document.report.submission.source for document in (a, b))
     too_long = old != new and (_is_too_long(old) or _is_too_long(new))
     return Comparison(
         a=one,
         b=other,
-        conclusion=conclusion,
-        larger_than_noise=larger,
+        conclusion=_conclusion(one, other),
         facts=_facts(_quantities(a.report, one), _quantities(b.report, other)),
         diff="" if too_long else _diff(old, new, f"A {one.name}", f"B {other.name}"),
         too_long=too_long,
@@ -93,44 +88,24 @@ def _diff(a: str, b: str, title_a: str, title_b: str) -> str:
     return "".join(difflib.unified_diff(lines_a, lines_b, title_a, title_b))
 
 
-def as_data(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison for programs."""
-    return {
-        "a": comparison.a._asdict(),
-        "b": comparison.b._asdict(),
-        "larger_than_noise": comparison.larger_than_noise,
-        "conclusion": comparison.conclusion,
-        "facts": [
-            {"what": fact.what, "unit": fact.unit, "a": fact.a, "b": fact.b}
-            for fact in comparison.facts
-        ],
-        "diff": comparison.diff,
-        "too_long": comparison.too_long,
-        "explained": comparison.explained.model_dump(mode="json") if comparison.explained else None,
-    }
-
-
-def _conclude(a: Entry, b: Entry) -> tuple[bool | None, str]:
+def _conclusion(a: Entry, b: Entry) -> str:
     unscored = [label for label, entry in (("A", a), ("B", b)) if entry.score is None]
     if unscored:
         have = "have" if len(unscored) == 2 else "has"
-        return None, f"{' and '.join(unscored)} {have} no score: nothing to compare in speed."
+        return f"{' and '.join(unscored)} {have} no score: nothing to compare in speed."
     if a.device != b.device:
-        return None, (
-            f"A ran on {a.device} and B on {b.device}: scores of two GPU models do not compare."
-        )
+        return f"A ran on {a.device} and B on {b.device}: scores of two GPU models do not compare."
     if (a.judge, a.cases) != (b.judge, b.cases):
-        return None, (
+        return (
             f"A is of judge {a.judge}, cases {a.cases}, and B of judge {b.judge}, "
             f"cases {b.cases}: regrade before comparing."
         )
     change = figures.change(a.score or 1, b.score or 1)
-    larger = differ(a, b)
-    found = "do not overlap: the difference is larger" if larger else "overlap: it is not larger"
-    gpus = "" if a.uuid == b.uuid else " They ran on two GPUs of the model, which may differ too."
-    return larger, (
-        f"B against A: {change}. The 95 % intervals {found} than the noise of the runs.{gpus}"
+    found = (
+        "do not overlap: the difference is larger" if differ(a, b) else "overlap: it is not larger"
     )
+    gpus = "" if a.uuid == b.uuid else " They ran on two GPUs of the model, which may differ too."
+    return f"B against A: {change}. The 95 % intervals {found} than the noise of the runs.{gpus}"
 
 
 def _quantities(report: Report, entry: Entry) -> Quantities:

@@ -154,31 +154,3 @@ def test_import_is_all_or_nothing_and_names_the_line(
     assert "torn.jsonl, line 2, is not a report" in err
     with Store(path) as store:
         assert store.entries() == []
-
-
-def test_compare_two_versions(call: Call, stored: Enter) -> None:
-    one = factory.report("tile", "ada", 0.9, source=factory.SOURCE)
-    two = factory.report(
-        "tile", "ada", 0.95, day=1, source=factory.SOURCE.replace("float sum = 0.0f;", "float s;")
-    )
-    path = stored(one, two)
-    with Store(path) as store:
-        ids = {entry.score: entry.id for entry in store.entries()}
-    code, out, _ = call("compare", ids[0.9][:10], ids[0.95][:10])
-    assert code == 0
-    for said in ("registers", "global load sectors", "-    float sum = 0.0f;", "+    float s;"):
-        assert said in out
-    assert "B against A: +5.6 %. The 95 % intervals do not overlap" in " ".join(out.split())
-
-    _, out, _ = call("compare", "--json", ids[0.9], "ada/tile")
-    assert json.loads(out)["larger_than_noise"] is True
-
-
-def test_compare_takes_a_report_file(call: Call, stored: Enter, tmp_path: Path) -> None:
-    stored(factory.report("tile", "ada", 0.9))
-    file = tmp_path / "new.json"
-    file.write_text(factory.report("tile", "ada", 0.8).model_dump_json(), encoding="utf-8")
-    _, out, _ = call("compare", "ada/tile", file)
-    assert "−11.1 %" in out
-    code, _, err = call("compare", "ada/tile", "ada/nothing")
-    assert code == 2 and "no entry ada/nothing" in err

@@ -105,7 +105,7 @@ def test_help_has_examples_that_the_command_understands(
         ("grade solutions", "is a directory"),
         ("grade {pipe}", "is not a regular file"),
         ("import {pipe}", "is a pipe; name a file"),
-        ("grade --json /nonexistent/a.json {broken}", "there is no folder /nonexistent"),
+        ("grade --json {folder}/none/a.json {broken}", "there is no folder"),
         (
             "grade --json /dev/null {broken}",
             "/dev/null is not a regular file; - is standard output",

@@ -68,8 +68,6 @@ RUN: dict[str, tuple[int, str]] = {
     "nox -s import -- leaderboard.sqlite --store other.sqlite": (0, "0 entered"),
     # examples of --help
     "python3 -m harness calibrate --json calibration.json": NEEDS_GPU,
-    "python3 -m harness compare ada/tile report.json": (0, "The sources are the same."),
-    "python3 -m harness compare reports/h200/02_*.json reports/h200/17_*.json": (0, "score"),
     "python3 -m harness doctor --device cpu": (0, "works"),
     "python3 -m harness explain --json - my_kernel.cu | jq .findings": (0, '"rule"'),
     'python3 -m harness explain --gpu "RTX 4090" my_kernel.cu': (0, "4090"),

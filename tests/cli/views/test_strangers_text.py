@@ -14,14 +14,12 @@ import pytest
 from pydantic import ValidationError
 from rich.console import RenderableType
 
-from harness.board.compare import compare
 from harness.board.document import Document
 from harness.board.entry import Entry
 from harness.board.ranking import rank
 from harness.board.regrade import Change
 from harness.board.site import Site
 from harness.cli.commands import calibrate, leaderboard, regrade, tune
-from harness.cli.commands import compare as comparison
 from harness.cli.views import grading
 from harness.cli.views.console import SafeConsole, Terminal
 from harness.cli.views.progress import TerminalProgress
@@ -115,11 +113,6 @@ def changes() -> RenderableType:
     return regrade.screen(changed)
 
 
-def compared() -> RenderableType:
-    one, other = (Document.of(poisoned_reports()[number]) for number in (0, 2))
-    return comparison.screen(compare(one, other))
-
-
 SCREENS: dict[str, Callable[[], RenderableType]] = {
     **{f"grading {n}": lambda n=n: grading.screen(poisoned_reports()[n]) for n in range(KINDS)},
     **{
@@ -128,7 +121,6 @@ SCREENS: dict[str, Callable[[], RenderableType]] = {
     },
     "summary": lambda: grading.summary(poisoned_reports()),
     "leaderboard": ranking,
-    "comparison": compared,
     "regrading": changes,
     "calibration": lambda: calibrate.screen(poisoned(read("h100-calibration.json", Calibration))),
 }
