@@ -171,8 +171,6 @@ _NO_TRANSPOSE = 0
 _MATH_MODES = {"fp32": 0, "tf32": 3}
 """CUBLAS_DEFAULT_MATH, with which SGEMM computes in FP32, and CUBLAS_TF32_TENSOR_OP_MATH."""
 
-_R_32F, _R_16F, _COMPUTE_32F, _DEFAULT_ALGORITHM = 0, 2, 68, -1
-
 
 def baseline_version() -> str:
     """Return cuBLAS's version, such as 13.1.0."""
@@ -184,10 +182,9 @@ def baseline_version() -> str:
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
-def baseline(arithmetic: str = "fp32") -> Callable[[Any, Any, Any], None]:
-    """Return a function that computes C = A · B with cuBLAS in one of
-    `problem.problem.ARITHMETICS`."""
-    return half_precision if arithmetic == "fp16 inputs" else Sgemm(arithmetic)
+def baseline() -> Callable[[Any, Any, Any], None]:
+    """Return a function that computes C = A · B with cuBLAS."""
+    return Sgemm()
 
 
 class Sgemm:
@@ -217,32 +214,3 @@ class Sgemm:
             C.data.ptr,
             K,
         )
-
-
-def half_precision(A: Any, B: Any, C: Any) -> None:
-    """Compute C = A · B with A and B rounded to FP16 and sums in FP32."""
-    handle = cublas.create()
-    (M, N), K = A.shape, B.shape[1]
-    half_A, half_B = A.astype(np.float16), B.astype(np.float16)
-    one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
-    cublas.gemmEx(
-        handle,
-        _NO_TRANSPOSE,
-        _NO_TRANSPOSE,
-        K,
-        M,
-        N,
-        one.ctypes.data,
-        half_B.data.ptr,
-        _R_16F,
-        K,
-        half_A.data.ptr,
-        _R_16F,
-        N,
-        zero.ctypes.data,
-        C.data.ptr,
-        _R_32F,
-        K,
-        _COMPUTE_32F,
-        _DEFAULT_ALGORITHM,
-    )

@@ -21,9 +21,6 @@ from problem.signature import SIGNATURE, Arguments, Buffer, Signature
 Inputs = tuple[Matrix, ...]
 """The inputs of a launch, in the order of the kernel's parameters."""
 
-ARITHMETICS = ("fp32", "tf32", "fp16 inputs")
-"""The precisions in which the baseline's library can multiply; the baseline uses the first."""
-
 _FEW = 256
 """Rows of A and columns of B in the first launches, which repeat them."""
 
@@ -41,7 +38,7 @@ class Problem:
     signature: the name of the kernel and its parameters.
     on_gpu: the module that draws, checks and computes the baseline on a GPU, such as
     problem/gpu.py.
-    baseline: the name of the baseline. arithmetics: its precisions.
+    baseline: the name of the baseline.
     version: results of different versions are not comparable.
     ranked: the case that is scored.
     other_sizes: sizes that are scored for information.
@@ -56,7 +53,6 @@ class Problem:
     signature: Signature = SIGNATURE
     on_gpu: str = "problem.gpu"
     baseline: str = "cuBLAS"
-    arithmetics: tuple[str, ...] = ARITHMETICS
     version: int = cases.CASES_VERSION
     ranked: Case = cases.RANKED
     other_sizes: tuple[Shape, ...] = cases.OTHER_SIZES

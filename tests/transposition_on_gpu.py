@@ -34,7 +34,7 @@ class Drawn:
         return Errors(*(self.worst_error(seed),) * 3)
 
 
-def baseline(arithmetic: str = "") -> Callable[[Any, Any], None]:
+def baseline() -> Callable[[Any, Any], None]:
     """Return what transposes with CuPy."""
 
     def transpose(given: Any, output: Any) -> None:

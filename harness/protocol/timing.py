@@ -8,7 +8,6 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from harness.protocol.compiler import Kernel
-from harness.protocol.device import Finished, LaunchInputs
 from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind, Value
 from harness.protocol.request import (
     GRACE_SECONDS,
@@ -54,15 +53,6 @@ class MeasureHostMemory(Request[HostMemory]):
 
     memory: HostMemoryKind
     arguments: Arguments
-
-
-class RunBaseline(Request[Finished]):
-    """Compute the output with the baseline, in one of the precisions that the problem names."""
-
-    on_gpu: str
-    """The problem's module for a GPU."""
-    arithmetic: str
-    inputs: LaunchInputs
 
 
 class SharedMatrices(Value):

@@ -67,7 +67,6 @@ RUN: dict[str, tuple[int, str]] = {
     "nox -s import -- contest.jsonl --store other.sqlite": (0, "1 entered into other.sqlite"),
     "nox -s import -- leaderboard.sqlite --store other.sqlite": (0, "0 entered"),
     # examples of --help
-    "python3 -m harness calibrate --json calibration.json": NEEDS_GPU,
     "python3 -m harness doctor --device cpu": (0, "works"),
     "python3 -m harness explain --json - my_kernel.cu | jq .findings": (0, '"rule"'),
     'python3 -m harness explain --gpu "RTX 4090" my_kernel.cu': (0, "4090"),

@@ -31,7 +31,6 @@ from harness.protocol.timing import (
     LaunchTime,
     MeasureFirstLaunch,
     MeasureHostMemory,
-    RunBaseline,
     SharedMatrices,
     Sustain,
     SustainedLaunches,
@@ -134,16 +133,6 @@ class CudaDevice:
     def sustain(self, request: Sustain) -> SustainedLaunches:
         assert self._attached is not None, "attach first"
         return self._attached.sustain(request.duration)
-
-    @answer.register
-    def run_baseline(self, request: RunBaseline) -> Finished:
-        inputs = [cupy.asarray(matrix) for matrix in request.inputs.matrices]
-        (output,) = memory.matrices([request.inputs.arguments.output])
-        compute = import_module(request.on_gpu).baseline(request.arithmetic)
-        started = time.perf_counter()
-        compute(*inputs, output)
-        cupy.cuda.runtime.deviceSynchronize()
-        return Finished(seconds=time.perf_counter() - started, output=output.get())
 
     def _baseline(self, on_gpu: str) -> Callable[..., None]:
         if on_gpu not in self._baselines:

@@ -19,18 +19,16 @@ from harness.board.entry import Entry
 from harness.board.ranking import rank
 from harness.board.regrade import Change
 from harness.board.site import Site
-from harness.cli.commands import calibrate, leaderboard, regrade, tune
+from harness.cli.commands import leaderboard, regrade, tune
 from harness.cli.views import grading
 from harness.cli.views.console import SafeConsole, Terminal
 from harness.cli.views.progress import TerminalProgress
-from harness.judge.calibrate import Calibration
 from harness.judge.tune.tune import Variant
 from harness.protocol.report import JudgeError, Report, RuntimeFault, Stage, Value
 from tests.board import factory
 
 ATTACK = "\x1b]0;x\x07\x1b[2J\x9b31m\r\b\u202e\u200b\x00\x85\u2028[bold]A:smile:\x7f\x1b[?25l"
 ACTIVE = ("Cc", "Cf", "Cs", "Zl", "Zp")
-REPORTS = Path(__file__).resolve().parents[3] / "reports"
 KINDS = 8
 """Of reports."""
 
@@ -94,10 +92,6 @@ def poisoned_reports() -> tuple[Report, ...]:
     return tuple(poisoned_report(report) for report in made)
 
 
-def read(name: str, kind: type[Any]) -> Any:
-    return kind.model_validate_json((REPORTS / name).read_text(encoding="utf-8"))
-
-
 def entry(report: Report) -> Entry:
     return Entry.of(report, Document.of(report).id)
 
@@ -122,7 +116,6 @@ SCREENS: dict[str, Callable[[], RenderableType]] = {
     "summary": lambda: grading.summary(poisoned_reports()),
     "leaderboard": ranking,
     "regrading": changes,
-    "calibration": lambda: calibrate.screen(poisoned(read("h100-calibration.json", Calibration))),
 }
 
 

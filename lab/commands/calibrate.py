@@ -17,11 +17,11 @@ from harness.cli.views.console import Terminal
 from harness.protocol.report import Score
 
 if TYPE_CHECKING:
-    from harness.judge.calibrate import Calibration
+    from lab.calibration import Calibration
 
 HELP = """\
 example:
-  python3 -m harness calibrate --json calibration.json
+  python3 -m lab calibrate --json calibration.json
 """
 
 
@@ -33,8 +33,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.cli.views.progress import TerminalProgress
-    from harness.judge.calibrate import calibrate
     from harness.judge.workers.session import open_session
+    from lab.calibration import calibrate
 
     prepare_output(arguments, terminal)
     with (
