@@ -46,7 +46,7 @@ SECONDS = 60.0
 SWEEP_SECONDS_AN_INSTRUCTION = 0.0004
 """The longest time to translate a kernel for the vector path without its data."""
 
-WATCH_SECONDS_AN_INSTRUCTION = 0.002
+WATCH_SECONDS_AN_INSTRUCTION = 0.0005
 """The typical time of the same translation for a kernel that is watched."""
 
 MANY_SECONDS = 1.0
@@ -58,8 +58,7 @@ error, or reach this limit."""
 
 VECTOR_ABOVE = 2.0
 """If `run` would need more seconds than this on the thread path, it translates the kernel for the
-vector path, which takes up to four seconds."""
-
+vector path, which takes up to two seconds."""
 
 TRANSLATED_ONCE = 12_000
 """A kernel for tensor cores with more instructions than this is always watched: a second
@@ -79,6 +78,8 @@ class Kernel:
         a large kernel.
     vector_above: use the vector path if threads would need more seconds than this. It gives the
         same results faster; kernels that it cannot run are run by threads.
+    optimised: optimise large kernels for the vector path, too, which takes several times as long to
+        translate. It pays for launches of many seconds.
     """
 
     def __init__(
@@ -92,8 +93,10 @@ class Kernel:
         watched: bool = False,
         cache: Cache | None = None,
         vector_above: float = VECTOR_ABOVE,
+        optimised: bool = False,
     ) -> None:
         self.block = block
+        self._optimised = optimised
         self._text, self._entry, self._dynamic_shared = ptx, entry, dynamic_shared
         self._kinds = tuple(kinds)
         self._cache = cache or default_cache()
@@ -253,7 +256,8 @@ class Kernel:
             another, only the first cluster is checked.
         """
         least, start = 2 * prod(self.cluster), time.monotonic()
-        is_fast = self._watch_seconds + MANY_SECONDS <= seconds and self.watched_units is not None
+        is_fast = not self.blocks_depend and self._watch_seconds + MANY_SECONDS <= seconds
+        is_fast = is_fast and self.watched_units is not None
         begun = time.monotonic()
         end = min(begun + MANY_SECONDS, start + seconds)
         done = self.check(grid, arguments, seconds=seconds, blocks=blocks[:least])
@@ -361,7 +365,14 @@ class Kernel:
         try:
             lanes = lanes_for(kernel, self.block)
             return load_units(
-                self._cache, self._text, kernel, self.block, lanes, cell_width, only_bounds
+                self._cache,
+                self._text,
+                kernel,
+                self.block,
+                lanes,
+                cell_width,
+                only_bounds,
+                self._optimised,
             )
         except CannotTranslate:
             return None

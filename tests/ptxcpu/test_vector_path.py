@@ -44,14 +44,14 @@ SOLUTIONS = [
 Floats = npt.NDArray[np.float32]
 
 
-def kernels(source: str, cache: Path) -> tuple[Kernel, Kernel]:
+def kernels(source: str, cache: Path, optimised: bool = False) -> tuple[Kernel, Kernel]:
     """The same kernel for the vector path and for threads alone."""
     kernel = compiled(source)
 
     def made(vector_above: float) -> Kernel:
         return Kernel(
             kernel.ptx, kernel.entry, (16, 16, 1), KINDS, kernel.launch.shared_memory,
-            cache=Cache(cache), vector_above=vector_above,
+            cache=Cache(cache), vector_above=vector_above, optimised=optimised,
         )  # fmt: skip
 
     return made(0), made(float("inf"))

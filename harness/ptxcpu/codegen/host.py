@@ -20,6 +20,7 @@ define internal i64 @host_start(i64 %entry, i64 %context, i64 %t) {
   %function = inttoptr i64 %entry to ptr
   %c = inttoptr i64 %context to ptr
   %handle = call ptr %function(ptr %c, i64 %t)
+  call void @llvm.coro.resume(ptr %handle)
   %number = ptrtoint ptr %handle to i64
   ret i64 %number
 }

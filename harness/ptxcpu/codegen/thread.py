@@ -90,6 +90,7 @@ class ThreadTranslator(Translator):
         frame = self.op("mul", self.thread_index(), IrValue("%size", "i64"))
         memory = self.offset(self.field("frames", "ptr"), frame)
         self.emit(f"%handle = call ptr @llvm.coro.begin(token %id, {memory})")
+        self.wait_for_start()
         threads = self.field("thread", "ptr")
         for line in f"""%t32 = trunc i64 %t to i32
             %lane = and i32 %t32, 31
@@ -119,6 +120,13 @@ class ThreadTranslator(Translator):
         how = "presplitcoroutine coro_only_destroy_when_complete"  # in fact none is destroyed
         head = f"define ptr @thread(ptr noalias %c, i64 %t) {how} {{"
         return "\n".join([head, *self.lines, "}", *sorted(self.declarations), _CORO])
+
+    def wait_for_start(self) -> None:
+        """Let the caller resume the coroutine before the kernel begins. LLVM splits a coroutine
+        into its start and the rest, and would compile twice what both reach."""
+        begun = self.value("i8", "call i8 @llvm.coro.suspend(token none, i1 false)")
+        self.emit(f"switch {begun}, label %end [i8 0, label %started i8 1, label %never]")
+        self.place("started")
 
     def field(self, name: str, type_: str) -> IrValue:
         """A field of the Context that does not change while a block runs."""

@@ -25,6 +25,10 @@ LARGE_IR = 960_000
 """The characters of IR above which a kernel is optimised less, as is a watched kernel: full
 optimisation would take longer than it saves."""
 
+LARGE_VECTORS = 700_000
+"""The same for vector code: the code generator would need more time than the launches of a grading
+save."""
+
 SOURCES = (
     "declarations",
     "memory",
@@ -107,17 +111,26 @@ def build_units(
     lanes: int,
     cell_width: int | None,
     only_bounds: bool,
+    optimised: bool,
 ) -> native.Code:
     """Machine code of one kernel for units of `lanes` threads, watched where the width of cells is
-    given. Raises CannotTranslate."""
+    given. Raises CannotTranslate.
+
+    optimised: optimise large kernels, too.
+    """
 
     def make() -> bytes:
         given = kernel, INSTRUCTIONS, block, lanes
         if cell_width:
-            return native.compile_vectors(WatchedTranslator(*given, cell_width).module())
-        return native.compile_vectors(VectorTranslator(*given, only_bounds).module())
+            translator: VectorTranslator = WatchedTranslator(*given, cell_width)
+        else:
+            translator = VectorTranslator(*given, only_bounds)
+        ir = translator.module()
+        runs_long = optimised or (only_bounds and translator.computes_data)
+        return native.compile_vectors(ir, runs_long or len(ir) < LARGE_VECTORS)
 
-    shape = str(kernel.shared.size), str(block), str(lanes), str(cell_width), str(only_bounds)
+    options = cell_width, only_bounds, optimised
+    shape = (str(each) for each in (kernel.shared.size, block, lanes, *options))
     key = ("units", kernel.name, *shape, native.version(), text)
     return _linked(cache, cache.get(key, make))
 

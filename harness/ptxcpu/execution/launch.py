@@ -145,10 +145,12 @@ def load_units(
     lanes: int,
     cell_width: int | None = None,
     only_bounds: bool = False,
+    optimised: bool = False,
 ) -> Loaded:
     """Return the kernel for the vector path, watched if the width of cells is given. Raises
     CannotTranslate."""
-    code = build.build_units(cache, text, kernel, block, lanes, cell_width, only_bounds)
+    options = cell_width, only_bounds, optimised
+    code = build.build_units(cache, text, kernel, block, lanes, *options)
     return Loaded(kernel, code, block, _frame_bytes(code), lanes)
 
 

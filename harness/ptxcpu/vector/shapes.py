@@ -287,6 +287,8 @@ class ShapeAnalysis:
         self.registers: dict[str, Lanes] = {}
         """The lanes of all registers that are written."""
         self._changes: dict[str, int] = {}
+        self._changed: set[str] = set()
+        """The registers that this round of the analysis has changed."""
         self.defined_once = _defined_once(kernel)
         self.graph = ControlFlowGraph(kernel)
         self.regions = self._regions()
@@ -342,25 +344,29 @@ class ShapeAnalysis:
         return Lanes(uniform(self.lanes).split(groups), (1 << 64) - 1)
 
     def _solve(self) -> None:
-        changed = True
-        while changed:
-            changed = False
-            for index, item in enumerate(self.kernel.body):
-                if isinstance(item, Instruction):
-                    changed |= self._visit(item)
-                    if item.guard is not None:
-                        changed |= self._visit_guard(index, item, item.guard)
+        """Visit the instructions in turn until nothing changes. After the first round, only those
+        are visited again of which an operand has changed since."""
+        steps = [
+            (index, item, written_by(item), read_by(item))
+            for index, item in enumerate(self.kernel.body)
+            if isinstance(item, Instruction)
+        ]
+        changed_before, is_first = self._changed, True
+        while is_first or changed_before:
+            for index, item, names, reads in steps:
+                depends = item.opcode.startswith("sub")  # on parts of its operands, see _difference
+                changed = not (changed_before.isdisjoint(reads) and self._changed.isdisjoint(reads))
+                if names and (is_first or depends or changed):
+                    self._visit(item, names)
+                if item.guard is not None:
+                    self._visit_guard(index, item, item.guard)
+            changed_before, self._changed, is_first = self._changed, set(), False
 
-    def _visit(self, item: Instruction) -> bool:
-        names = written_by(item)
-        if not names:
-            return False
-        changed = False
+    def _visit(self, item: Instruction, names: Sequence[str]) -> None:
         result = self._result(item)
         for name in names:
             if result is not None and name in self.kernel.registers:
-                changed |= self._join(name, result)
-        return changed
+                self._join(name, result)
 
     def _regions(self) -> dict[int, Region]:
         found = {}
@@ -372,25 +378,24 @@ class ShapeAnalysis:
                     found[block.end - 1] = region
         return found if len(found) <= MAX_REGIONS else {}
 
-    def _visit_guard(self, index: int, item: Instruction, guard: Register | Not) -> bool:
+    def _visit_guard(self, index: int, item: Instruction, guard: Register | Not) -> None:
         """Make registers varying that divergent lanes write, unless nothing else writes them."""
         known = self.of(guard)
         if known is None or known.shape.is_uniform:
-            return False
+            return
         if index not in self.regions:
-            return item.opcode.startswith("bra") is False and self._vary(item, is_guarded=True)
-        changed = False
+            if not item.opcode.startswith("bra"):
+                self._vary(item, is_guarded=True)
+            return
         for number, is_in_loop in self.regions[index].blocks():
             for _, inner in self.graph.instructions(number):
-                changed |= self._vary(inner, is_in_loop or inner.guard is not None)
-        return changed
+                self._vary(inner, is_in_loop or inner.guard is not None)
 
-    def _vary(self, item: Instruction, is_guarded: bool) -> bool:
+    def _vary(self, item: Instruction, is_guarded: bool) -> None:
         """Record that some lanes may execute an instruction without the others.
 
         is_guarded: the other lanes keep their values.
         """
-        changed = False
         for name in written_by(item):
             is_apart = item.opcode.split(".")[0] in ONE_BY_ONE
             if item.opcode.startswith("ld") and ".param" not in item.opcode:
@@ -399,11 +404,10 @@ class ShapeAnalysis:
             if name in self.kernel.registers and (
                 is_guarded or is_apart or name not in self.defined_once
             ):
-                changed |= self._join(name, Lanes(varying(self.lanes), (1 << 64) - 1))
-        return changed
+                self._join(name, Lanes(varying(self.lanes), (1 << 64) - 1))
 
-    def _join(self, name: str, new: Lanes) -> bool:
-        """Add a value that a register may have. Returns whether that changes anything."""
+    def _join(self, name: str, new: Lanes) -> None:
+        """Add a value that a register may have."""
         type_ = self.kernel.registers[name]
         full = (1 << type_.bits) - 1
         if type_.is_float or type_.bits not in (32, 64):
@@ -412,7 +416,8 @@ class ShapeAnalysis:
         old = self.registers.get(name)
         if old is None:
             self.registers[name] = new
-            return True
+            self._changed.add(name)
+            return
         shape = join(old.shape, new.shape)
         maybe = old.maybe | new.maybe
         constant = old.constant if old.constant == new.constant else None
@@ -423,13 +428,13 @@ class ShapeAnalysis:
         part = old.part if old.part == new.part else None
         joined = Lanes(shape, maybe, constant, part)
         if joined == old:
-            return False
+            return
         self._changes[name] = self._changes.get(name, 0) + 1
         if self._changes[name] > _WIDENING_ROUNDS:
             joined = Lanes(shape, full)
-        changed = joined != old
-        self.registers[name] = joined
-        return changed
+        if joined != old:
+            self.registers[name] = joined
+            self._changed.add(name)
 
     def _fitted(self, new: Lanes, width: int, name: str) -> Lanes:
         """Return the lanes of a value in a register of this width."""

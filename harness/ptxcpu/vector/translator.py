@@ -136,8 +136,11 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         kernel = unrolled(kernel, COMPUTED)
         self._only_bounds = only_bounds
         self._unread_copies: frozenset[int] = frozenset()
+        instructions = len(kernel.body)
         if only_bounds:
             kernel, self._unread_copies = without_data(kernel)
+        self.computes_data = len(kernel.body) > instructions // 2
+        """Whether most of the kernel's work is left, although only its bounds are checked."""
         super().__init__(kernel, table, block, Mode.RUN)
         self.lanes = lanes
         self.shapes = ShapeAnalysis(kernel, block, lanes)
@@ -160,6 +163,9 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         """The values of loads of this basic block, by base and offset."""
         self._prefetched: set[tuple[str, int]] = set()
         """The base and cache line of each prefetch in this basic block."""
+        self._written = [
+            written_by(item) if isinstance(item, Instruction) else () for item in kernel.body
+        ]
         self._accesses = {
             i: self._decoded(table, item, i)
             for i, item in enumerate(kernel.body)
@@ -198,6 +204,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
             %first32 = trunc i64 %first to i32""")
         memory = self.offset(self.field("frames", "ptr"), IrValue("%frame", "i64"))
         self.emit(f"%handle = call ptr @llvm.coro.begin(token %id, {memory})")
+        self.wait_for_start()
         threads = self.field("thread", "ptr")
         self.emit(f"%me = getelementptr [{layout.THREAD_BYTES} x i8], {threads}, i64 %t")
         self.body()
@@ -255,9 +262,8 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
     def _slots_of(self, name: str) -> list[str]:
         if name not in self._slots:
             shape = self.shapes.shape(name)
-            used = sum(map(len, self._slots.values()))
             count = 1 if shape.is_varying else shape.groups
-            self._slots[name] = [f"%r{used + i}" for i in range(count)]
+            self._slots[name] = [f"%r{len(self._slots)}.{i}" for i in range(count)]
         return self._slots[name]
 
     def _slot_type(self, name: str) -> str:
@@ -878,8 +884,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
             same = other and other.address.base == base and other.space == access.space
             if other and same and (item.guard is None or other is access):
                 found.append(other)
-            writes = () if other and other.is_store else written_by(item)
-            if isinstance(base, Register) and base.name in writes:
+            if isinstance(base, Register) and base.name in self._written[index]:
                 break
         return found
 
