@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
@@ -39,6 +39,17 @@ class Value(BaseModel):
         ser_json_bytes="base64",
         val_json_bytes="base64",
     )
+
+
+def _without(*obsolete: str) -> Any:
+    """Return a validator that drops fields which only values of earlier judges have."""
+
+    def drop(cls: type[Value], read: Any) -> Any:
+        if not isinstance(read, dict):
+            return read
+        return {name: value for name, value in read.items() if name not in obsolete}
+
+    return model_validator(mode="before")(drop)
 
 
 class Verdict(StrEnum):
@@ -185,8 +196,8 @@ class CodeLoop(Value):
 class KernelFacts(Value):
     """The facts about every kernel that compiles."""
 
-    code_sha256: Sha256 | None = None
-    """In reports of earlier judges: the hash of the source's words and its launch line."""
+    _read = _without("code_sha256")
+
     program_sha256: Sha256 | None = None
     """The hash of the program that ran, in PTX without lines and with its names numbered, and of
     its launch line. It tells one kernel from another. None in older reports."""
@@ -221,6 +232,8 @@ class DeviceKind(StrEnum):
 class DeviceInfo(Value):
     """The device that ran the kernel."""
 
+    _read = _without("memory_bytes")
+
     kind: DeviceKind
     name: str
     arch: str
@@ -233,7 +246,6 @@ class DeviceInfo(Value):
     """Version of the baseline's library."""
     multiprocessors: PositiveInt | None = None
     max_clock_mhz: PositiveInt | None = None
-    memory_bytes: PositiveInt | None = None
     l2_bytes: PositiveInt | None = None
     fp32_peak_tflops: float | None = None
     """Multiprocessors × FP32 lanes × 2 (fused multiply-add) × highest clock."""
@@ -670,9 +682,9 @@ class SizeScore(Value):
 
 
 class Measurement(Value):
+    _read = _without("warm_up_launches", "warm_up_seconds")
+
     rounds: tuple[Round, ...]
-    warm_up_launches: NonNegativeInt
-    warm_up_seconds: NonNegativeFloat
     stopped_by: Steadiness
     audit_error: NonNegativeFloat | None
     """The error of one timed launch, compared with the full product of the CPU; None in a quick

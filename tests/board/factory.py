@@ -131,7 +131,6 @@ def report(
             Diagnostic(severity="warning", message='variable "unused" is not used', line=7),
         ),
         kernel=DisassembledKernel(
-            code_sha256=_sha256(source),
             program_sha256=program(source),
             arch=device.arch,
             launch=LaunchLine() if default else LaunchLine(128, 128),
@@ -335,7 +334,6 @@ def _device(gpu: str, uuid: str) -> DeviceInfo:
         cublas="13.0.2",
         multiprocessors=132,
         max_clock_mhz=1980,
-        memory_bytes=85_000_000_000,
         l2_bytes=52_428_800,
         fp32_peak_tflops=132 * 128 * 2 * 1980 / 1e6,
         memory_gb_per_s=3352.0,
@@ -370,8 +368,6 @@ def _measurement(score: float, half_width: float, count: int, quick: bool) -> Me
             )
             for i, ratio in enumerate(ratios)
         ),
-        warm_up_launches=40,
-        warm_up_seconds=1.2,
         stopped_by=Steadiness.STEADY,
         audit_error=None if quick else 2.2e-6,
         first_launch=FirstLaunch(

@@ -72,7 +72,7 @@ REFUSED: dict[str, tuple[str | Json, str]] = {
     "a wrong hash": (changed("submission__sha256", "0" * 63), "sha256"),
     "an infinite score": (changed("outcome__score__ratio", "Infinity"), "cannot be measured"),
     "a score that is no number": (changed("outcome__score__ratio", "NaN"), "cannot be measured"),
-    "a huge integer": (changed("device__memory_bytes", 10**30), "memory_bytes is too large"),
+    "a huge integer": (changed("device__l2_bytes", 10**30), "l2_bytes is too large"),
     "a huge seed": (changed("seed", 10**300), "seed is too large"),
     "a huge float": (changed("outcome__score__tflops", 1e300), "tflops is 1e+300"),
     "many items": (changed("kernel__instructions", {f"F{i}": 1 for i in range(30_000)}), "items"),

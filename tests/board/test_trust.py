@@ -179,10 +179,11 @@ def test_a_changed_report_loses_its_signature(path: Path) -> None:
 
 
 def test_a_report_that_an_earlier_judge_signed_keeps_its_signature(path: Path) -> None:
-    """It has fewer fields than this judge writes."""
+    """It lacks fields that this judge writes, and has some that this judge drops."""
     key = SigningKey.at(path.with_suffix(".key"))
     data = json.loads(Document.of(OWN).text)
     del data["printed"], data["kernel"]["loops"]
+    data["device"]["memory_bytes"], data["measurement"]["warm_up_launches"] = 80 << 30, 40
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
     data["signature"] = json.loads(key.sign(text).model_dump_json())
     document = Document.parse(json.dumps(data), "earlier.json")

@@ -189,7 +189,6 @@ def _info() -> DeviceInfo:
         cublas=import_module(MATRIX_MULTIPLICATION.on_gpu).baseline_version(),
         multiprocessors=count,
         max_clock_mhz=clock_mhz,
-        memory_bytes=properties["totalGlobalMem"],
         memory_gb_per_s=clocks.memory_gb_per_s,
         l2_bytes=properties["l2CacheSize"],
         fp32_peak_tflops=count * lanes * 2 * clock_mhz * 1e6 / 1e12,

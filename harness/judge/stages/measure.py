@@ -125,8 +125,6 @@ def measure(grading: Grading) -> Outcome | None:
     result = score(timed.rounds, grading.session.info, shape)
     measurement = Measurement(
         rounds=timed.rounds,
-        warm_up_launches=timed.warm_up.launches,
-        warm_up_seconds=timed.warm_up.seconds,
         stopped_by=timed.stopped_by,
         audit_error=None,
         first_launch=first.times,

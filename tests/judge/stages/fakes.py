@@ -165,7 +165,6 @@ def kernel(launch: LaunchLine = LaunchLine()) -> Kernel:
         dynamic_shared_bytes=0,
     )
     facts = KernelFacts(
-        code_sha256="0" * 64,
         arch="sm_90a",
         launch=launch,
         resources=resources,
