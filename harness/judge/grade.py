@@ -123,11 +123,15 @@ def grade(
     return _report(grading, outcome or Accepted(score=score))
 
 
-def run(grading: Grading, parts: Sequence[Part]) -> Outcome | None:
-    """Run one part after the other until one returns an outcome."""
+def run(grading: Grading, parts: Sequence[Part], *, own_processes: bool = True) -> Outcome | None:
+    """Run one part after the other until one returns an outcome.
+
+    own_processes: the processes are started together, and those that see the submission end.
+    """
     session, held = grading.session, Lock.NONE
     try:
-        session.start(cpu_sanitizer=not grading.quick or grading.few_cases)
+        if own_processes:
+            session.start(cpu_sanitizer=not grading.quick or grading.few_cases)
         with ExitStack() as lock:
             for part in parts:
                 if part.lock is not held:
@@ -152,9 +156,9 @@ def run(grading: Grading, parts: Sequence[Part]) -> Outcome | None:
         return JudgeError(stage=stage, message=message, details=details)
     finally:
         grading.steps.close()
-        if grading.program is not None or grading.compiled is not None:
+        if own_processes and (grading.program is not None or grading.compiled is not None):
             session.renew()
-        else:  # only the compiler has seen the submission
+        elif own_processes:  # only the compiler has seen the submission
             session.compiler.close()
 
 

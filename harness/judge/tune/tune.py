@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
 from pydantic import NonNegativeInt, PositiveInt
 
 from harness import __version__
+from harness.judge.grade import Lock, Part, run
 from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress
 from harness.judge.session import Session
@@ -19,9 +20,8 @@ from harness.judge.stages.measure import impossible
 from harness.judge.stages.rounds import QUICK, Timed, timed_rounds
 from harness.judge.stages.score import score
 from harness.judge.stages.verify import start_references, verify
-from harness.judge.tune.tunable import Setting, Tunables, find_tunables
+from harness.judge.tune.tunable import Setting, find_tunables
 from harness.protocol.device import Ready
-from harness.protocol.errors import crash
 from harness.protocol.report import (
     Accepted,
     DeviceInfo,
@@ -37,7 +37,6 @@ from harness.protocol.report import (
     Value,
     score_of,
 )
-from harness.protocol.timing import TimingWorkers
 
 MAX_VARIANTS = 100
 """The most variants that are tried, unless another number is asked for."""
@@ -118,15 +117,29 @@ def tune(
     settings = tunables.settings(limit, seed)
     for setting in settings:
         tunables.source(setting)  # raises where a launch line has no value
-    trial = Trial(submission, tunables, session, watcher, replace(options, seed=seed))
+    options = replace(options, seed=seed)
     variants: list[Variant] = []
+
+    def judged(setting: Setting) -> Variant:
+        source = tunables.source(setting)
+        variant = submission.model_copy(update={"source": source})
+        grading = Grading(variant, session, options, watcher)
+        outcome = run(grading, _PARTS, own_processes=False)
+        assert outcome is not None, "the last part returns one"
+        return Variant(setting=setting, outcome=outcome, kernel=grading.facts)
+
     with session.exclusive_lock(watcher):
         watcher.plan(len(settings), tunables.count, seed)
         with suppress(KeyboardInterrupt):  # the caller sees that fewer were tried than planned
             for number, setting in enumerate(settings, 1):
                 watcher.trying(number, setting)
-                variants.append(trial.judge(setting))
-                watcher.tried(number, variants[-1])
+                variant = judged(setting)
+                if variants and _may_be_a_worker_limit(variant.outcome):
+                    # A worker's limits of CPU time and memory hold for its whole life.
+                    session.renew()
+                    variant = judged(setting)
+                variants.append(variant)
+                watcher.tried(number, variant)
         return Tuning(
             judge=__version__,
             created=datetime.now(UTC).replace(microsecond=0),
@@ -139,72 +152,48 @@ def tune(
         )
 
 
-@dataclass
-class Trial:
-    """Judges one variant after another in the same workers."""
+def _verify(grading: Grading) -> Outcome | None:
+    """Return what is wrong with a variant; sanitizers, which might say more, do not run."""
+    verify(grading)
+    return grading.failure.outcome if grading.failure else None
 
-    submission: Submission
-    tunables: Tunables
-    session: Session
-    progress: Progress
-    options: GradingOptions
-    workers_are_fresh: bool = True
 
-    def judge(self, setting: Setting) -> Variant:
-        variant = self._judge(setting)
-        if not self.workers_are_fresh and _may_be_a_worker_limit(variant.outcome):
-            # A worker's limits of CPU time and memory hold for its whole life.
-            self.session.renew()
-            variant = self._judge(setting)
-        self.workers_are_fresh = False
-        return variant
+def _time(grading: Grading) -> Outcome:
+    """Return the score of a correct variant."""
+    session, progress, timing = grading.session, grading.progress, grading.session.timing
+    if timing is None:
+        return Accepted(score=Unscored(reason="device", message="scores come from a GPU"))
+    outcome = disassemble(grading)
+    if grading.disassembled is None:
+        assert outcome is not None
+        return outcome
+    progress.begin(Stage.MEASURE, None)
+    ready = load_kernel(timing.kernel, grading.kernel)
+    if not isinstance(ready, Ready):
+        return ready
+    timed = timed_rounds(
+        timing,
+        grading.problem,
+        QUICK,
+        baseline=False,
+        seconds=grading.options.seconds,
+        progress=progress,
+        audit=False,
+    )
+    if not isinstance(timed, Timed):
+        return timed
+    result = score(timed.rounds, session.info, grading.problem.ranked.shape)
+    return impossible(result, session.info, grading.disassembled.kernel) or Accepted(score=result)
 
-    def _judge(self, setting: Setting) -> Variant:
-        source = self.tunables.source(setting)
-        submission = self.submission.model_copy(update={"source": source})
-        grading = Grading(submission, self.session, self.options, self.progress)
-        try:
-            outcome = self._outcome(grading)
-        except Exception as error:
-            message, details = crash(error)
-            outcome = JudgeError(stage=Stage.COMPILE, message=message, details=details)
-        finally:
-            grading.steps.close()
-        return Variant(setting=setting, outcome=outcome, kernel=grading.facts)
 
-    def _outcome(self, grading: Grading) -> Outcome:
-        """Run the stages of a quick grading, but no sanitizer."""
-        outcome = compile_submission(grading) or load(grading)
-        if outcome is not None:
-            return outcome
-        start_references(grading)
-        verify(grading)
-        if grading.failure is not None:
-            return grading.failure.outcome
-        if self.session.timing is None:
-            return Accepted(score=Unscored(reason="device", message="scores come from a GPU"))
-        return disassemble(grading) or self._timed(grading, self.session.timing)
-
-    def _timed(self, grading: Grading, timing: TimingWorkers) -> Outcome:
-        self.progress.begin(Stage.MEASURE, None)
-        ready = load_kernel(timing.kernel, grading.kernel)
-        if not isinstance(ready, Ready):
-            return ready
-        timed = timed_rounds(
-            timing,
-            grading.problem,
-            QUICK,
-            baseline=False,
-            seconds=self.options.seconds,
-            progress=self.progress,
-            audit=False,
-        )
-        if not isinstance(timed, Timed):
-            return timed
-        result = score(timed.rounds, self.session.info, grading.problem.ranked.shape)
-        known = grading.disassembled
-        assert known is not None
-        return impossible(result, self.session.info, known.kernel) or Accepted(score=result)
+_PARTS = (
+    Part(compile_submission, Stage.COMPILE, Lock.NONE),
+    Part(load, Stage.COMPILE, Lock.NONE),
+    Part(start_references, Stage.VERIFY, Lock.NONE),
+    Part(_verify, Stage.VERIFY, Lock.NONE),
+    Part(_time, Stage.MEASURE, Lock.NONE),
+)
+"""A quick grading without sanitizers, inside of the tuner's exclusive lock."""
 
 
 def _may_be_a_worker_limit(outcome: Outcome) -> bool:
