@@ -1,9 +1,9 @@
-"""Grading with fake devices: the order of stages, early work, and the verdict."""
+"""Grading with fake devices: the stages, the verdict, and what the report says."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,9 +15,8 @@ from harness.judge.examine import examine
 from harness.judge.explain.examination import Examination
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.stages import rounds
-from harness.judge.stages.sanitize import sanitizer_cases
 from harness.judge.submission import Unreadable, read
-from harness.protocol.compiler import Disassemble, Disassembled
+from harness.protocol.compiler import Disassemble
 from harness.protocol.device import (
     BranchesAgree,
     BranchesDiffer,
@@ -30,7 +29,6 @@ from harness.protocol.device import (
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import (
     Accepted,
-    CodeLine,
     DisassembledKernel,
     Finding,
     Hazard,
@@ -46,7 +44,6 @@ from harness.protocol.report import (
 )
 from harness.protocol.request import Fault
 from problem.cases import QUICK_CASES, SCORED_INPUTS, Case, Extent, Shape
-from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from tests.board.factory import COUNTERS
 from tests.judge.stages.fake_timing import FakeTiming
@@ -55,11 +52,10 @@ from tests.judge.stages.fakes import (
     FakeCompiler,
     FakeDevice,
     FakeSession,
-    disassembled,
     right,
 )
 from tests.judge.stages.fakes import session as session_of
-from tests.waiting import PATIENCE, eventually
+from tests.waiting import PATIENCE
 
 SUBMISSION = Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
 SMALL = Case(Shape(512, 48, 512))
@@ -136,20 +132,6 @@ def test_a_device_that_does_not_work_is_no_verdict() -> None:
         graded(replace(with_times(FakeDevice()), known=JudgeFailure("no driver")))
 
 
-@pytest.mark.parametrize("quick", [True, False])
-def test_the_gpu_sanitizes_while_it_verifies(quick: bool) -> None:
-    sanitizing = threading.Event()
-
-    class Gpu(FakeDevice):
-        def ask(self, request: Any) -> Any:
-            if isinstance(request, Sanitize):
-                sanitizing.set()
-            return super().ask(request)
-
-    device = Gpu(run=lambda _: {} if sanitizing.wait(PATIENCE) else {"wrote_outside": ("late",)})
-    assert graded(with_times(device), quick=quick).score is not None
-
-
 def test_locks_are_held_in_order() -> None:
     made = with_times(FakeDevice())
     graded(made)
@@ -158,72 +140,6 @@ def test_locks_are_held_in_order() -> None:
     failed = with_times(FakeDevice(multiply=lambda A, B: 2 * right(A, B)))
     graded(failed)
     assert failed.events[1:] == ["shared", "end of shared", "renew"]
-
-
-class Noting(FakeDevice):
-    """A device that records its requests in order."""
-
-    def __init__(self, events: list[object], **how: Any) -> None:
-        super().__init__(**how)
-        self.events = events
-
-    def ask(self, request: Any) -> Any:
-        self.events.append(request)
-        return super().ask(request)
-
-
-@pytest.mark.parametrize("own_cores", [True, False])
-def test_the_cpu_sanitizer_starts_early_on_cores_of_its_own(own_cores: bool) -> None:
-    made = with_times(FakeDevice())
-    done = threading.Event()
-
-    @contextmanager
-    def lock(name: str) -> Iterator[None]:
-        if name == "shared" and own_cores:
-            eventually(lambda: any(isinstance(each, Count) for each in made.events), "counted")
-        if name == "shared" and not own_cores:
-            assert not any(isinstance(each, Sanitize) for each in made.events)
-        yield
-        done.set()
-
-    made.cpu_sanitizer, made.has_own_cores, made.lock = Noting(made.events), own_cores, lock
-    report = graded(made)
-    assert report.score is not None and done.is_set()
-    asked = next(each for each in made.events if isinstance(each, Sanitize))
-    whole = [case.shape for case in sanitizer_cases(PROBLEM, LaunchLine(), 3, quick=False)]
-    assert [each.shape for each in asked.launches] == [*whole, SMALL.shape]
-    assert [*report.sanitizing[1].shapes] == whole
-
-
-def test_the_gpu_does_not_wait_for_the_cpu_device() -> None:
-    gpu_is_free = threading.Event()
-
-    class Slow(FakeDevice):
-        def ask(self, request: Any) -> Any:
-            assert not isinstance(request, Sanitize) or gpu_is_free.wait(PATIENCE)
-            return super().ask(request)
-
-    @contextmanager
-    def lock(_: str) -> Iterator[None]:
-        yield
-        gpu_is_free.set()
-
-    made = with_times(FakeDevice())
-    made.cpu_sanitizer, made.lock = Slow(), lock
-    assert graded(made).score is not None
-
-
-def test_a_failed_case_is_sanitized_first_on_both_devices() -> None:
-    made = with_times(FakeDevice())
-    gpu, cpu = Noting([], multiply=lambda A, B: 2 * right(A, B)), Noting([])
-    made.device, made.cpu_sanitizer = gpu, cpu
-    report = graded(made)
-    assert isinstance(report.outcome, WrongAnswer) and "exclusive" not in made.events
-    failed = report.outcome.counterexample.case.shape
-    for device in (gpu, cpu):
-        *_, last = (each for each in device.events if isinstance(each, Sanitize))
-        assert failed in [launch.shape for launch in last.launches]
-        assert SMALL.shape not in [launch.shape for launch in last.launches], "nothing is sampled"
 
 
 def test_early_work_stops_when_verification_fails() -> None:
@@ -306,117 +222,37 @@ def test_findings_are_shown_while_it_grades() -> None:
     assert race == "racecheck: a race"
 
 
-# --------------------------------------------------------------------------------- disassembling
-
-
 @dataclass
 class Disassembler(FakeCompiler):
     """A compiler with a given answer to a request for disassembly."""
 
-    answer: Callable[[Disassemble], Any] = lambda request: None
-    asked: list[Disassemble] = field(default_factory=list)
+    answer: Fault
 
     def ask(self, request: Any) -> Any:
-        if not isinstance(request, Disassemble):
-            return super().ask(request)
-        self.asked.append(request)
-        return self.answer(request) or super().ask(request)
+        return self.answer if isinstance(request, Disassemble) else super().ask(request)
 
 
 WRONG = FakeDevice(multiply=lambda A, B: 2 * right(A, B))
 
 
-def test_a_kernel_is_disassembled_when_nothing_was_found_against_it() -> None:
+def test_only_an_accepted_kernel_has_badges() -> None:
+    accepted = graded(session(FakeDevice())).kernel
+    assert isinstance(accepted, DisassembledKernel)
+    assert [badge.value for badge in accepted.badges] == ["cuda-cores", "default-launch"]
     for device in (WRONG, FakeDevice(findings=(RACE,))):
-        compiler = Disassembler()
-        report = graded(replace(session(device), compiler=compiler))
-        assert report.outcome.verdict != "accepted"
-        assert report.kernel is not None and not isinstance(report.kernel, DisassembledKernel)
-        assert device is not WRONG or compiler.asked == []
-    compiler = Disassembler()
-    accepted = graded(replace(session(FakeDevice()), compiler=compiler))
-    assert isinstance(accepted.kernel, DisassembledKernel) and len(compiler.asked) == 1
-    assert [badge.value for badge in accepted.kernel.badges] == ["cuda-cores", "default-launch"]
+        rejected = graded(session(device)).kernel
+        assert rejected is not None and not isinstance(rejected, DisassembledKernel)
 
 
-def test_where_a_gpu_verifies_it_is_disassembled_meanwhile() -> None:
-    verifying = threading.Event()
-
-    def meanwhile(_: Disassemble) -> None:
-        assert verifying.wait(PATIENCE)
-
-    compiler = Disassembler(meanwhile)
-    device = FakeDevice(run=lambda _: verifying.set() or {})  # type: ignore[func-returns-value]
-    report = graded(replace(with_times(device), compiler=compiler), quick=True)
-    assert report.score is not None and len(compiler.asked) == 1
-
-
-def test_without_a_gpu_it_is_disassembled_while_it_is_sanitized() -> None:
-    asked = threading.Event()
-
-    def noted(_: Disassemble) -> None:
-        asked.set()
-
-    class Sanitizing(FakeDevice):
-        def ask(self, request: Any) -> Any:
-            assert not isinstance(request, Sanitize) or asked.wait(PATIENCE)
-            return super().ask(request)
-
-    report = graded(replace(session(Sanitizing()), compiler=Disassembler(noted)))
-    assert report.outcome.verdict == "accepted"
-
-
-def test_a_wrong_kernel_does_not_wait_for_the_disassembler() -> None:
-    ended = threading.Event()
-
-    def without_end(_: Disassemble) -> Fault:
-        assert ended.wait(PATIENCE), "it is ended"
-        return Fault(cause="judge", message="the compiler hung up")
-
-    class Stopped(Disassembler):
-        def close(self) -> None:
-            ended.set()
-
-    made = replace(with_times(FakeDevice(multiply=WRONG.multiply)), compiler=Stopped(without_end))
-    report = graded(made, quick=True)
-    assert isinstance(report.outcome, WrongAnswer) and ended.is_set()
-    assert report.kernel is not None and not isinstance(report.kernel, DisassembledKernel)
-
-
-@pytest.mark.parametrize("quick", [True, False])
 @pytest.mark.parametrize("times", [True, False])
 @pytest.mark.parametrize(
     ("cause", "verdict"), [("judge", "judge-error"), ("time-limit", "time-limit")]
 )
-def test_a_failed_disassembly_is_not_accepted(
-    cause: Any, verdict: str, times: bool, quick: bool
-) -> None:
-    compiler = Disassembler(lambda _: Fault(cause=cause, message="it went wrong"))
+def test_a_failed_disassembly_is_not_accepted(cause: Any, verdict: str, times: bool) -> None:
+    compiler = Disassembler(Fault(cause=cause, message="it went wrong"))
     here = with_times(FakeDevice()) if times else session(FakeDevice())
-    report = graded(replace(here, compiler=compiler), quick=quick)
+    report = graded(replace(here, compiler=compiler), quick=True)
     assert report.verdict == verdict and report.measurement is None
-    assert len(compiler.asked) == 1, "once is enough"
-
-
-def test_counting_gets_the_machine_code() -> None:
-    line = CodeLine(line=7, opcodes={"LDS.128": 1})
-    counts: list[Count] = []
-
-    def with_a_line(request: Disassemble) -> Disassembled:
-        known = disassembled(request.kernel).model_copy(update={"lines": (line,)})
-        return Disassembled(kernel=known, warnings=())
-
-    class Counting(FakeDevice):
-        def ask(self, request: Any) -> Any:
-            counts.extend([request] if isinstance(request, Count) else [])
-            return super().ask(request)
-
-    for made in (
-        session(Counting()),
-        replace(with_times(FakeDevice()), cpu_sanitizer=Counting()),
-    ):
-        graded(replace(made, compiler=Disassembler(with_a_line)))
-    assert [count.code for count in counts] == [(line,), (line,)]
 
 
 def test_whatever_is_explained_is_disassembled() -> None:
@@ -424,7 +260,7 @@ def test_whatever_is_explained_is_disassembled() -> None:
     assert isinstance(examined, Examination) and isinstance(examined.outcome, WrongAnswer)
     assert examined.kernel.instructions == {"FFMA": 1}
     fault = Fault(cause="judge", message="it went wrong")
-    broken = replace(session(FakeDevice()), compiler=Disassembler(lambda _: fault))
+    broken = replace(session(FakeDevice()), compiler=Disassembler(fault))
     assert isinstance(examine(SUBMISSION, broken, problem=PROBLEM), JudgeError)
 
 
