@@ -1,19 +1,20 @@
-"""Whole programs, compared with the interpreter: random ones with branches and loops, and
-NVRTC's."""
+"""Random programs with branches and loops give the same bits as vectors and thread by thread."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.protocol.device import Ready, Run
-from harness.protocol.request import Fault
-from problem.cases import Shape
-from problem.launcher import LaunchLine
-from tests.ptxcpu.interpreter import Launch, interpret
-from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs
-from tests.requests import inputs_of
+from harness.devices.cpu.device import parameter_kinds
+from harness.ptxcpu.arguments import Buffer
+from harness.ptxcpu.execution.cache import Cache
+from harness.ptxcpu.kernel import Kernel
+from problem.signature import SIGNATURE
+
+KINDS = parameter_kinds(SIGNATURE)
 
 HEAD = """.version 8.0
 .target sm_90
@@ -146,37 +147,29 @@ def same(found: np.ndarray, expected: np.ndarray) -> bool:
     return bool((equal | (both & floats)).all())
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(block=blocks, seed=st.integers(0, 2**32 - 1))
-def test_random_programs(cpu: Runner, block: Block, seed: int) -> None:
-    threads = 8
-    text = program(block)
+def test_random_programs(cache_directory: Path, block: Block, seed: int) -> None:
+    threads = 64
     random = np.random.default_rng(seed)
-    A = random.integers(0, 2**32, (threads, WORDS), np.uint32)
-    A[:, 6:12] = random.normal(0, 100, (threads, 6)).astype(np.float32).view(np.uint32)
-    A[::3, :3] = random.integers(0, 40, A[::3, :3].shape)
-    expected = np.zeros((threads, WORDS), np.float32)
-    arrays = {1 << 32: A, 3 << 32: expected}
-    arguments = [1 << 32, 2 << 32, 3 << 32, threads, WORDS, WORDS]
-    interpret(text, Launch(arrays, arguments, (threads, 1, 1)))
-    line = LaunchLine(tile_rows=threads, tile_columns=WORDS)
-    ready = cpu.device.load_ptx(text, "k", line, (threads, 1, 1))
-    assert isinstance(ready, Ready), ready
-    B = np.zeros((WORDS, WORDS), np.float32)
-    shape = Shape(threads, WORDS, WORDS)
-    done = cpu.device.run(Run(inputs=inputs_of(shape, A.view(np.float32), B), seconds=20))
-    assert not isinstance(done, Fault), done.message
-    assert same(done.output, expected)
-
-
-def test_naive_kernel(cpu: Runner) -> None:
-    """NVRTC's PTX of the naive kernel, with its grid, its edges and its loop."""
-    kernel = compiled((KERNELS / "naive.cu").read_text())
-    shape = Shape(5, 6, 18)
-    A, B = inputs(shape)
-    C = np.full((shape.M, shape.K), np.nan, np.float32)
-    arrays = {1 << 32: A, 2 << 32: B, 3 << 32: C}
-    arguments = [1 << 32, 2 << 32, 3 << 32, shape.M, shape.N, shape.K]
-    interpret(kernel.ptx, Launch(arrays, arguments, (16, 16, 1), (2, 1, 1)))
-    cpu.load_file("naive")
-    assert np.array_equal(cpu.finish(shape).output, C)
+    words = random.integers(0, 2**32, (threads, WORDS), np.uint32)
+    words[:, 6:12] = random.normal(0, 100, (threads, 6)).astype(np.float32).view(np.uint32)
+    words[::3, :3] = random.integers(0, 40, words[::3, :3].shape)
+    A, B = words.view(np.float32), np.zeros((1, 1), np.float32)
+    outputs = []
+    for vector_above in (0, float("inf")):  # the second leaves all blocks to threads
+        kernel = Kernel(
+            program(block),
+            "k",
+            (threads, 1, 1),
+            KINDS,
+            cache=Cache(cache_directory),
+            vector_above=vector_above,
+        )
+        C = np.zeros((threads, WORDS), np.float32)
+        buffers = [Buffer(A, name="A"), Buffer(B, name="B"), Buffer(C, True, name="C")]
+        result = kernel.run((1, 1, 1), [*buffers, threads, WORDS, WORDS])
+        assert result.fault is None
+        assert result.vector_blocks == (1 if vector_above == 0 else 0)
+        outputs.append(C)
+    assert same(*outputs)
