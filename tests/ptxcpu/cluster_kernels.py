@@ -248,16 +248,6 @@ KERNELS: dict[str, tuple[str, Expected]] = {
         ),
         _neighbours,
     ),
-    "an arrival at the neighbour's mbarrier": (
-        kernel(
-            _BARRIER.replace("COUNT", "256")
-            + """store_there(s + id, mine, rank ^ 1);
-            arrive_there(other);
-            await(own, 0);
-            value = s[id];"""
-        ),
-        _neighbours,
-    ),
     "a copy into the neighbour, which expects it": (
         kernel(
             _BARRIER.replace("COUNT", "1")
@@ -307,16 +297,6 @@ KERNELS: dict[str, tuple[str, Expected]] = {
             cluster.sync();"""
         ),
         _neighbours,
-    ),
-    "a multicast": (
-        kernel(
-            _BARRIER.replace("COUNT", "1")
-            + """if (id == 0) expect(own, 1024);
-            if (id == 0 && rank == 0) multicast(here(s), B + 256 * block, 1024, own, 3);
-            await(own, 0);
-            value = s[id];"""
-        ),
-        _part(lambda block: block & ~1),
     ),
     "a multicast from each block to both": (
         kernel(
@@ -378,37 +358,6 @@ KERNELS: dict[str, tuple[str, Expected]] = {
         ),
         _neighbours,
     ),
-    "a fence and a relaxed arrival": (
-        kernel(
-            """__shared__ float s[256];
-            s[id] = mine;
-            __threadfence();
-            arrive_relaxed();
-            wait();
-            value = cluster.map_shared_rank(s, rank ^ 1)[id];
-            cluster.sync();"""
-        ),
-        _neighbours,
-    ),
-    "a flag, released and acquired": (
-        kernel(
-            """__shared__ float s[256];
-            __shared__ unsigned flags[256];
-            flags[id] = 0;
-            s[id] = mine;
-            cluster.sync();
-            s[id] = 2 * mine;
-            ASM("st.release.cluster.shared::cluster.u32 [%0], %1;",
-                "r"(there(here(flags + id), rank ^ 1)), "r"(1));
-            unsigned seen = 0;
-            while (!seen)
-                asm volatile("ld.acquire.cluster.shared::cta.u32 %0, [%1];" : "=r"(seen)
-                    : "r"(here(flags + id)) : "memory");
-            value = cluster.map_shared_rank(s, rank ^ 1)[id] / 2;
-            cluster.sync();"""
-        ),
-        _neighbours,
-    ),
     "four blocks in a row": (
         kernel(
             _PUBLISH
@@ -446,14 +395,6 @@ RACES: dict[str, tuple[str, str]] = {
         ),
         "with no barrier between them",
     ),
-    "a read that __syncthreads alone would order": (
-        kernel(
-            "cluster.sync(); "
-            + _PUBLISH.replace("cluster.sync", "__syncthreads")
-            + "value = cluster.map_shared_rank(s, rank ^ 1)[id]; cluster.sync();"
-        ),
-        "with no barrier between them",
-    ),
     "a read before the neighbour has begun": (
         kernel("__shared__ float s[256]; cluster.map_shared_rank(s, rank ^ 1)[id] = 1;"),
         "may not have begun",
@@ -473,17 +414,6 @@ RACES: dict[str, tuple[str, str]] = {
             cluster.sync();"""
         ),
         "may have returned",
-    ),
-    "a relaxed arrival": (
-        kernel(
-            """__shared__ float s[256];
-            s[id] = mine;
-            arrive_relaxed();
-            wait();
-            value = cluster.map_shared_rank(s, rank ^ 1)[id];
-            cluster.sync();"""
-        ),
-        "with no barrier between them",
     ),
     "plain data behind a fence for mbarriers": (
         kernel(

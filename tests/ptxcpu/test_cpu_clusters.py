@@ -7,7 +7,6 @@ import pytest
 
 from harness.protocol.device import Ready, Refusal
 from harness.protocol.report import Array, Finding, Hazard, Tool
-from harness.ptxcpu.grid import Clusters
 from problem.cases import Matrix, Shape
 from problem.launcher import LaunchLine
 from tests.ptxcpu.cluster_kernels import (
@@ -94,14 +93,6 @@ def test_the_grid_has_whole_clusters() -> None:
             LaunchLine(cluster=sizes)
 
 
-@pytest.mark.parametrize("cluster", [(1, 1, 1), (2, 1, 1), (1, 4, 1), (2, 2, 2)])
-def test_every_block_belongs_to_one_cluster(cluster: tuple[int, int, int]) -> None:
-    clusters = Clusters((4, 8, 2), cluster)
-    blocks = [clusters.blocks(number) for number in range(clusters.count)]
-    assert sorted(block for each in blocks for block in each) == list(range(64))
-    assert all(clusters.of(block) == n for n, each in enumerate(blocks) for block in each)
-
-
 # ---- checks
 
 
@@ -117,14 +108,9 @@ def test_an_unordered_access_across_blocks_is_a_race(cpu: Runner, name: str) -> 
     load(cpu, source)
     finding = only(cpu.findings(ROW), Hazard.RACE)
     assert finding.tool is Tool.RACECHECK and words in finding.message, finding.message
-
-
-def test_a_race_names_the_blocks_of_both(cpu: Runner) -> None:
-    load(cpu, RACES["a write that no barrier orders"][0])
-    finding = only(cpu.findings(ROW), Hazard.RACE)
-    assert finding.other is not None and finding.at.block is not None
-    assert finding.other.block is not None
-    assert {finding.at.block[0], finding.other.block[0]} == {0, 1}
+    if name == "a write that no barrier orders":
+        assert finding.at.block and finding.other and finding.other.block
+        assert {finding.at.block[0], finding.other.block[0]} == {0, 1}
 
 
 def test_an_access_outside_the_neighbours_shared_memory_is_found(cpu: Runner) -> None:
