@@ -1,65 +1,37 @@
-"""Which GPUs there are, as the driver tells it; the driver is a fake."""
-
-from __future__ import annotations
-
-import sys
-from types import SimpleNamespace
-from typing import Any
+"""Tests of the target of a GPU, and of the notes on what else uses it and affects scores."""
 
 import pytest
 
-from harness.devices.available import arch_of
-
-
-class Driver(SimpleNamespace):
-    """The part of pynvml that is asked; a GPU's handle is its place."""
-
-    class NVMLError(Exception):
-        pass
-
-    def __init__(self, **capabilities: tuple[int, int]) -> None:
-        super().__init__(started=0)
-        self.capabilities = capabilities
-
-    def nvmlInit(self) -> None:
-        self.started += 1
-
-    def nvmlShutdown(self) -> None:
-        self.started -= 1
-
-    def nvmlDeviceGetCount(self) -> int:
-        return len(self.capabilities)
-
-    def nvmlDeviceGetHandleByIndex(self, number: int) -> Any:
-        return [*self.capabilities.values()][number]
-
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Any:
-        if uuid not in self.capabilities:
-            raise self.NVMLError("no such GPU")
-        return self.capabilities[uuid]
-
-    def nvmlDeviceGetCudaComputeCapability(self, handle: Any) -> list[int]:
-        return [*handle]
+from harness.devices.available import Surroundings, arch_named, notes
 
 
 @pytest.mark.parametrize(
-    ("capabilities", "gpu", "arch"),
+    ("capability", "arch"), [((8, 6), "sm_86"), ((9, 0), "sm_90a"), ((10, 0), "sm_100a")]
+)
+def test_new_gpus_have_a_target_of_their_own(capability: tuple[int, int], arch: str) -> None:
+    assert arch_named(*capability) == arch
+
+
+@pytest.mark.parametrize(
+    ("around", "said"),
     [
-        ({"a": (9, 0)}, None, "sm_90a"),
-        ({"a": (8, 6), "b": (8, 6)}, None, "sm_86"),
-        ({"a": (9, 0), "b": (8, 0)}, None, None),
-        ({"a": (9, 0), "b": (8, 0)}, "b", "sm_80"),
-        ({"a": (10, 0)}, "a", "sm_100a"),
-        ({"a": (9, 0)}, "another", None),
-        ({}, None, None),
+        (Surroundings(), []),
+        (Surroundings(drives_display=True), ["drives a display, so its scores are less steady"]),
+        (Surroundings(drawing_programs=2), ["end the desktop session"]),
+        (Surroundings(ends_long_kernels=True), ["time-limit sooner"]),
+        (Surroundings(wsl=True), ["WSL 2"]),
+        (Surroundings(True, 1, True, True), ["desktop session", "time-limit", "WSL 2"]),
     ],
 )
-def test_the_driver_determines_the_target(
-    capabilities: dict[str, tuple[int, int]],
-    gpu: str | None,
-    arch: str | None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    driver = Driver(**capabilities)
-    monkeypatch.setitem(sys.modules, "pynvml", driver)
-    assert arch_of(gpu) == arch and driver.started == 0
+def test_each_disturbance_has_a_sentence(around: Surroundings, said: list[str]) -> None:
+    found = notes(around)
+    assert len(found) == len(said)
+    assert all(words in sentence for words, sentence in zip(said, found, strict=True))
+
+
+@pytest.mark.gpu
+def test_the_driver_reports_other_uses_of_the_gpu() -> None:
+    from harness.devices.cuda.clocks import Clocks
+
+    assert isinstance(Clocks().notes, tuple)
+    assert Clocks().read().clock_mhz > 0
