@@ -74,6 +74,13 @@ def start_in_background(grading: Grading) -> None:
     """Start the work that the processor does while the GPU works."""
     start_references(grading)
     start_cpu_sanitizer(grading)
+    if grading.session.cpu_sanitizer is not None:
+        start_counting(grading)
+
+
+def start_after_verification(grading: Grading) -> None:
+    """Start the rest of the work for a kernel that is right so far, while it is sanitized."""
+    start_disassembling(grading)
     start_counting(grading)
 
 
@@ -85,7 +92,7 @@ CHECKING = (
     Part(start_in_background, Stage.COMPILE, Lock.SHARED),
     Part(verify, Stage.VERIFY, Lock.SHARED),
     Part(grade_accuracy, Stage.VERIFY, Lock.SHARED),
-    Part(start_disassembling, Stage.VERIFY, Lock.SHARED),
+    Part(start_after_verification, Stage.VERIFY, Lock.SHARED),
     Part(sanitize_on_device, Stage.SANITIZE, Lock.SHARED),
     Part(sanitize_in_background, Stage.SANITIZE, Lock.NONE),
     Part(count_accesses, Stage.SANITIZE, Lock.NONE),
@@ -131,7 +138,7 @@ def run(grading: Grading, parts: Sequence[Part], *, own_processes: bool = True) 
     session, held = grading.session, Lock.NONE
     try:
         if own_processes:
-            session.start(cpu_sanitizer=not grading.quick or grading.few_cases)
+            session.start(cpu_sanitizer=grading.needs_cpu_sanitizer)
         with ExitStack() as lock:
             for part in parts:
                 if part.lock is not held:

@@ -154,6 +154,11 @@ class Grading:
         return self.session.timing is not None
 
     @property
+    def needs_cpu_sanitizer(self) -> bool:
+        """Return whether a CPU device that only sanitizes will surely be needed."""
+        return not self.quick or self.few_cases if self.scores else not self.few_cases
+
+    @property
     def kernel(self) -> Kernel:
         """Return the compiled kernel."""
         assert self.compiled is not None, "the kernel has not been compiled"

@@ -40,7 +40,8 @@ class Session(Protocol):
 
     @property
     def cpu_sanitizer(self) -> Process | None:
-        """Return the CPU device that checks more than a GPU's sanitizers; None without a GPU."""
+        """Return the CPU device that checks more than a GPU's sanitizers; None without a GPU, where
+        `sanitizer` is a CPU device."""
         ...
 
     @property
@@ -58,7 +59,8 @@ class Session(Protocol):
         ...
 
     def start(self, *, cpu_sanitizer: bool) -> None:
-        """Start the processes of a grading. cpu_sanitizer: it will surely be needed."""
+        """Start the processes of a grading. cpu_sanitizer: a CPU device that only sanitizes will
+        surely be needed."""
         ...
 
     def renew(self) -> None:

@@ -119,12 +119,11 @@ class Killer:
             self.at(session.timing.baseline),
             self.at(session.timing.checker),
         )
-        device = self.at(session.device)
         return with_parts(
             session,
             compiler=self.at(session.compiler),
-            device=device,
-            sanitizer=self.at(session.sanitizer) if timing else device,
+            device=self.at(session.device),
+            sanitizer=self.at(session.sanitizer),
             timing=timing,
         )
 

@@ -104,8 +104,8 @@ def _is_useless(answer: Answer, request: Count) -> bool:
 
 
 def start_counting(grading: Grading) -> None:
-    """Start to count on the CPU device next to a GPU."""
-    if grading.session.cpu_sanitizer is not None and not grading.quick:
+    """Start to count the accesses of a full grading of a kernel that has not failed."""
+    if not grading.quick and grading.failure is None:
         grading.steps.start(_counting(grading))
 
 

@@ -1,7 +1,7 @@
 """Sanitize: memcheck, racecheck, initcheck and synccheck on secret shapes with partial tiles.
 
 On a GPU, compute-sanitizer and, in a full grading, the CPU device check the same cases at the same
-time. On the CPU device one launch is enough for all tools.
+time. On the CPU device one launch is enough for all tools. Both run next to the verification.
 """
 
 from __future__ import annotations
@@ -97,15 +97,14 @@ class Watched:
 
 def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Refusal | Fault]:
     """Return the step that runs these cases. A device that verifies has the kernel already."""
-    has_kernel = watched.place is Place.SANITIZER and not grading.scores
-    load = None if has_kernel else loading(watched.place, grading.kernel)
+    load = None if watched.place is Place.DEVICE else loading(watched.place, grading.kernel)
 
     problem, seed = grading.problem, grading.seed
-    kept = None if load else sampled_case(grading)
+    kept = sampled_case(grading)
 
     def sampled(steps: Steps, sample: Sample) -> LaunchInputs:
         if sample.case == kept:
-            inputs = steps.take(preparing(problem, sample.case, seed, whole=False)).inputs
+            inputs = steps.get(preparing(problem, sample.case, seed, whole=False)).inputs
         else:
             inputs = problem.draw(sample.case, seed)
         return launch_inputs(problem, sample.case, inputs, sample.blocks)
@@ -145,9 +144,11 @@ def start_cpu_sanitizer(grading: Grading) -> None:
 
 
 def start_sanitizer(grading: Grading) -> None:
-    """Start the GPU's sanitizer, whose tools have processes of their own."""
-    if grading.scores:
-        grading.steps.start(_step(grading, _on_device(grading)))
+    """Start to sanitize while the kernel is verified. A kernel that is only explained is translated
+    once, and sanitized by the process that verifies it."""
+    watched = _on_device(grading)
+    if watched.place is Place.SANITIZER:
+        grading.steps.start(_step(grading, watched))
 
 
 def sanitize_on_device(grading: Grading) -> Outcome | None:
@@ -160,7 +161,7 @@ def sanitize_on_device(grading: Grading) -> Outcome | None:
     grading.progress.step(", ".join(watched.tools))
     if failure is not None and grading.session.cpu_sanitizer is not None:
         steps.start_instead(_step(grading, _on_cpu(grading)))
-    if grading.scores:
+    if watched.place is Place.SANITIZER:
         steps.start_instead(_step(grading, watched))
     answer = _result(grading, watched)
     if isinstance(answer, Fault):
@@ -242,7 +243,8 @@ def _on_device(grading: Grading) -> Watched:
     tools = tools_of(quick=grading.quick, gpu=grading.scores)
     cases = _cases(grading)
     if not grading.scores:
-        return Watched(Place.SANITIZER, cases, _samples(grading), tools)
+        place = Place.DEVICE if grading.few_cases else Place.SANITIZER
+        return Watched(place, cases, _samples(grading), tools)
     every = cases if grading.quick else (*cases, grading.problem.mid_size_case(grading.seed))
     ordered = tuple(sorted(every, key=lambda case: case.shape.flop))
     return Watched(Place.SANITIZER, ordered, (), tools)

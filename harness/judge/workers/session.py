@@ -131,13 +131,13 @@ class WorkerSession:
         scores, gpu = shared.scores, shared.gpu
         self.compiler = Worker(Role.COMPILER)
         self.device = Worker(Role.CUDA if scores else Role.CPU, gpu)
-        self.sanitizer = Worker(Role.SANITIZER, gpu) if scores else self.device
+        self.sanitizer = Worker(Role.SANITIZER if scores else Role.CPU, gpu)
         self.cpu_sanitizer = Worker(Role.CPU) if scores else None
         self._kernel = Worker(Role.CUDA, gpu)
         self.timing = self._timing_of(self._kernel) if scores else None
         gpu_workers = (self.sanitizer, self._kernel) if scores else ()
         self._started = (self.compiler, self.device, *gpu_workers)
-        self._all = (*self._started, *([self.cpu_sanitizer] if self.cpu_sanitizer else []))
+        self._all = (*self._started, self.cpu_sanitizer or self.sanitizer)
         if shared.cores is not None:
             for worker in self._all:
                 worker.keep_to(shared.cores.helping)

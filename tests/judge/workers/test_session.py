@@ -124,11 +124,13 @@ def test_a_gpu_session_has_a_process_for_each_purpose(machine: Machine) -> None:
 def test_a_cpu_session_has_no_lock_and_no_gpu_processes(machine: Machine) -> None:
     with open_session("cpu") as session:
         assert session.timing is None and session.cpu_sanitizer is None
-        assert session.arch == DEFAULT_ARCH and session.device is session.sanitizer
+        assert session.arch == DEFAULT_ARCH and session.sanitizer.role is Role.CPU
         assert not session.has_own_cores
+        session.start(cpu_sanitizer=False)
+        assert session.device.runs and not session.sanitizer.runs
         session.start(cpu_sanitizer=True)
         with session.shared_lock(Silent()):
-            assert machine.running() == [Role.COMPILER, Role.CPU]
+            assert machine.running() == [Role.COMPILER, Role.CPU, Role.CPU]
         assert Role.CPU in machine.running(), "the device has the kernel"
     assert machine.locked == []
 
