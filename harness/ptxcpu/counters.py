@@ -13,7 +13,8 @@ from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.arguments import Buffer, window_of_buffer, zeros
 from harness.ptxcpu.execution.launch import Instruments, Loaded
 from harness.ptxcpu.grid import Clusters, Size
-from harness.ptxcpu.ptx.syntax import Address, Instruction, Label, Operand, Register, Vector
+from harness.ptxcpu.ptx.effects import written_by
+from harness.ptxcpu.ptx.syntax import Address, Instruction, Label, Register
 from harness.ptxcpu.results import Counters, LineCounters
 from harness.ptxcpu.runtime import layout
 from harness.ptxcpu.runtime.layout import Counts
@@ -86,16 +87,10 @@ def fused_loads(kernel: InlinedKernel, code: Code) -> dict[int, int]:
             assert isinstance(address, Address)
             if isinstance(address.base, Register):
                 runs[address.base.name].append((address.offset, index))
-        elif any(name in runs for name in _written(item)):
+        elif any(name in runs for name in written_by(item)):
             close()
     close()
     return fused
-
-
-def _written(item: Instruction) -> list[str]:
-    first: Operand | None = item.operands[0] if item.operands else None
-    items = first.items if isinstance(first, Vector) else (first,)
-    return [x.name for x in items if isinstance(x, Register)]
 
 
 def _widest_loads(code: Code) -> dict[int, int]:

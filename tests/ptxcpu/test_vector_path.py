@@ -18,10 +18,10 @@ from harness.protocol.device import Ready, Sanitize, Sanitized
 from harness.protocol.report import Hazard, Tool, WatchedBlocks
 from harness.ptxcpu.analysis.inline import inline
 from harness.ptxcpu.arguments import Buffer
-from harness.ptxcpu.codegen.effects import COMPUTED
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.grid import Size
 from harness.ptxcpu.kernel import SECONDS, Kernel
+from harness.ptxcpu.ptx.effects import COMPUTED
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.results import Result
 from harness.ptxcpu.runtime.layout import Cause

@@ -8,7 +8,8 @@ so this analysis affects only the speed.
 from __future__ import annotations
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
-from harness.ptxcpu.ptx.syntax import Address, Instruction, Operand, Pair, Register, Symbol, Vector
+from harness.ptxcpu.ptx.effects import written_by
+from harness.ptxcpu.ptx.syntax import Address, Instruction, Operand, Register, Symbol, Vector
 from harness.ptxcpu.runtime.layout import Window
 
 # What a register holds: the window it points into, a plain number, or something else.
@@ -26,25 +27,15 @@ def pointer_windows(kernel: InlinedKernel) -> dict[str, int]:
     while changed:
         changed = False
         for item in kernel.body:
-            if not isinstance(item, Instruction) or not item.operands:
+            if not isinstance(item, Instruction):
                 continue
             new = _result(kernel, arrays, held, item)
-            for name in _written(item.operands[0]):
+            for name in written_by(item):
                 joined = _join(held.get(name), new)
                 if joined != held.get(name) and joined is not None:
                     held[name] = joined
                     changed = True
     return {name: what for name, what in held.items() if isinstance(what, int)}
-
-
-def _written(operand: Operand) -> list[str]:
-    if isinstance(operand, Register):
-        return [operand.name]
-    if isinstance(operand, Vector):
-        return [x.name for x in operand.items if isinstance(x, Register)]
-    if isinstance(operand, Pair):
-        return [*_written(operand.first), *_written(operand.second)]
-    return []
 
 
 def _join(a: Held | None, b: Held | None) -> Held | None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.ptxcpu.codegen.effects import COMPUTED, registers_of
 from harness.ptxcpu.codegen.translator import MatrixProduct
+from harness.ptxcpu.ptx.effects import COMPUTED, registers_of
 from harness.ptxcpu.ptx.syntax import Instruction, Operand, Register
 from harness.ptxcpu.runtime.layout import LANE_BUFFER_WORDS
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.analysis.pointers import pointer_windows
-from harness.ptxcpu.codegen.effects import COMPUTED
+from harness.ptxcpu.ptx.effects import COMPUTED, read_by, written_by
 from harness.ptxcpu.ptx.syntax import (
     Address,
     Instruction,
@@ -28,7 +28,6 @@ from harness.ptxcpu.ptx.syntax import (
 )
 from harness.ptxcpu.runtime.layout import Window
 from harness.ptxcpu.vector.access import ORDERED
-from harness.ptxcpu.vector.shapes import read_by, written_by
 
 
 def without_data(kernel: InlinedKernel) -> tuple[InlinedKernel, frozenset[int]]:

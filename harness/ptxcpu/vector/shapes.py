@@ -20,18 +20,17 @@ Performance of OpenCL on CPUs", CC 2012 (uniform and consecutive values); M. Pha
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
+from harness.ptxcpu.ptx.effects import read_by, written_by
 from harness.ptxcpu.ptx.syntax import (
     Address,
-    Group,
     Instruction,
     Integer,
     Not,
     Operand,
-    Pair,
     Register,
     Sink,
     Special,
@@ -216,46 +215,6 @@ def _thread_position(axis: str, block: tuple[int, int, int], lanes: int) -> Lane
     return Lanes(shapes.pop(), maybe, constant)
 
 
-def written(operand: Operand) -> Iterator[str]:
-    """Return the registers in a destination operand."""
-    match operand:
-        case Register():
-            yield operand.name
-        case Pair():
-            yield from written(operand.first)
-            yield from written(operand.second)
-        case Vector():
-            for item in operand.items:
-                yield from written(item)
-
-
-def written_by(item: Instruction) -> tuple[str, ...]:
-    """Return the registers that an instruction writes."""
-    if not item.operands or item.opcode.split(".")[0] in _NO_RESULT:
-        return ()
-    return tuple(written(item.operands[0]))
-
-
-def read_by(item: Instruction) -> set[str]:
-    """Return the registers that an instruction reads."""
-    sources = item.operands[1:] if written_by(item) else item.operands
-    found = {name for operand in sources for name in _read(operand)}
-    return found | (set(_read(item.guard)) if item.guard is not None else set())
-
-
-def _read(operand: Operand) -> Iterator[str]:
-    match operand:
-        case Not():
-            yield operand.register.name
-        case Address():
-            yield from _read(operand.base)
-        case Group():
-            for item in operand.items:
-                yield from _read(item)
-        case _:
-            yield from written(operand)
-
-
 def _defined_once(kernel: InlinedKernel) -> frozenset[str]:
     """Return the registers that exactly one instruction writes, without a guard."""
     count: dict[str, int] = {}
@@ -266,10 +225,6 @@ def _defined_once(kernel: InlinedKernel) -> frozenset[str]:
     return frozenset(name for name, times in count.items() if times == 1)
 
 
-_NO_RESULT = {
-    *("st", "bra", "brx", "ret", "exit", "bar", "barrier", "membar", "fence", "trap", "red"),
-    *("cp", "prefetch", "prefetchu", "brkpt", "discard", "applypriority", "nanosleep", "pmevent"),
-}
 ONE_BY_ONE = {"atom", "red", "mbarrier"}
 """Instructions that run for one lane after the other, with the lowerings for threads."""
 

@@ -26,13 +26,13 @@ from dataclasses import replace
 
 from harness.ptxcpu.analysis.block_dependence import exchanged_windows
 from harness.ptxcpu.analysis.inline import InlinedKernel
-from harness.ptxcpu.codegen.effects import COMPUTED
 from harness.ptxcpu.codegen.liveness import read_before_written
 from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.thread import _CORO, Mode, ThreadTranslator
 from harness.ptxcpu.codegen.translator import B32, B64, PREDICATE, MemoryAccess
 from harness.ptxcpu.errors import CannotTranslate, InternalError
+from harness.ptxcpu.ptx.effects import COMPUTED, written_by
 from harness.ptxcpu.ptx.syntax import (
     Address,
     Instruction,
@@ -56,7 +56,6 @@ from harness.ptxcpu.vector.shapes import (
     ShapeAnalysis,
     special_lanes,
     uniform,
-    written_by,
 )
 from harness.ptxcpu.vector.unroll import unrolled
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.ptxcpu.analysis.inline import InlinedKernel, renamed
+from harness.ptxcpu.ptx.effects import read_by, written_by
 from harness.ptxcpu.ptx.syntax import (
     Address,
     Instruction,
@@ -25,7 +26,6 @@ from harness.ptxcpu.ptx.syntax import (
     symbols,
 )
 from harness.ptxcpu.ptx.types import Type
-from harness.ptxcpu.vector.shapes import read_by, written_by
 
 MAX_STEPS = 64
 

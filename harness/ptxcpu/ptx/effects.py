@@ -1,4 +1,4 @@
-"""Tells which registers an instruction touches, and whether it does anything else."""
+"""Tells which registers an instruction reads and writes, and whether it does anything else."""
 
 from __future__ import annotations
 
@@ -26,10 +26,34 @@ COMPUTED = {
 """Instructions whose results depend only on their operands."""
 
 
+_NO_RESULT = {
+    *("st", "bra", "brx", "ret", "exit", "bar", "barrier", "membar", "fence", "trap", "red"),
+    *("cp", "prefetch", "prefetchu", "brkpt", "discard", "applypriority", "nanosleep", "pmevent"),
+}
+"""Instructions that write no register. A barrier does so if it reduces, as `bar.red` does."""
+
+
 def registers_of(item: Instruction) -> set[str]:
     """Return the registers that an instruction reads or writes."""
     operands = item.operands if item.guard is None else (*item.operands, item.guard)
     return {name for operand in operands for name in _registers(operand)}
+
+
+def written_by(item: Instruction) -> tuple[str, ...]:
+    """Return the registers that an instruction writes."""
+    if not item.operands:
+        return ()
+    if item.opcode.partition(".")[0] in _NO_RESULT and ".red." not in item.opcode:
+        return ()
+    first = item.operands[0]
+    return tuple(_registers(first)) if isinstance(first, Register | Pair | Vector) else ()
+
+
+def read_by(item: Instruction) -> set[str]:
+    """Return the registers that an instruction reads."""
+    operands = item.operands[1:] if written_by(item) else item.operands
+    sources = operands if item.guard is None else (*operands, item.guard)
+    return {name for operand in sources for name in _registers(operand)}
 
 
 def _registers(operand: Operand) -> Iterator[str]:
