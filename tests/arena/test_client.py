@@ -1,4 +1,4 @@
-"""Tests of `submit --arena`: it has the exit codes of `grade` and survives lost connections."""
+"""Tests of submit.py: it has the exit codes of `grade` and survives lost connections."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import Connection
 
+from harness.arena.client import main
 from harness.arena.store import gradings, people
-from harness.cli.main import main
 from harness.protocol.report import Report
 from tests.arena.submitting import Add, FakeWorker, waiting_jobs
 from tests.board import factory
@@ -65,10 +65,10 @@ def test_the_exit_code_says_whether_it_is_accepted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with working(connection, worker, None if accepted else factory.wrong()):
-        code = main(["submit", str(kernel), "--arena", address])
-    shown = capsys.readouterr()
-    assert code == (0 if accepted else 1) and "my tile.cu is submission" in shown.err
-    assert ("accepted" if accepted else "wrong-answer") in shown.out
+        code = main([str(kernel), "--arena", address])
+    shown = capsys.readouterr().out
+    assert code == (0 if accepted else 1) and "my tile.cu is submission" in shown
+    assert ("my tile.cu: accepted" if accepted else "my tile.cu: wrong-answer") in shown
 
 
 def test_a_refusal_is_one_sentence_and_exit_code_2(
@@ -83,14 +83,14 @@ def test_a_refusal_is_one_sentence_and_exit_code_2(
 ) -> None:
     wrong = kernel.with_name("large.cu")
     wrong.write_bytes(b"x" * (2 << 20))
-    assert main(["submit", str(wrong), "--arena", address]) == 2
+    assert main([str(wrong), "--arena", address]) == 2
     assert "larger than 1 MiB" in capsys.readouterr().err
     rules.write_text("ends = 2026-01-01T00:00:00Z\n")
-    assert main(["submit", str(kernel), "--arena", address]) == 2
+    assert main([str(kernel), "--arena", address]) == 2
     assert "the arena: The contest ended at 2026-01-01 00:00 UTC." in capsys.readouterr().err
     old = people.new_key(connection, person("bob").id, "old", days=-1)
     monkeypatch.setenv("MATMUL_ARENA_KEY", old)
-    assert main(["submit", str(kernel), "--arena", address]) == 2
+    assert main([str(kernel), "--arena", address]) == 2
     assert "the arena: This key is not valid" in capsys.readouterr().err
 
 
@@ -147,7 +147,7 @@ def test_lost_requests_are_repeated_and_make_one_submission(
 ) -> None:
     monkeypatch.setattr("harness.arena.client.AGAIN_SECONDS", 0.05)
     with working(connection, worker), losing(address, lost) as relay:
-        assert main(["submit", str(kernel), "--arena", relay]) == 0
+        assert main([str(kernel), "--arena", relay]) == 0
     assert lost == [], "every loss has happened"
     assert len(gradings.recent(connection)) == 1, "and it is one submission"
     assert "accepted" in capsys.readouterr().out
@@ -156,9 +156,8 @@ def test_lost_requests_are_repeated_and_make_one_submission(
 @pytest.mark.parametrize(
     ("arguments", "key_there", "sentence"),
     [
-        (["x.cu", "--arena", "http://127.0.0.1:9"], False, "set MATMUL_ARENA_KEY"),
-        (["report.json", "--arena", "http://127.0.0.1:9"], True, "`import` enters reports"),
-        (["none.cu", "--arena", "http://127.0.0.1:9"], True, "there is no file"),
+        (["x.cu", "--arena", "http://127.0.0.1:9"], False, "Set MATMUL_ARENA_KEY"),
+        (["none.cu", "--arena", "http://127.0.0.1:9"], True, "No such file"),
         (["x.cu", "--arena", "arena.example.org"], True, "takes the arena's address"),
     ],
 )
@@ -173,7 +172,7 @@ def test_invalid_arguments_are_refused_in_one_sentence(
     monkeypatch.setenv("MATMUL_ARENA_KEY", "arena_x" if key_there else "")
     monkeypatch.chdir(tmp_path)
     Path("x.cu").write_text("x")
-    assert main(["submit", *arguments]) == 2
+    assert main(arguments) == 2
     assert sentence in capsys.readouterr().err
 
 
@@ -182,5 +181,5 @@ def test_an_arena_that_does_not_answer_is_reported(
 ) -> None:
     monkeypatch.setattr("harness.arena.client.PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr("harness.arena.client.AGAIN_SECONDS", 0.05)
-    assert main(["submit", str(kernel), "--arena", "http://127.0.0.1:9"]) == 2
+    assert main([str(kernel), "--arena", "http://127.0.0.1:9"]) == 2
     assert "does not answer" in capsys.readouterr().err

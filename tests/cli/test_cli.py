@@ -115,7 +115,6 @@ def test_help_has_examples_that_the_command_understands(
         ("tune --device cpu --json /proc/a.json {broken}", "you may not write to /proc"),
         ("leaderboard --store arena-data", "there is no file or folder arena-data"),
         ("import {broken} --store arena-data", "a new arena is made by `nox -s arena`"),
-        ("submit {broken}", "name the arena with --arena URL"),
     ],
 )
 def test_wrong_usage_ends_at_once_with_one_sentence(

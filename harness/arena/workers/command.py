@@ -9,11 +9,12 @@ import time
 from pathlib import Path
 
 from harness.arena.build import Build, refusal
+from harness.arena.client import Unreachable
 from harness.arena.logs import Output, log_as
 from harness.arena.processes import End
 from harness.arena.supervisor import Supervisor, workers
 from harness.arena.workers.api import KEY_VARIABLE, ArenaInfo
-from harness.arena.workers.connection import Connection, Unreachable
+from harness.arena.workers.connection import Connection
 from harness.devices.available import why_no_cuda
 from harness.protocol.errors import UsageError
 
@@ -32,7 +33,7 @@ def run(arguments: argparse.Namespace, terminal: Output) -> None:
             _drain(connection, terminal)
             return
     except Unreachable as error:
-        raise UsageError(f"no arena answers at {arguments.arena}: {error}") from None
+        raise UsageError(str(error)) from None
     _serve(connection, key, info, arguments, terminal)
 
 

@@ -3,18 +3,15 @@ connection."""
 
 from __future__ import annotations
 
-import logging
-import time
-from http.client import HTTPException
 from typing import TypeVar
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import Request
 from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
-from harness.arena.client import sentence
+from harness.arena.client import ask, sentence
 from harness.arena.workers.api import (
     PATH,
     POLL_SECONDS,
@@ -30,16 +27,7 @@ from harness.arena.workers.api import (
 )
 from harness.protocol.errors import UsageError
 
-log = logging.getLogger(__name__)
-
-AGAIN_SECONDS = 0.3
-SLOWEST_AGAIN = 2.0
-"""The longest pause. It is far below a lease, so that a heartbeat comes in time after a restart."""
 TIMEOUT_SECONDS = 30.0
-
-REFUSED = (400, 401, 403, 404, 413, 422)
-"""Statuses after which the same request would be refused again."""
-
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -57,8 +45,8 @@ class SessionLost(Exception):
     """The worker counted as dead, or another one has its GPU. It may join again."""
 
 
-class Unreachable(Exception):
-    """The arena's address does not answer. The text says why."""
+REFUSALS = {409: Held, 410: SessionLost} | dict.fromkeys((400, 401, 403, 404, 413, 422), Refused)
+"""The statuses after which the same request would be refused again. Others are repeated."""
 
 
 class Connection:
@@ -124,19 +112,6 @@ class Connection:
         return _read(answer, self._send(method, path, content))
 
     def _send(self, method: str, path: str, content: bytes | None) -> bytes:
-        deadline = time.monotonic() + self._patience
-        pause = AGAIN_SECONDS
-        while True:
-            try:
-                return self._send_once(method, path, content)
-            except Unreachable as error:
-                if time.monotonic() + pause > deadline:
-                    raise
-                log.warning("the arena does not answer: %s", error)
-            time.sleep(pause)
-            pause = min(2 * pause, SLOWEST_AGAIN)
-
-    def _send_once(self, method: str, path: str, content: bytes | None) -> bytes:
         request = Request(
             self.address + PATH + path,
             content,
@@ -144,19 +119,9 @@ class Connection:
             method=method,
         )
         try:
-            with urlopen(request, timeout=POLL_SECONDS + TIMEOUT_SECONDS) as answer:
-                body: bytes = answer.read()
-                return body
+            return ask(request, POLL_SECONDS + TIMEOUT_SECONDS, self._patience, REFUSALS)
         except HTTPError as error:
-            if error.code == 409:
-                raise Held(sentence(error)) from None
-            if error.code == 410:
-                raise SessionLost(sentence(error)) from None
-            if error.code in REFUSED:
-                raise Refused(sentence(error)) from None
-            raise Unreachable(sentence(error)) from None
-        except (URLError, OSError, HTTPException) as error:
-            raise Unreachable(str(getattr(error, "reason", error))) from None
+            raise REFUSALS[error.code](sentence(error)) from None
 
 
 def _read(answer: type[Answer], content: bytes) -> Answer:
