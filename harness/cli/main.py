@@ -42,6 +42,8 @@ def run(chosen: argparse.Namespace, terminal: Terminal) -> Exit:
     """Run the chosen command; turn an error into a sentence and an exit code."""
     try:
         preflight.check(chosen)
+        if str(getattr(chosen, "json", "")) == "-":
+            terminal.leave_output_to_programs()
         code: Exit = chosen.run(chosen, terminal)
         return code
     except (UsageError, JudgeFailure) as error:

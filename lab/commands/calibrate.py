@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.table import Table
 
-from harness.cli.commands._arguments import add_json, add_seed, prepare_output, write_json
+from harness.cli.commands._arguments import add_json, add_seed, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.report import Score
@@ -36,7 +36,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.workers.session import open_session
     from lab.calibration import calibrate
 
-    prepare_output(arguments, terminal)
     with (
         open_session("cuda") as session,
         TerminalProgress(terminal.results, "cuBLAS") as progress,

@@ -105,7 +105,7 @@ def test_an_imported_result_is_unverified_on_the_board(
         ("again", True),
         ("from a file", False),
     }
-    assert '"from a file"' in call("leaderboard", "--json", "--store", data_dir.folder)
+    assert '"from a file"' in call("leaderboard", "--json", "-", "--store", data_dir.folder)
     call("import", data_dir.folder, "--store", file)
     with Store(file) as store:
         assert scores(store)["from a file"] == (1.9, True)

@@ -61,12 +61,12 @@ def test_filters_choose_and_json_has_all(call: Call, stored: Enter) -> None:
         factory.report("tensor", "ada", 1.4, cores=Badge.TENSOR_CORES),
         factory.report("tile", "bob", 0.9, day=3),
     )
-    _, out, _ = call("leaderboard", "--json", "--badge", "cuda-cores")
+    _, out, _ = call("leaderboard", "--json", "-", "--badge", "cuda-cores")
     ((board,),) = (json.loads(out),)
     assert board["gpu"] == factory.H100
     (row,) = board["rows"]
     assert (row["rank"], row["status"], row["name"], row["score"]) == (1, "ranked", "tile", 0.9)
-    _, out, _ = call("leaderboard", "--json", "--since", "2026-01-02", "--author", "ada")
+    _, out, _ = call("leaderboard", "--json", "-", "--since", "2026-01-02", "--author", "ada")
     assert json.loads(out) == []
 
 

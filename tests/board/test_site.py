@@ -261,7 +261,7 @@ def test_a_store_without_a_ranked_run_has_a_first_page(write: Write) -> None:
 def test_the_command_writes_the_site(call: Call, stored: Enter, tmp_path: Path) -> None:
     stored(*of_everything())
     site = tmp_path / "site"
-    code, out, err = call("leaderboard", "--site", site, "--json")
+    code, out, err = call("leaderboard", "--site", site, "--json", "-")
     assert code == 0
     assert out.startswith("[")
     assert f"submissions: {len(of_everything())}" in err

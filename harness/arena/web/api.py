@@ -181,7 +181,7 @@ def give_up(visitor: Visitor, id: str) -> Status:
 
 @router.get("/board", responses=ERRORS)
 async def show_board(request: Request, visitor: ThisVisitor) -> Response:
-    """Return every ranking, as `leaderboard --json` writes it."""
+    """Return every ranking, as `leaderboard --json -` writes it."""
     boards: Boards = request.app.state.boards
     rendered = await boards.rendered(visitor, Form.DATA)
     return rendered.files[DATA].answer(request, "application/json")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -44,24 +46,26 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add --json to a command that shows one result."""
+    """Add --json to a command. With - for standard output, people read standard error (main.py)."""
     parser.add_argument(
         "--json", type=Path, metavar="PATH", help=f"write {what} as JSON; - for standard output"
     )
 
 
-def prepare_output(arguments: argparse.Namespace, terminal: Terminal) -> None:
-    """Leave standard output to JSON if --json asks for it there."""
-    if str(arguments.json) == "-":
-        terminal.leave_output_to_programs()
-
-
-def write_json(arguments: argparse.Namespace, terminal: Terminal, result: BaseModel) -> None:
+def write_json(
+    arguments: argparse.Namespace, terminal: Terminal, result: BaseModel | list[dict[str, Any]]
+) -> None:
     """Write a result where --json says, if it does."""
-    text = result.model_dump_json(indent=2)
+    if arguments.json is None:
+        return
+    text = (
+        result.model_dump_json(indent=2)
+        if isinstance(result, BaseModel)
+        else json.dumps(result, ensure_ascii=False, indent=2)
+    )
     if str(arguments.json) == "-":
         terminal.json(text)
-    elif arguments.json is not None:
+    else:
         write_whole(arguments.json, text + "\n")
 
 

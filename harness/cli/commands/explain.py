@@ -16,7 +16,6 @@ from harness.cli.commands._arguments import (
     add_seed,
     number,
     parse_shape,
-    prepare_output,
     write_json,
 )
 from harness.cli.commands._command import Exit
@@ -129,7 +128,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.workers.session import open_session
     from harness.protocol.report import JudgeError
 
-    prepare_output(arguments, terminal)
     submission = read(arguments.file)
     gpu = arguments.gpu
     options = GradingOptions(quick=True, seed=arguments.seed)

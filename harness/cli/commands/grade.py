@@ -95,8 +95,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.grade import GradingOptions
     from harness.judge.submission import read
 
-    if str(arguments.json) == "-":
-        terminal.leave_output_to_programs()
     files = arguments.files or sorted(SOLUTIONS.glob("*.cu"))
     several = len(files) > 1
     options = GradingOptions(

@@ -18,7 +18,7 @@ from rich.text import Text
 from harness.board.document import Document
 from harness.board.entry import Entry, Facts, Version, own_facts, usual_facts
 from harness.board.ranking import Board, Row, Status, as_data, rank, status
-from harness.cli.commands._arguments import add_filters, add_store, chosen
+from harness.cli.commands._arguments import add_filters, add_json, add_store, chosen, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import DEFAULT_STORE, open_store
 from harness.cli.views.console import Terminal
@@ -49,7 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="rank the files DIR/GPU/KERNEL.json instead of a store",
     )
     parser.add_argument("--site", type=Path, metavar="DIR", help="write a static site there")
-    parser.add_argument("--json", action="store_true", help="print the boards as JSON")
+    add_json(parser, "the boards")
     add_store(parser)
 
 
@@ -58,10 +58,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         boards = rank(entries, chosen(arguments))
         if arguments.site:
             _write_site(arguments, entries, document, terminal)
-    if arguments.json:
-        terminal.json([as_data(board) for board in boards])
-    else:
-        terminal.show(screen(boards, entries))
+    terminal.show(screen(boards, entries))
+    write_json(arguments, terminal, [as_data(board) for board in boards])
     return Exit.YES if boards else Exit.NO
 
 

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.commands._arguments import add_json, prepare_output, write_json
+from harness.cli.commands._arguments import add_json, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.judge.submission import read_kernel
@@ -58,7 +58,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.playoff import play_off
     from harness.judge.workers.session import open_session
 
-    prepare_output(arguments, terminal)
     if len(arguments.files) < 2:
         raise UsageError("a play-off takes two kernels or more")
     submissions = [read_kernel(file) for file in arguments.files]

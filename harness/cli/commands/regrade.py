@@ -13,7 +13,7 @@ from rich.text import Text
 from harness.board.entry import Version
 from harness.board.ranking import rank
 from harness.board.regrade import Change, Grader, as_data, regrade, to_regrade
-from harness.cli.commands._arguments import add_filters, add_store, chosen
+from harness.cli.commands._arguments import add_filters, add_json, add_store, chosen, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import open_store, read_all
 from harness.cli.views.console import Terminal
@@ -30,7 +30,7 @@ examples:
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
     parser.add_argument("--yes", action="store_true", help="enter the new results without asking")
-    parser.add_argument("--json", action="store_true", help="print the changes as JSON")
+    add_json(parser, "the changes")
     add_store(parser)
     parser.set_defaults(grader=_grader, starts_workers=True)
 
@@ -47,8 +47,6 @@ def _grader() -> Iterator[Grader]:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     kept = arguments.store.sibling(".regraded.jsonl")
-    if arguments.json:
-        terminal.leave_output_to_programs()
     with open_store(arguments.store, key=arguments.key) as store:
         todo = to_regrade(rank(store.entries(), chosen(arguments)), Version.current())
         if not todo:
@@ -63,10 +61,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             for change in regrade(store, todo, grade, kept):
                 changes.append(change)
                 terminal.show(f"{len(changes)} of {len(todo)}: {change.why}", style="dim")
-        if arguments.json:
-            terminal.json(as_data(changes))
-        else:
-            terminal.show(screen(changes))
+        terminal.show(screen(changes))
+        write_json(arguments, terminal, as_data(changes))
         if not kept.exists():
             terminal.show("Nothing to enter.")
             return Exit.NO

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.commands._arguments import add_json, add_seed, number, prepare_output, write_json
+from harness.cli.commands._arguments import add_json, add_seed, number, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import SafeConsole, Terminal
 from harness.cli.views.progress import TerminalProgress
@@ -77,7 +77,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.tune.tune import tune
     from harness.judge.workers.session import open_session
 
-    prepare_output(arguments, terminal)
     _check_options(arguments)
     options = GradingOptions(quick=True, seed=arguments.seed)
     submission = read_kernel(arguments.file)

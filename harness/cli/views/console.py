@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import json
 import os
 import sys
 from collections.abc import Iterable
@@ -96,9 +95,8 @@ class Terminal:
         """Write a sentence that is no result to standard error."""
         _print(self._notes, sentence)
 
-    def json(self, data: object) -> None:
-        """Print a result for programs: a value, or text that is JSON already."""
-        text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=2)
+    def json(self, text: str) -> None:
+        """Print JSON, a result for programs."""
         sys.stdout.write(escaping.json_text(text, sys.stdout.encoding or "utf-8") + "\n")
         sys.stdout.flush()
 

@@ -172,7 +172,7 @@ def test_json_is_harmless_to_a_terminal_and_complete(
     assert_harmless(out, coloured=False)
     assert_harmless(err, coloured=False)
     everything = ATTACK + "\U000e0001 naïve 🚀"
-    terminal.json({"text": everything})
+    terminal.json(json.dumps({"text": everything}, ensure_ascii=False))
     out, _ = capsys.readouterr()
     assert_harmless(out, coloured=False)
     assert json.loads(out) == {"text": everything}
