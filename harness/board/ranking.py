@@ -12,7 +12,6 @@ from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -52,19 +51,14 @@ class Filter:
     """A part of the GPU's name, in any case."""
     badges: frozenset[str] = frozenset()
     """The badges that an entry must have."""
-    author: str | None = None
     accuracy: str | None = None
     """The accuracy grade that an entry must have, or a better one."""
-    since: date | None = None
-    """The first day (UTC) on which an entry may have been graded."""
 
     def admits(self, entry: Entry) -> bool:
         return (
             (self.gpu is None or self.gpu.casefold() in (entry.device or "").casefold())
             and self.badges <= entry.badges
-            and (self.author is None or self.author == entry.author)
             and (self.accuracy is None or (entry.accuracy or "Z") <= self.accuracy)
-            and (self.since is None or self.since.isoformat() <= entry.created)
         )
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +110,6 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--accuracy", choices=("A", "B", "C"), help="this accuracy grade or a better one"
     )
-    group.add_argument("--author", metavar="NAME")
-    group.add_argument(
-        "--since", type=_day, metavar="YYYY-MM-DD", help="graded on this day (UTC) or later"
-    )
 
 
 def chosen(arguments: argparse.Namespace) -> Filter:
@@ -123,8 +118,6 @@ def chosen(arguments: argparse.Namespace) -> Filter:
         gpu=arguments.gpu,
         badges=frozenset(arguments.badge),
         accuracy=arguments.accuracy,
-        author=arguments.author,
-        since=arguments.since,
     )
 
 
@@ -142,13 +135,6 @@ def number(what: str, low: int, high: int) -> Callable[[str], int]:
 
 
 count = number("workers are a number", 1, 1000)
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no date; write 2026-01-31") from None
 
 
 def parse_shape(text: str) -> Shape:

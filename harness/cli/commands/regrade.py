@@ -23,7 +23,7 @@ from harness.protocol.errors import UsageError
 HELP = """\
 examples:
   python3 -m harness regrade
-  python3 -m harness regrade --gpu H100 --author ada --yes
+  python3 -m harness regrade --gpu H100 --yes
 """
 
 
