@@ -7,10 +7,9 @@ or nothing; write-ahead logging and a busy timeout let several graders enter at 
 from __future__ import annotations
 
 import sqlite3
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -24,44 +23,44 @@ from harness.protocol.errors import StoreError
 BUSY_SECONDS = 60.0
 """The time to wait for other graders; entering one report takes milliseconds."""
 
-Mode = Literal["create", "update", "read"]
+Mode = Literal["create", "update"]
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_SQLITE_MODE = {"create": "rwc", "update": "rw", "read": "ro"}
 
 
 class SqliteFile:
     """An open file, which is a Database."""
 
     def __init__(self, path: Path, mode: Mode) -> None:
-        """Open the file; the mode "create" makes it if it does not exist. Raises StoreError.
-
-        The mode "read" neither changes nor migrates the file, for a store that is imported into
-        another.
-        """
+        """Open the file; the mode "create" makes it if it does not exist. Raises StoreError."""
         self.path = path
         self.key = path.with_suffix(".key")
-        self._open = ExitStack()
         if mode != "create" and not path.exists():
             raise StoreError(
                 f"there is no store at {path}; enter a result with "
                 "`grade KERNEL.cu --submit --author NAME`, or name the store with --store."
             )
-        try:
-            with self._errors():
-                self._engine = self._connected(path, mode)
-                self._prepare(mode)
-        except BaseException:
-            self._open.close()
-            raise
+        with ExitStack() as undone, self._errors():
+            access = "rwc" if mode == "create" else "rw"
+            self._connection = sqlite3.connect(
+                f"file:{quote(str(path))}?mode={access}",
+                uri=True,
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+            )
+            undone.callback(self.close)
+            self._recognise()
+            self._engine = self._set_up()
+            self._prepare()
+            undone.pop_all()
 
     @property
     def name(self) -> str:
         return str(self.path)
 
     def close(self) -> None:
-        self._open.close()
+        self._connection.close()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -86,20 +85,11 @@ class SqliteFile:
             "Restore a copy of it or an export, or name another file with --store."
         )
 
-    def _connected(self, path: Path, mode: Mode) -> Engine:
-        connection = sqlite3.connect(
-            f"file:{quote(str(path))}?mode={_SQLITE_MODE[mode]}",
-            uri=True,
-            timeout=BUSY_SECONDS,
-            isolation_level=None,
-        )
-        self._open.callback(connection.close)
-        self._recognise(connection)
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        if mode != "read":
-            _use_write_ahead_log(connection)
-        engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
+    def _set_up(self) -> Engine:
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute("PRAGMA foreign_keys = ON")
+        _use_write_ahead_log(self._connection)
+        engine = create_engine("sqlite://", creator=lambda: self._connection, poolclass=StaticPool)
 
         @event.listens_for(engine, "begin")
         def _begin(connection: Connection) -> None:
@@ -108,17 +98,17 @@ class SqliteFile:
 
         return engine
 
-    def _recognise(self, connection: sqlite3.Connection) -> None:
+    def _recognise(self) -> None:
         # In this order: a process that makes it a leaderboard meanwhile writes both at once.
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         if application != schema.APPLICATION_ID and (application or tables):
             raise StoreError(
                 f"{self.path} is a SQLite file of another program, not a leaderboard; "
                 "it was left as it is. Name another file with --store."
             )
 
-    def _prepare(self, mode: Mode) -> None:
+    def _prepare(self) -> None:
         with self.reading() as connection:
             found = schema.applied(connection)
         unknown = sorted(found - set(schema.REVISIONS))
@@ -130,21 +120,9 @@ class SqliteFile:
             )
         if found == {schema.HEAD}:
             return
-        if mode == "read":
-            self._engine = self._copied()
         with self.writing() as connection:
             connection.exec_driver_sql(f"PRAGMA application_id = {schema.APPLICATION_ID}")
             schema.bring_up_to_date(connection, self.name)
-
-    def _copied(self) -> Engine:
-        """Return an engine over a copy of an earlier version's file, which may be migrated."""
-        folder = self._open.enter_context(tempfile.TemporaryDirectory())
-        copy = Path(folder, self.path.name)
-        with closing(sqlite3.connect(copy)) as target, self._engine.connect() as connection:
-            driver = connection.connection.driver_connection
-            assert isinstance(driver, sqlite3.Connection)
-            driver.backup(target)
-        return self._connected(copy, "update")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

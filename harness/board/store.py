@@ -79,8 +79,7 @@ class Store:
     ) -> None:
         """Open a file, or use a database that is open. Raises StoreError.
 
-        mode: for a file. "create" makes it if it does not exist; "read" neither changes nor
-        migrates it, for a store that is imported into another.
+        mode: for a file. "create" makes it if it does not exist.
         key: the file of the signing key, which need not exist. The default is the database's own.
         """
         self._database = SqliteFile(where, mode) if isinstance(where, Path) else where

@@ -82,8 +82,10 @@ def test_a_missing_store_is_one_sentence(call: Call, path: Path) -> None:
     assert (code, out) == (2, "")
     assert err.startswith(f"leaderboard: there is no store at {path}")
     assert err.count("\n") == 1
-    code, _, err = call("import", path.with_name("nowhere.sqlite"))
-    assert code == 2 and "nowhere.sqlite" in err
+    Store(path, "create").close()
+    for file, said in (("nowhere.jsonl", "No such file"), (path.name, "is not UTF-8 text")):
+        code, _, err = call("import", path.with_name(file))
+        assert code == 2 and file in err and said in err
 
 
 def test_bundled_reports_are_shown_until_there_is_a_score(

@@ -136,6 +136,15 @@ def pair(new: New) -> tuple[Where, Where]:
     return new(one), new(other)
 
 
+def copied(call: Call, source: Where, into: Where) -> str:
+    """Import an export of one store into another, and return the sentence about it."""
+    file = source.key.with_suffix(".jsonl")
+    file.write_text(call("export", "--store", source.address.text)[1], encoding="utf-8")
+    code, out, err = call("import", file, "--store", into.address.text)
+    assert (code, err) == (0, "")
+    return out
+
+
 def test_merging_in_any_order_gives_the_same(
     pair: tuple[Where, Where], new: New, call: Call
 ) -> None:
@@ -148,8 +157,7 @@ def test_merging_in_any_order_gives_the_same(
                 store.enter(report)
 
     def merge(source: Where, into: Where) -> str:
-        code, out, err = call("import", source.address.text, "--store", into.address.text)
-        assert (code, err) == (0, "")
+        out = copied(call, source, into)
         return out.partition(" into ")[0] + out.rpartition(f"{into.address}")[2]
 
     fill(one, reports[:4])
@@ -171,8 +179,7 @@ def test_signatures_move_with_reports(pair: tuple[Where, Where], call: Call) -> 
         store.enter_documents([stranger])
     with other.open() as store:
         store.enter(factory.report("native"))
-    merged = call("import", one.address.text, "--store", other.address.text)
-    assert merged[0] == 0
+    copied(call, one, other)
     with other.open("update") as store:
         assert {entry.name: entry.verified for entry in store.entries()} == {
             "own": False,
@@ -182,7 +189,7 @@ def test_signatures_move_with_reports(pair: tuple[Where, Where], call: Call) -> 
         document = store.document(own)
         assert document.signature is not None and keys.fits(document.signature, document.text)
         assert store.document(stranger.id).signature is None
-    assert call("import", other.address.text, "--store", one.address.text)[0] == 0
+    copied(call, other, one)
     with one.open("update") as store:
         assert {entry.name: entry.verified for entry in store.entries()} == {
             "own": True,

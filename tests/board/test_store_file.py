@@ -97,15 +97,6 @@ def test_a_store_of_version_0_1_opens_and_loses_nothing(path: Path) -> None:
     assert set(before) < set(content(path))
 
 
-def test_a_store_of_version_0_1_is_merged_without_being_changed(path: Path) -> None:
-    shutil.copy(VERSION_0_1, path)
-    with Store(path, "read") as store:
-        documents = list(store.documents())
-        assert len(documents) == 5
-        assert [document.signature is None for document in documents].count(True) == 1
-    assert path.read_bytes() == VERSION_0_1.read_bytes()
-
-
 def test_a_store_older_than_version_0_1_is_left_alone(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
@@ -179,14 +170,6 @@ def test_a_writer_waits_for_another_and_then_gives_up(
                 connection.exec_driver_sql("PRAGMA user_version")
         with one.reading(), other.writing():
             pass
-
-
-def test_a_store_that_is_only_read_is_not_written(path: Path) -> None:
-    Store(path, "create").close()
-    with closing(SqliteFile(path, "read")) as reading:
-        refused = pytest.raises(StoreError, match="attempt to write a readonly")
-        with refused, reading.writing() as connection:
-            connection.exec_driver_sql("CREATE TABLE x (y)")
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,6 @@ RUN: dict[str, tuple[int, str]] = {
     "nox -s doctor": (0, "isolation"),
     "nox -s export > contest.jsonl": (0, ""),
     "nox -s import -- contest.jsonl --store other.sqlite": (0, "1 entered into other.sqlite"),
-    "nox -s import -- leaderboard.sqlite --store other.sqlite": (0, "0 entered"),
     # examples of --help
     "python3 -m harness doctor --device cpu": (0, "works"),
     "python3 -m harness explain --json - my_kernel.cu | jq .findings": (0, '"rule"'),
@@ -84,7 +83,6 @@ RUN: dict[str, tuple[int, str]] = {
         0,
         "36_wgmma_one_accumulator",
     ),
-    "python3 -m harness import machine-b.sqlite --store machine-a.sqlite": (0, "1 entered"),
     "python3 -m harness playoff one.cu other.cu": NEEDS_GPU,
     "python3 -m harness playoff --json result.json one.cu other.cu": NEEDS_GPU,
     "python3 -m harness regrade": (0, "othing to regrade"),
@@ -205,9 +203,6 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     submit = "grade --quick --device cpu --author ada --submit --json report.json tile.cu"
     done = shell(folder, f"python3 -m harness {submit}")
     assert done.returncode == 0, done.stdout + done.stderr
-    for name in ("machine-a.sqlite", "machine-b.sqlite"):
-        shutil.copy(folder / "leaderboard.sqlite", folder / name)
-    (folder / "machine-a.sqlite").unlink()
     shell(folder, "python3 -m harness export > contest.jsonl")
     return folder
 

@@ -125,7 +125,9 @@ def read(path: Path) -> str:
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise StoreError(f"{path} is not UTF-8 text: is it a report?") from None
+        raise StoreError(
+            f"{path} is not UTF-8 text; name a report, or the lines that `export` wrote."
+        ) from None
 
 
 def read_all(path: Path) -> Iterator[Document]:
