@@ -14,19 +14,19 @@ from dataclasses import replace
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
-from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
 from harness.ptxcpu.codegen.translator import Lowerings, MatrixProduct
+from harness.ptxcpu.codegen.watched_thread import WatchedThread
 from harness.ptxcpu.ptx.syntax import Instruction, Operand, Register, Vector
 from harness.ptxcpu.ptx.types import TYPES, Type
-from harness.ptxcpu.runtime.layout import Collective
+from harness.ptxcpu.runtime.layout import Collective, State
 
 _B64 = TYPES["b64"]
 _COMMITTED, _COMPLETE = Register("groups committed"), Register("groups complete")
 """How many groups of products the thread has committed, and waited for."""
 
 
-class ProductWatcher(ThreadTranslator):
-    """A ThreadTranslator that reports each read of a register to which products may add."""
+class ProductWatcher(WatchedThread):
+    """A WatchedThread that reports each read of a register to which products may add."""
 
     def __init__(
         self, kernel: InlinedKernel, lowerings: Lowerings, block: tuple[int, int, int]
@@ -34,10 +34,11 @@ class ProductWatcher(ThreadTranslator):
         self._products_of = {name: Register(f"product of {name}") for name in _summed(kernel)}
         added = [*self._products_of.values(), _COMMITTED, _COMPLETE]
         registers = kernel.registers | {each.name: _B64 for each in added}
-        super().__init__(replace(kernel, registers=registers), lowerings, block, Mode.WATCH)
+        super().__init__(replace(kernel, registers=registers), lowerings, block)
         self._index = 0
         self._written: IrValue | None = None
         """The product of the value that is written; None if it is no sum of one."""
+        self._multiplies = False
 
     def statement(self, index: int, item: Instruction) -> None:
         self._index = index
@@ -45,14 +46,23 @@ class ProductWatcher(ThreadTranslator):
         if copy is not None and copy[1].name in self._products_of:
             self._written = super().read(self._products_of[copy[1].name], _B64)
         super().statement(index, item)
-        self._written = None
+        self._written, self._multiplies = None, False
 
     def multiply(self, index: int, product: MatrixProduct) -> None:
         for item in product.a:
             self._report(item)
-        group = self.op("add", super().read(_COMMITTED, _B64), 1)
-        self._written = self.op("or", self.op("shl", group, 32), index)
+        self._multiplies = True
+        self._written = self._begun_product()
         super().multiply(index, product)
+
+    def suspend(self, index: int, state: State, phase: int = 0, **cells: IrValue | int) -> None:
+        super().suspend(index, state, phase, **cells)
+        if self._multiplies:  # no value outlasts a wait
+            self._written = self._begun_product()
+
+    def _begun_product(self) -> IrValue:
+        group = self.op("add", super().read(_COMMITTED, _B64), 1)
+        return self.op("or", self.op("shl", group, 32), self._index)
 
     def read(self, operand: Operand, type_: Type) -> IrValue:
         if self._written is None:

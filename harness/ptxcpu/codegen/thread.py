@@ -74,7 +74,6 @@ class ThreadTranslator(Translator):
 
     def module(self) -> str:
         """The whole IR module."""
-        x, y, _ = self.block
         self.declare_registers()
         for line in """%id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
             %size.exact = call i64 @llvm.coro.size.i64()
@@ -91,20 +90,7 @@ class ThreadTranslator(Translator):
         memory = self.offset(self.field("frames", "ptr"), frame)
         self.emit(f"%handle = call ptr @llvm.coro.begin(token %id, {memory})")
         self.wait_for_start()
-        threads = self.field("thread", "ptr")
-        for line in f"""%t32 = trunc i64 %t to i32
-            %lane = and i32 %t32, 31
-            %warp = lshr i32 %t32, 5
-            %me = getelementptr [{layout.THREAD_BYTES} x i8], {threads}, i64 %t
-            %tid.x = urem i32 %t32, {x}
-            %tid.yz = udiv i32 %t32, {x}
-            %tid.y = urem i32 %tid.yz, {y}
-            %tid.z = udiv i32 %tid.yz, {y}""".splitlines():
-            self.emit(line.strip())
-        # It is loaded, because LLVM would compute it again wherever it is used after a wait.
-        self.emit(f"%lane_buffer = load ptr, {self.cell('lane_buffer')}")
-        if self.kernel.body and not isinstance(self.kernel.body[0], Label):
-            self.count_block(0)
+        self.locate_thread()
         self.body()
         self.jump("exit")
         self.place("exit")
@@ -119,7 +105,23 @@ class ThreadTranslator(Translator):
         self.emit("ret ptr %handle")
         how = "presplitcoroutine coro_only_destroy_when_complete"  # in fact none is destroyed
         head = f"define ptr @thread(ptr noalias %c, i64 %t) {how} {{"
-        return "\n".join([head, *self.lines, "}", *sorted(self.declarations), _CORO])
+        return "\n".join([head, *self.lines, "}", *sorted(self.declarations), CORO, METADATA])
+
+    def locate_thread(self) -> None:
+        """Compute where the thread is in its block, and where its memory is."""
+        x, y, _ = self.block
+        threads = self.field("thread", "ptr")
+        for line in f"""%t32 = trunc i64 %t to i32
+            %lane = and i32 %t32, 31
+            %warp = lshr i32 %t32, 5
+            %me = getelementptr [{layout.THREAD_BYTES} x i8], {threads}, i64 %t
+            %tid.x = urem i32 %t32, {x}
+            %tid.yz = udiv i32 %t32, {x}
+            %tid.y = urem i32 %tid.yz, {y}
+            %tid.z = udiv i32 %tid.yz, {y}""".splitlines():
+            self.emit(line.strip())
+        # It is loaded, because LLVM would compute it again wherever it is used after a wait.
+        self.emit(f"%lane_buffer = load ptr, {self.cell('lane_buffer')}")
 
     def wait_for_start(self) -> None:
         """Let the caller resume the coroutine before the kernel begins. LLVM splits a coroutine
@@ -147,12 +149,14 @@ class ThreadTranslator(Translator):
             width = "i64" if layout.THREAD[name] == "long long" else "i32"
             value = given if isinstance(given, IrValue) else constant(width, given)
             self.store(value, self.cell(name))
-        resumed, how = (
-            self.new_label(),
-            self.value("i8", "call i8 @llvm.coro.suspend(token none, i1 false)"),
-        )
-        self.emit(f"switch {how}, label %end [i8 0, label %{resumed} i8 1, label %never]")
+        resumed = self.new_label()
+        self.wait(resumed)
         self.place(resumed)  # what the watched vector path holds changes at a wait
+
+    def wait(self, resumed: str) -> None:
+        """Return to the scheduler, and go on at a label when it resumes this thread."""
+        how = self.value("i8", "call i8 @llvm.coro.suspend(token none, i1 false)")
+        self.emit(f"switch {how}, label %end [i8 0, label %{resumed} i8 1, label %never]")
 
     def lane_words(self, word: int) -> IrValue:
         """The address of one of this lane's words: [warp][word][lane]."""
@@ -510,13 +514,16 @@ _POSITIONS = {
     "cluster_nctaid": "blocks of the cluster",
 }
 
-_CORO = """
+CORO = """
 declare token @llvm.coro.id(i32, ptr, ptr, ptr)
 declare i64 @llvm.coro.size.i64()
 declare ptr @llvm.coro.begin(token, ptr)
 declare i8 @llvm.coro.suspend(token, i1)
 declare void @llvm.coro.end(ptr, i1, token)
 declare void @llvm.trap()
+"""
+
+METADATA = """
 !0 = !{}
 !1 = !{!"branch_weights", i32 100000, i32 1}
 """

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
-from harness.ptxcpu.codegen.liveness import read_before_written
-from harness.ptxcpu.codegen.llvm_ir import FALSE, Builder, IrValue, bits, constant, llvm_type
+from harness.ptxcpu.codegen.liveness import liveness
+from harness.ptxcpu.codegen.llvm_ir import Builder, IrValue, bits, constant, llvm_type
 from harness.ptxcpu.errors import CannotTranslate, InternalError
 from harness.ptxcpu.ptx.syntax import (
     Address,
@@ -33,6 +33,10 @@ from harness.ptxcpu.ptx.types import TYPES, Type
 from harness.ptxcpu.runtime.layout import Access, Cause, Collective, State
 
 PREDICATE, B32, B64 = TYPES["pred"], TYPES["b32"], TYPES["b64"]
+
+CARRY = "%r.carry"
+REGISTER = ", ptr %r"
+"""Text before the rest of a register's name, at the end of a line that loads or stores it."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +89,12 @@ class Translator(Builder):
         self._lowerings = lowerings
         self.kernel = kernel
         self._registers = {name: f"%r{i}" for i, name in enumerate(kernel.registers)}
+        self._types = {
+            register: llvm_type(kernel.registers[name])
+            for name, register in self._registers.items()
+        } | {CARRY: "i1"}
         self._declared_at = 0
         """The line in the text."""
-        self._loaded: dict[str, None] = {}
-        """The registers that some basic block reads before it writes them, in the order of their
-        first use. Others need no memory."""
-        self._stores: dict[int, str] = {}
-        """The register that a line stores to."""
         self._held: dict[str, IrValue] = {}
         """The values of registers that this basic block has read or written."""
         self._temporaries = {name: f"%p{i}" for i, name in enumerate(kernel.temporaries)}
@@ -200,9 +203,8 @@ class Translator(Builder):
     def _value_of(self, register: Register) -> IrValue:
         name = register.name
         if name not in self._held:
-            type_ = llvm_type(self.kernel.registers[name])
-            self._loaded[name] = None
-            self._held[name] = self.load(type_, IrValue(self._registers[name], "ptr"))
+            place = self._registers[name]
+            self._held[name] = self.load(self._types[place], IrValue(place, "ptr"))
         return self._held[name]
 
     def place(self, label: str) -> None:
@@ -258,7 +260,6 @@ class Translator(Builder):
             raise CannotTranslate("a predicate and a number are mixed")
         kept = self.reinterpret(value, llvm_type(held), signed)
         self._held[operand.name] = kept
-        self._stores[len(self.lines)] = operand.name
         self.store(kept, IrValue(self._registers[operand.name], "ptr"))
 
     def write_pair(self, operand: Operand, first: IrValue, second: IrValue) -> None:
@@ -285,10 +286,10 @@ class Translator(Builder):
 
     def carry(self) -> IrValue:
         """The carry flag of extended-precision arithmetic."""
-        return self.load("i1", IrValue("%carry", "ptr"))
+        return self.load("i1", IrValue(CARRY, "ptr"))
 
     def set_carry(self, value: IrValue) -> None:
-        self.store(value, IrValue("%carry", "ptr"))
+        self.store(value, IrValue(CARRY, "ptr"))
 
     # -- control
 
@@ -326,7 +327,6 @@ class Translator(Builder):
         self._declared_at = len(self.lines)
         for name, size in self.kernel.temporaries.items():
             self.emit(f"{self._temporaries[name]} = alloca [{max(8, size)} x i8], align 16")
-        self.emit("%carry = alloca i1")
 
     def body(self) -> None:
         """Registers that may be read before they are written start as zero: PTX leaves them
@@ -334,22 +334,21 @@ class Translator(Builder):
         minutes."""
         start = len(self.lines)
         self._statements()
-        statements = [
-            line
-            for number, line in enumerate(self.lines[start:], start)
-            if number not in self._stores or self._stores[number] in self._loaded
-        ]
+        statements = self.lines[start:]
         del self.lines[start:]
-        self.set_carry(FALSE)
-        unwritten = read_before_written(statements)
-        allocations = []
-        for name in self._loaded:
-            register, type_ = self._registers[name], llvm_type(self.kernel.registers[name])
-            allocations.append(f"  {register} = alloca {type_}")
-            if register in unwritten:
-                self.store(IrValue("zeroinitializer", type_), IrValue(register, "ptr"))
-        self.lines[self._declared_at : self._declared_at] = allocations
-        self.lines += statements
+        live = liveness(statements)
+        for register in sorted(live.unwritten):
+            self.store(IrValue("zeroinitializer", self._types[register]), IrValue(register, "ptr"))
+        self.lines += [line for at, line in enumerate(statements) if at not in live.dead]
+        self.place_registers(start)
+
+    def place_registers(self, start: int) -> None:
+        """Give memory to the registers that are accessed from this line on."""
+        ends = (line.rpartition(REGISTER) for line in self.lines[start:])
+        used = dict.fromkeys(f"%r{name}" for _, found, name in ends if found)
+        self.lines[self._declared_at : self._declared_at] = [
+            f"  {register} = alloca {self._types[register]}" for register in used
+        ]
 
     def _statements(self) -> None:
         for index, item in enumerate(self.kernel.body):

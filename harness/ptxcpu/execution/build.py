@@ -13,6 +13,7 @@ from harness.ptxcpu.codegen.host import host_module
 from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
 from harness.ptxcpu.codegen.product_watch import ProductWatcher, watches_products
 from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
+from harness.ptxcpu.codegen.watched_thread import WatchedThread
 from harness.ptxcpu.errors import InternalError
 from harness.ptxcpu.execution import native
 from harness.ptxcpu.execution.cache import Cache
@@ -22,8 +23,8 @@ from harness.ptxcpu.vector.translator import VectorTranslator
 from harness.ptxcpu.vector.watched import WatchedTranslator
 
 LARGE_IR = 960_000
-"""The characters of IR above which a kernel is optimised less, as is a watched kernel: full
-optimisation would take longer than it saves."""
+"""The characters of IR above which a kernel is optimised less: full optimisation would take
+longer than it saves."""
 
 LARGE_VECTORS = 700_000
 """The same for vector code: the code generator would need more time than the launches of a grading
@@ -141,11 +142,12 @@ def build_kernel(
     """Machine code of one kernel for one shape of block."""
 
     def make() -> bytes:
-        translator = ThreadTranslator(kernel, INSTRUCTIONS, block, mode)
-        if mode is Mode.WATCH and watches_products(kernel):
-            translator = ProductWatcher(kernel, INSTRUCTIONS, block)
-        text = translator.module()
-        return native.compile_ir(text, whole=len(text) < LARGE_IR and mode is Mode.RUN)
+        given = kernel, INSTRUCTIONS, block
+        if mode is Mode.WATCH:
+            watcher = ProductWatcher if watches_products(kernel) else WatchedThread
+            return native.compile_plainly(watcher(*given).module())
+        text = ThreadTranslator(*given, mode).module()
+        return native.compile_ir(text, whole=len(text) < LARGE_IR)
 
     kinds = ",".join(kind.value for kind in kernel.kinds)
     size = str(kernel.shared.size)

@@ -73,6 +73,11 @@ def compile_ir(text: str, whole: bool) -> bytes:
     return bytes(machine.emit_object(module))
 
 
+def compile_plainly(text: str) -> bytes:
+    """Compile a module without coroutines to an object file, without optimisation."""
+    return bytes(_target_machine(level=0).emit_object(_parsed(text)))
+
+
 def _parsed(text: str) -> llvm.ModuleRef:
     try:
         module = llvm.parse_assembly(text)
@@ -103,6 +108,7 @@ def _optimise_little(
     before = llvm.create_new_module_pass_manager()
     before.add_sroa_pass()
     before.add_instruction_combine_pass()
+    before.add_strip_symbols_pass()  # LLVM would copy names with the parts of the coroutine
     before.run(module, _builder(machine, 2))
     _passes(machine, level=0).run(module, _builder(machine, 0))  # splits the coroutine
     after = llvm.create_new_module_pass_manager()

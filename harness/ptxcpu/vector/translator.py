@@ -26,11 +26,11 @@ from dataclasses import replace
 
 from harness.ptxcpu.analysis.block_dependence import exchanged_windows
 from harness.ptxcpu.analysis.inline import InlinedKernel
-from harness.ptxcpu.codegen.liveness import read_before_written
+from harness.ptxcpu.codegen.liveness import liveness
 from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.thread import _CORO, Mode, ThreadTranslator
-from harness.ptxcpu.codegen.translator import B32, B64, PREDICATE, MemoryAccess
+from harness.ptxcpu.codegen.thread import CORO, METADATA, Mode, ThreadTranslator
+from harness.ptxcpu.codegen.translator import B32, B64, CARRY, PREDICATE, MemoryAccess
 from harness.ptxcpu.errors import CannotTranslate, InternalError
 from harness.ptxcpu.ptx.effects import COMPUTED, written_by
 from harness.ptxcpu.ptx.syntax import (
@@ -225,7 +225,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
             ret ptr %handle""")
         how = 'presplitcoroutine coro_only_destroy_when_complete "stackrealign"'
         head = f"define ptr @thread(ptr noalias %c, i64 %t) {how} {{"
-        return "\n".join([head, *self.lines, "}", *sorted(self.declarations), _CORO])
+        return "\n".join([head, *self.lines, "}", *sorted(self.declarations), CORO, METADATA])
 
     def _text(self, text: str) -> None:
         """Append instructions and labels, one per line."""
@@ -237,8 +237,8 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         self._statements()
         statements = self.lines[start:]
         del self.lines[start:]
-        unwritten = read_before_written(statements)
-        allocations = []
+        unwritten = liveness(statements).unwritten
+        allocations = [f"  {CARRY} = alloca i1"]
         for name, slots in self._slots.items():
             type_ = self._slot_type(name)
             for slot in slots:
@@ -248,7 +248,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         for name, type_ in self._allocated:
             allocations.append(f"  {name} = alloca {type_}")
             self.store(IrValue("zeroinitializer", type_), IrValue(name, "ptr"))
-        self.lines[self._declared_at : self._declared_at] = ["  %carry = alloca i1", *allocations]
+        self.lines[self._declared_at : self._declared_at] = allocations
         self.lines += statements
 
     def variable(self, type_: str) -> IrValue:

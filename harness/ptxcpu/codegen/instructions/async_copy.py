@@ -166,6 +166,8 @@ _WAIT_CHOICES = {
 )
 def mbarrier_wait(t: Translator, m: MatchedInstruction) -> None:
     """test_wait tests once; try_wait waits until the phase is complete."""
+    if m["how"] == "test_wait":
+        t.suspend(m.index, State.YIELD)
     where = _address(t, m.operands["a"], space(m))
     if ".parity" in m.instruction.opcode:
         parity = t.op("and", t.read(m.operands["state"], B32), 1)
@@ -174,7 +176,6 @@ def mbarrier_wait(t: Translator, m: MatchedInstruction) -> None:
         parity = t.resize(t.op("lshr", state, 63), "i32")
     order = 0 if m["order"] == "relaxed" else int(Access.ACQUIRE)
     if m["how"] == "test_wait":
-        t.suspend(m.index, State.YIELD)
         over = _ask(t, m, "rt_mbarrier_over", where, t.resize(parity, "i64"), order)
         t.write(m.operands["p"], t.compare("ne", over, 0))
     else:
