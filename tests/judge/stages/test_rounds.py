@@ -31,15 +31,13 @@ from harness.protocol.report import (
 )
 from harness.protocol.request import Fault
 from harness.protocol.timing import (
-    Attach,
     Checked,
     LaunchTime,
-    TimeLaunch,
 )
 from problem.cases import SCORED_INPUTS, UNSCORED_INPUTS, Shape
 from problem.problem import MATRIX_MULTIPLICATION
 from tests.judge.stages.fake_timing import RIGHT, FakeTiming
-from tests.judge.stages.fakes import Watcher, launch_time
+from tests.judge.stages.fakes import launch_time
 
 SHAPE = Shape(64, 32, 48)
 
@@ -199,15 +197,6 @@ def test_an_error_on_one_kind_of_inputs_is_found(kind: str) -> None:
     assert before in outcome.message
 
 
-def test_the_host_is_quiet_when_rounds_begin() -> None:
-    launches: list[int] = []
-    workers = timing()
-    timed = timed_without_audit(
-        workers, Extent(12, 1), quiet=lambda: launches.append(workers.kernel.launches)
-    )
-    assert isinstance(timed, Timed) and launches == [timed.warm_up.launches // 2]
-
-
 @pytest.mark.usefixtures("no_unannounced_checks")
 @pytest.mark.parametrize(
     ("wrong", "where"),
@@ -339,53 +328,15 @@ def test_a_kernel_without_time_for_enough_rounds_is_too_slow(
     assert workers.kernel.launches * 9 < 60
 
 
-def test_the_baselines_first_launch_is_its_own() -> None:
-    workers = timing()
-    run_on(workers)
-    assert [request.baseline for request in workers.baseline.attachments] == ["problem.gpu"]
-    assert [request.baseline for request in workers.kernel.attachments] == [None]
-    for each in (workers.kernel, workers.baseline):
-        timed = (request for request in each.asked if isinstance(request, Attach | TimeLaunch))
-        assert {request.seconds for request in timed} == {20}
-
-
-@pytest.mark.parametrize("rounds_asked", [12, 13])
-def test_one_launch_of_the_second_half_is_kept_for_audit(
-    rounds_asked: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The choice is random."""
-    found = []
-    for number in range(6):
-        drawn = {rounds.LAUNCHES_PER_CHECK: 1, 6: number}
-        monkeypatch.setattr("harness.judge.stages.rounds.secrets.randbelow", drawn.__getitem__)
-        watcher, workers = Watcher(), timing()
-        timed = timed_rounds(
-            workers.workers[0],
-            MATRIX_MULTIPLICATION,
-            Extent(rounds_asked, 1, checks=0),
-            baseline=False,
-            seconds=20,
-            progress=watcher,
-            shape=SHAPE,
-        )
-        assert isinstance(timed, Timed) and watcher.told[0] == "warm-up"
-        assert [said.partition(",")[0] for said in watcher.told[1:]] == [
-            f"round {n + 1}" for n in range(len(timed.rounds))
-        ]
-        assert watcher.told[-1].endswith(", 0.800 × cuBLAS so far")
+def test_a_launch_of_the_second_half_is_kept_for_audit() -> None:
+    found = set()
+    for _ in range(40):
+        workers = timing()
+        timed = run_on(workers, Extent(12, 1, checks=0))
+        assert isinstance(timed, Timed) and timed.audited is not None
         (launches,) = workers.fetched_after
-        found.append(launches - timed.warm_up.launches // 2)
-    assert found == [7, 8, 9, 10, 11, 12]
-
-
-def test_a_process_that_has_ended_gets_no_request() -> None:
-    fault = Fault(cause="trap", message="it trapped")
-    workers = timing(kernel_time=lambda n: fault if n > 8 else launch_time(10))
-    run_on(workers)
-    assert (workers.kernel.detached, workers.baseline.detached) == (0, 1)
-    whole = timing()
-    run_on(whole)
-    assert (whole.kernel.detached, whole.baseline.detached) == (1, 1)
+        found.add(launches - timed.warm_up.launches // 2)
+    assert min(found) >= 7 and len(found) > 3, "the choice is random"
 
 
 def timed_without_audit(workers: FakeTiming, extent: Extent, **options: Any) -> Timed | Outcome:
@@ -414,17 +365,6 @@ def test_an_unsteady_score_is_given_its_time(
     timed = timed_without_audit(workers, Extent(30, 40.0))
     assert isinstance(timed, Timed) and timed.stopped_by is Steadiness.TIME
     assert (timed.warm_up.seconds, len(timed.rounds)) == (5.0, 41)
-
-
-@pytest.mark.usefixtures("no_unannounced_checks")
-def test_the_fewest_rounds_may_take_all_the_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for allowed, ends in ((5.0 + 29, True), (5.0 + 28.5, False)):
-        workers = timing()
-        monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
-        monkeypatch.setattr(rounds, "MAX_SECONDS", allowed)
-        assert isinstance(timed_without_audit(workers, Extent(30, 1000.0)), Timed) is ends
 
 
 @pytest.mark.parametrize(("steady", "launches"), [(True, 2 * 6), (False, 2 * 8)])

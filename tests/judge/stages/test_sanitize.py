@@ -19,8 +19,7 @@ from harness.judge.stages.sanitize import (
     sanitizers_may_say_more,
     unsafe,
 )
-from harness.judge.stages.verify import verify
-from harness.protocol.device import Refusal, Run, Sanitize, Sanitized, Stopped
+from harness.protocol.device import Refusal, Sanitize, Sanitized, Stopped
 from harness.protocol.report import (
     Finding,
     Hazard,
@@ -44,7 +43,6 @@ from problem.cases import (
     RANKED,
     UNIFORM,
     Case,
-    Extent,
     Shape,
 )
 from problem.launcher import LaunchLine
@@ -145,27 +143,6 @@ def test_only_the_cpu_device_samples_the_ranked_size(
     assert sampled(FakeDevice(), quick=True) == [False, False]
     assert sampled(FakeDevice(), small_failed=Case(Shape(16, 17, 18))) == [False, False]
     assert sampled(FakeDevice(), small_failed=SMALL) == [False, True]
-
-
-def test_without_a_gpu_the_ranked_inputs_are_drawn_once() -> None:
-    verified: list[Run] = []
-    watched: list[Sanitize] = []
-
-    class Recording(FakeDevice):
-        def ask(self, request: Any) -> Any:
-            if isinstance(request, Run):
-                verified.append(request)
-            if isinstance(request, Sanitize):
-                watched.append(request)
-            return super().ask(request)
-
-    only_ranked = replace(PROBLEM, known=(), extent=lambda *_: Extent(0, 0, 0, 1, 1))
-    made = grading(on_cpu(Recording()), problem=only_ranked)
-    assert verify(made) is None
-    assert sanitize_on_device(made) is None
-    sample = watched[0].launches[-1]
-    assert sample.blocks is not None and sample.shape == SMALL.shape
-    assert any(run.inputs.matrices[0] is sample.matrices[0] for run in verified)
 
 
 def test_a_sample_is_the_first_cluster_and_secret_ones() -> None:
@@ -304,16 +281,6 @@ class Refusing(FakeDevice):
 
     def ask(self, request: Any) -> Any:
         return Refusal(message="no clusters here")
-
-
-def test_a_cpu_device_that_refuses_the_kernel_is_reported() -> None:
-    found, made = run(FakeDevice(), Refusing())
-    assert found is None
-    cpu = made.sanitizing[1]
-    assert (cpu.program, cpu.shapes) == ("the CPU device", ())
-    assert [(run.tool, run.status, run.seconds, run.message) for run in cpu.tools] == [
-        (tool, "unavailable", 0, "no clusters here") for tool in Tool
-    ]
 
 
 def test_each_program_says_why_a_tool_did_not_run() -> None:
