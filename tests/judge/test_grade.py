@@ -179,10 +179,10 @@ def test_unsafe_beats_wrong_and_shows_the_wrong_answer() -> None:
     assert isinstance(outcome, WrongAnswer) and outcome.stage is Stage.VERIFY
 
 
-def test_a_fault_of_verification_is_not_sanitized() -> None:
+def test_a_fault_of_verification_is_the_verdict() -> None:
     device = FakeDevice(run=lambda _: Fault(cause="trap", message="it trapped"))
-    assert graded(session(device)).verdict == "runtime-error"
-    assert device.watched_shapes == []
+    report = graded(session(device))
+    assert report.verdict == "runtime-error" and report.sanitizing == ()
 
 
 class Told:

@@ -135,16 +135,9 @@ class RandomOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class WarmUp:
-    launches: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Timed:
     """All rounds, and one launch that is compared with the full product of the CPU."""
 
-    warm_up: WarmUp
     rounds: tuple[Round, ...]
     stopped_by: Steadiness
     audited: Fetched | None
@@ -183,9 +176,9 @@ def timed_rounds(
     try:
         progress.step("warm-up")
         measuring.attach(measuring.lay_out(), baseline)
-        warm_up = measuring.warm_up()
+        warmed_up = measuring.warm_up()
         quiet()
-        timed = _rounds(measuring, extent, warm_up, progress, audit)
+        timed = _rounds(measuring, extent, warmed_up, progress, audit)
         if accuracy:
             progress.step("accuracy on structured inputs")
         result = replace(timed, accuracy=tuple(measuring.accuracy(each) for each in accuracy))
@@ -201,10 +194,11 @@ def timed_rounds(
 def _rounds(
     measuring: Measuring,
     extent: Extent,
-    warm_up: WarmUp,
+    warmed_up: float,
     progress: Progress,
     audit: bool,
 ) -> Timed:
+    """Return rounds until the score is steady. warmed_up: the seconds that the warm-up took."""
     rounds: list[Round] = []
     audit_after = extent.rounds // 2 + secrets.randbelow(extent.rounds // 2)
     audited: Fetched | None = None
@@ -217,7 +211,7 @@ def _rounds(
         progress.step(f"round {len(rounds) + 1}{_so_far(rounds, measuring.problem)}")
         measuring.unannounced_checks(len(rounds))
         fewest = extent.fewest(len(rounds), elapsed())
-        if warm_up.seconds + elapsed() > MAX_SECONDS and len(rounds) < fewest:
+        if warmed_up + elapsed() > MAX_SECONDS and len(rounds) < fewest:
             raise MeasurementAborted(_too_slow(len(rounds)))
         if audit and audited is None and len(rounds) >= min(audit_after, fewest):
             # The kernel's launch is the last of the round, so that C is the kernel's.
@@ -237,7 +231,7 @@ def _rounds(
         steady = is_steady(judged) and not too_many_dropped(judged)
         if steady or elapsed() > extent.seconds:
             stopped = Steadiness.STEADY if steady else Steadiness.TIME
-            return Timed(warm_up, judged, stopped, audited, measuring.by_inputs(judged))
+            return Timed(judged, stopped, audited, measuring.by_inputs(judged))
 
 
 def check_near_sizes(
@@ -311,24 +305,23 @@ class Measuring:
         for device in self._attached:
             device.ask(Detach())
 
-    def warm_up(self) -> WarmUp:
-        """Launch both in turn until the clock is steady, or until the time for that is over. The
-        inputs are of scored kinds, since other kinds may lead to another clock."""
+    def warm_up(self) -> float:
+        """Launch both in turn until the clock is steady, or until the time for that is over; return
+        the seconds that this took. The inputs are of scored kinds, since other kinds may lead to
+        another clock."""
         started = time.monotonic()
         readings: list[int] = []
-        launches = 0
         while True:
             inputs = secrets.choice(self.scored.kinds)
             self.launch(inputs, "warm-up", baseline=True)
             timed, _ = self.launch(inputs, "during warm-up")
             readings = [*readings[1 - STEADY_READINGS :], timed.clock_mhz]
-            launches += 2
             elapsed = time.monotonic() - started
             steady = (
                 len(readings) == STEADY_READINGS and max(readings) - min(readings) <= STEADY_MHZ
             )
             if (steady and elapsed >= MIN_WARM_UP_SECONDS) or elapsed >= MAX_WARM_UP_SECONDS:
-                return WarmUp(launches, elapsed)
+                return elapsed
 
     def round(self, number: int, inputs: str, kernel_first: bool) -> Round:
         """Launch kernel and baseline once, each on new inputs."""

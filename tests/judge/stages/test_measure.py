@@ -15,7 +15,7 @@ from harness.judge.grading import Audit, Failure, Measured
 from harness.judge.progress import Silent
 from harness.judge.stages import measure as module
 from harness.judge.stages.measure import audit, compare_timed, measure
-from harness.judge.stages.rounds import OTHER_SIZE, Timed, WarmUp
+from harness.judge.stages.rounds import OTHER_SIZE, Timed
 from harness.judge.stages.score import possible_tflops
 from harness.protocol.device import Load
 from harness.protocol.report import (
@@ -89,7 +89,7 @@ class Rounds:
         if shape in self.answers:
             return self.answers[shape]
         timed = timed_round(self.kernel_ms, 16.0)
-        return Timed(WarmUp(14, 0.7), (timed,) * 12, Steadiness.STEADY, FETCHED)
+        return Timed((timed,) * 12, Steadiness.STEADY, FETCHED)
 
 
 @pytest.fixture
