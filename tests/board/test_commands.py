@@ -47,15 +47,6 @@ def test_a_narrow_terminal_keeps_rank_and_score(
     assert max(map(cell_len, out.splitlines())) <= 80
 
 
-def test_a_name_cannot_write_to_the_terminal(call: Call, stored: Enter) -> None:
-    stored(factory.report("\x1b[31mred\x1b[2J\u202eknil", "a\rb", 0.9))
-    _, out, _ = call("leaderboard")
-    assert "red" in out
-    assert not {"\x1b[31m", "\x1b[2J", "\u202e", "\r"} & {
-        out[i : i + length] for i in range(len(out)) for length in (1, 4, 5)
-    }
-
-
 def test_filters_choose_and_json_has_all(call: Call, stored: Enter) -> None:
     stored(
         factory.report("tensor", "ada", 1.4, cores=Badge.TENSOR_CORES),

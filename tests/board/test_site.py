@@ -35,16 +35,6 @@ from tests.judge.explain.ladder import SOLUTIONS, recorded
 
 NOW = Version.current()
 BEFORE = Version("0.0.1", NOW.cases)
-HOSTILE = [
-    "<img src=x onerror=alert(1)>",
-    "<script>alert(2)<!--",
-    "'; DROP TABLE entries; --",
-    "{{ 7919 * 7907 }}",
-    '" onmouseover="alert(3)',
-    "🚀" * 30,
-    "W" * 60,
-    "\u202egnp.evil",
-]
 Write = Callable[..., Path]
 PageOf = Callable[[Report], Path]
 
@@ -172,40 +162,6 @@ def test_unverified_results_are_below_the_ranking(write: Write, path: Path) -> N
     board = Elements(write(factory.report("tile", "ada", 0.9)) / "index.html").text
     above, _, below = board.partition("Unverified results")
     assert "tile" in above and "claimed" not in above and "claimed" in below
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_names_are_shown_as_text(write: Write, name: str) -> None:
-    author = f"</script>{name}</a>"
-    site = write(factory.report(name, author, 0.9), factory.rejected(name, author))
-    shown = name.replace("\u202e", "")
-    for page in pages(site):
-        elements = Elements(page)
-        assert shown in elements.text
-        assert f"</script>{shown}</a>" in elements.text
-        assert "62615533" not in elements.text
-        scripts = [attributes.get("src") for tag, attributes in elements.found if tag == "script"]
-        assert all(scripts), "a script without a file"
-        assert not [
-            attribute
-            for _, attributes in elements.found
-            for attribute in attributes
-            if attribute.startswith("on")
-        ]
-        assert "img" not in {tag for tag, _ in elements.found}
-
-
-def test_hostile_source_and_output_are_shown_as_text(page_of: PageOf) -> None:
-    source = factory.SOURCE + "// </code><script>alert(1)</script> \x1b[2J {{ 7 * 7 }}\n"
-    report = factory.report(source=source).model_copy(update={"printed": "<script>x</script>\x1b"})
-    page = page_of(report)
-    elements = Elements(page)
-    assert "</code><script>alert(1)</script> \N{REPLACEMENT CHARACTER}[2J" in elements.text
-    assert [attributes for tag, attributes in elements.found if tag == "script"] == [
-        {"defer": None, "src": "../assets/plotly.min.js"},
-        {"defer": None, "src": "../assets/charts.js"},
-    ]
-    assert page.with_suffix(".cu").read_bytes() == source.encode()
 
 
 def test_a_submissions_page_shows_its_lines(page_of: PageOf) -> None:

@@ -26,7 +26,9 @@ from harness.cli.views.progress import TerminalProgress
 from harness.judge.tune.tune import Variant
 from harness.protocol.report import JudgeError, Report, RuntimeFault, Stage, Value
 from tests.board import factory
+from tests.board.test_site import Elements
 
+MARKUP = "<img src=x onload='a()'>{{7*7}}\""
 ATTACK = "\x1b]0;x\x07\x1b[2J\x9b31m\r\b\u202e\u200b\x00\x85\u2028[bold]A:smile:\x7f\x1b[?25l"
 ACTIVE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 KINDS = 8
@@ -49,7 +51,7 @@ def poisoned(value: Value, keep: tuple[str, ...] = ()) -> Any:
         before = owner[key]
         if isinstance(key, str) and key in keep:
             continue
-        owner[key] = f"{before[:20]}{ATTACK}"
+        owner[key] = f"{before[:20]}{MARKUP}{ATTACK}"
         if accepted():
             count += 1
         else:
@@ -190,14 +192,20 @@ def test_a_file_shown_on_a_terminal_is_harmless(
 
 
 def test_no_page_lets_text_act(tmp_path: Path) -> None:
-    documents = [Document.of(report) for report in poisoned_reports()]
-    documents = list({document.id: document for document in documents}.values())
-    reports = {document.id: document for document in documents}
-    entries = [entry(document.report) for document in documents]
+    documents = {each.id: each for each in map(Document.of, poisoned_reports())}
+    entries = [
+        Entry.of(each.report, id)._replace(verified=number % 2 == 0)
+        for number, (id, each) in enumerate(documents.items())
+    ]
     site = Site(tmp_path / "site", entries)
     site.write_boards()
-    assert len(list(site.write_entries(reports.__getitem__))) == len(documents)
+    assert list(site.write_entries(documents.__getitem__)) == [None] * len(documents)
     pages = list((tmp_path / "site").rglob("*.html"))
     assert len(pages) == len(documents) + 2
     for page in pages:
         assert_harmless(page.read_text(encoding="utf-8"), coloured=False)
+        elements = Elements(page)
+        assert MARKUP in elements.text
+        for tag, attributes in elements.found:
+            assert tag != "img" and not [name for name in attributes if name.startswith("on")]
+            assert tag != "script" or attributes["src"], "a script without a file"
