@@ -71,13 +71,6 @@ def test_too_many_requests_of_one_person_or_address_are_refused(
         assert client.get(free).status_code != 429
 
 
-def test_a_class_of_200_behind_one_address_opens_the_board() -> None:
-    """A board is two requests that count: the page, and who its reader is."""
-    buckets = Buckets(lambda: Limits().per_address_per_minute, "This address has")
-    for _ in range(2 * 200):
-        buckets.count("the school")
-
-
 def test_large_assets_are_compressed_and_kept(client: TestClient) -> None:
     answer = client.get("/assets/plotly.min.js")
     assert answer.headers["content-encoding"] == "gzip"

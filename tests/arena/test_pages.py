@@ -96,8 +96,6 @@ def test_from_an_invitation_to_the_board(
     assert len(files) == 2 and "fast one" in ada.get(files[1])
     for path in ("/", "/index.html", "/runs.html"):
         assert "fast one" in browser().get(path)
-    # Used up.
-    assert "used up" in browser().get(link[0], 404)
 
 
 def test_the_problem_page_explains_every_verdict(browser: Callable[[], Browser]) -> None:

@@ -11,7 +11,6 @@ from harness.board.document import Document
 from harness.board.entry import Version
 from harness.protocol.report import Report
 from tests.board.factory import report, uncompilable
-from tests.judge.explain.ladder import recorded
 
 NOW = Version.current()
 
@@ -121,18 +120,3 @@ LATER_CASES = report(version=Version(NOW.judge, NOW.cases + 1))
 )
 def test_what_cannot_be_compared_says_why(a: Report, b: Report, said: str) -> None:
     assert said in compared(a, b).conclusion
-
-
-def test_two_counted_kernels_are_compared_unit_by_unit() -> None:
-    made = compared(counted("10_no_bank_conflicts"), counted("11_double_buffering"))
-    assert made.explained is not None
-    assert "should be 1.0" in made.explained.why and made.explained.solved == ("waits",)
-    assert (made.explained.before_ms or 0) > (made.explained.after_ms or 0)
-    assert compared(counted("10_no_bank_conflicts"), NEVER_RUN).explained is None
-
-
-def counted(solution: str) -> Report:
-    evidence = recorded(solution)
-    return report(solution).model_copy(
-        update={"kernel": evidence.facts, "counters": evidence.counters}
-    )
