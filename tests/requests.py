@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.judge.grading import launch_inputs
 from harness.protocol.device import Count, LaunchInputs, Sanitize
-from harness.protocol.report import CodeLine, Tool
+from harness.protocol.report import Tool
 from problem.cases import Case, Matrix, Shape
 from problem.problem import MATRIX_MULTIPLICATION
 
@@ -27,8 +27,5 @@ def sanitize_on(*shapes: Shape, seconds: float = 60) -> Sanitize:
     return Sanitize(launches=launches, tools=tuple(Tool), seconds=seconds)
 
 
-def count_on(
-    shape: Shape, max_blocks: int, seconds: float = 60, code: tuple[CodeLine, ...] = ()
-) -> Count:
-    inputs = given(shape)
-    return Count(inputs=inputs, max_blocks=max_blocks, seconds=seconds, code=code)
+def count_on(shape: Shape, max_blocks: int, seconds: float = 60) -> Count:
+    return Count(inputs=given(shape), max_blocks=max_blocks, seconds=seconds)

@@ -32,7 +32,7 @@ class Ready(Value):
     """Blocks communicate through memory, so a launch cannot be sampled."""
     multiplies_matrices: bool = False
     """It has instructions for the tensor cores."""
-    counts_need_machine_code: bool = True
+    has_mergeable_loads: bool = False
     """ptxas may merge loads of the kernel, and only the machine code shows whether it does."""
 
 
@@ -157,5 +157,14 @@ class Count(Launching, Request[Counters]):
     inputs: LaunchInputs
     """Matrices of any size: each is repeated or cut, element after element, to fill an input."""
     max_blocks: PositiveInt
-    code: tuple[CodeLine, ...] = ()
-    """The machine code that a GPU would run, if it is known."""
+
+
+class MergeLoads(Request[Counters]):
+    """Correct the last counters of this shape by the loads that ptxas has merged."""
+
+    shape: Shape
+    code: tuple[CodeLine, ...]
+
+    @property
+    def needs_kernel(self) -> bool:
+        return True

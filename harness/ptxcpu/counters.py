@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -35,48 +36,81 @@ def choose_blocks(grid: Size, cluster: Size, most: int) -> tuple[int, ...]:
     return tuple(block for number in chosen for block in clusters.blocks(int(number)))
 
 
-def instruments(loaded: Loaded, buffers: Sequence[Buffer], code: Code) -> Instruments:
-    """Return empty counters for one launch. code: empty if the machine code is not known."""
-    kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
-    size, lanes = len(kernel.body) + 1, -(-loaded.threads // layout.LANES) * layout.LANES
-    memory = {
-        "rows": zeros(8 * len(layout.COUNT) * size),
-        "width": zeros(4 * size),
-        "trace": zeros(layout.TRACED_BYTES * layout.TRACE * blocks * lanes),
-        "traced": zeros(4 * blocks * loaded.threads),
-        "to": zeros(8 * layout.LANES),
-        "recent": zeros(8 * layout.RECENT * blocks * lanes // layout.LANES),
-        "touched": zeros(8 * layout.WINDOWS),
-    }
-    touched = [zeros(4 * blocks * -(-buffer.data.nbytes // SECTOR)) for buffer in buffers]
-    for index, last_touched in enumerate(touched):
-        memory["touched"].view(np.int64)[window_of_buffer(index)] = last_touched.ctypes.data
-    width = memory["width"].view(np.int32)
-    width[:] = -1
-    for index, width_bytes in fused_loads(kernel, code).items():
-        width[index] = width_bytes
-    counts = Counts(**{name: array.ctypes.data for name, array in memory.items()})
-    return Instruments(counts=ctypes.addressof(counts), keep=[counts, *touched], arrays=memory)
+@dataclass(frozen=True)
+class Counting:
+    """The counters of a launch, as they are counted."""
+
+    kernel: InlinedKernel
+    runs: tuple[Run, ...]
+    instruments: Instruments
+
+    @staticmethod
+    def of(loaded: Loaded, buffers: Sequence[Buffer]) -> Counting:
+        """Return empty counters for one launch."""
+        kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
+        runs = runs_of_loads(kernel)
+        first = [index for run in runs for offset, index in run if offset % 8 == 0]
+        size, lanes = len(kernel.body) + 1, -(-loaded.threads // layout.LANES) * layout.LANES
+        memory = {
+            "rows": zeros(8 * len(layout.COUNT) * size),
+            "place": zeros(4 * size),
+            "wider": zeros(8 * len(layout.COUNT) * max(1, 2 * len(first))),
+            "trace": zeros(layout.TRACED_BYTES * layout.TRACE * blocks * lanes),
+            "traced": zeros(4 * blocks * loaded.threads),
+            "to": zeros(8 * layout.LANES),
+            "recent": zeros(8 * layout.RECENT * blocks * lanes // layout.LANES),
+            "touched": zeros(8 * layout.WINDOWS),
+        }
+        touched = [zeros(4 * blocks * -(-buffer.data.nbytes // SECTOR)) for buffer in buffers]
+        for index, last_touched in enumerate(touched):
+            memory["touched"].view(np.int64)[window_of_buffer(index)] = last_touched.ctypes.data
+        place = memory["place"].view(np.int32)
+        place[:] = -1
+        place[first] = range(len(first))
+        counts = Counts(**{name: array.ctypes.data for name, array in memory.items()})
+        keep = [counts, *touched]
+        used = Instruments(counts=ctypes.addressof(counts), keep=keep, arrays=memory)
+        return Counting(kernel, runs, used)
+
+    def rows(self, code: Code) -> list[Row]:
+        """Return the counts of each instruction, as in the machine code."""
+        arrays = self.instruments.arrays
+        rows, wider = (
+            arrays[name].view(np.int64).reshape(-1, len(layout.COUNT)).tolist()
+            for name in ("rows", "wider")
+        )
+        place = arrays["place"].view(np.int32)
+        for index, words in merged_loads(self.kernel, self.runs, code).items():
+            used = wider[2 * place[index] + words // 4] if words else [0] * len(layout.COUNT)
+            for column in _SHARED_COLUMNS:
+                rows[index][column] = used[column]
+        return rows
 
 
-def fused_loads(kernel: InlinedKernel, code: Code) -> dict[int, int]:
-    """Return the bytes per lane of shared-memory loads that ptxas merges from several 32-bit ones.
+Row = list[int]
+"""One number for each name in layout.COUNT."""
 
-    A load that is merged into another one has 0.
+_SHARED_COLUMNS = tuple(
+    [*layout.COUNT].index(name) for name in ("shared_requests", "wavefronts", "min_wavefronts")
+)
+
+Run = tuple[tuple[int, int], ...]
+"""Shared-memory loads of 32 bits in one basic block with one base register: the offset and the
+index of each, in the order of the offsets."""
+
+
+def runs_of_loads(kernel: InlinedKernel) -> tuple[Run, ...]:
+    """Return the loads that ptxas may merge.
 
     ptxas merges loads of four or two neighbouring, aligned words with one base register within a
     basic block. A store or a barrier between them prevents that (as in the machine code of
-    ptxas 13.0). ptxas knows whether the base is aligned, and this function does not. So where the
-    machine code of a line is known, only loads that ptxas merged are merged.
+    ptxas 13.0).
     """
-    widest = _widest_loads(code)
-    unknown = 0 if code else 4
-    fused: dict[int, int] = {}
+    found: list[Run] = []
     runs: dict[str, list[tuple[int, int]]] = defaultdict(list)
 
     def close() -> None:
-        for loads in runs.values():
-            _fuse(sorted(loads), fused, lambda index: widest.get(_line(kernel, index), unknown))
+        found.extend(tuple(sorted(loads)) for loads in runs.values())
         runs.clear()
 
     for index, item in enumerate(kernel.body):
@@ -90,7 +124,34 @@ def fused_loads(kernel: InlinedKernel, code: Code) -> dict[int, int]:
         elif any(name in runs for name in written_by(item)):
             close()
     close()
-    return fused
+    return tuple(found)
+
+
+def merged_loads(kernel: InlinedKernel, runs: Iterable[Run], code: Code) -> dict[int, int]:
+    """Return the words per lane of the loads that ptxas merges from several ones. A load that is
+    merged into another one has 0.
+
+    ptxas knows whether the base is aligned, and this function does not. So where the machine code
+    of a line is known, only loads that ptxas merged are merged.
+    """
+    widest, unknown = _widest_loads(code), 0 if code else 4
+    merged: dict[int, int] = {}
+    for loads in runs:
+        at = 0
+        while at < len(loads):
+            start, first = loads[at]
+            most = widest.get(_line(kernel, first), unknown)
+            for words in (4, 2):
+                run = loads[at : at + words]
+                neighbours = [offset for offset, _ in run] == [start + 4 * i for i in range(words)]
+                if neighbours and words <= most and start % (4 * words) == 0:
+                    merged[first] = words
+                    merged |= {index: 0 for _, index in run[1:]}
+                    at += words
+                    break
+            else:
+                at += 1
+    return merged
 
 
 def _widest_loads(code: Code) -> dict[int, int]:
@@ -108,28 +169,10 @@ def _line(kernel: InlinedKernel, index: int) -> int:
     return item.line if item else 0
 
 
-def _fuse(
-    loads: list[tuple[int, int]], fused: dict[int, int], most_words: Callable[[int], int]
-) -> None:
-    at = 0
-    while at < len(loads):
-        start = loads[at][0]
-        for words in (4, 2):
-            run = loads[at : at + words]
-            neighbours = [offset for offset, _ in run] == [start + 4 * i for i in range(words)]
-            allowed = words <= most_words(loads[at][1])
-            if neighbours and allowed and start % (4 * words) == 0:
-                fused[run[0][1]] = 4 * words
-                fused |= {index: 0 for _, index in run[1:]}
-                at += words
-                break
-        else:
-            at += 1
-
-
-def read(used: Instruments, kernel: InlinedKernel, grid: Size, counted: int) -> Counters:
-    """Return the counts of this many blocks of the grid."""
-    rows = used.arrays["rows"].view(np.int64).reshape(-1, len(layout.COUNT)).tolist()
+def read(counting: Counting, grid: Size, counted: int, code: Code) -> Counters:
+    """Return the counts of this many blocks of the grid. code: empty if the machine code is not
+    known."""
+    kernel, rows = counting.kernel, counting.rows(code)
     total: Counter[str] = Counter()
     lines: dict[int, Counter[str]] = defaultdict(Counter)
     for index, values in enumerate(rows):
@@ -190,9 +233,7 @@ def _direction(item: Instruction, space: str) -> str:
     return "store" if item.opcode.startswith(("st", "red")) else "load"
 
 
-def _executed(
-    kernel: InlinedKernel, rows: list[list[int]]
-) -> Iterator[tuple[Instruction, int, int]]:
+def _executed(kernel: InlinedKernel, rows: list[Row]) -> Iterator[tuple[Instruction, int, int]]:
     """Return how many threads and warps executed each instruction: those that reached the beginning
     of its basic block."""
     columns = [list(layout.COUNT).index(name) for name in ("threads", "warps")]

@@ -35,7 +35,7 @@ from harness.ptxcpu.grid import Clusters, Size
 from harness.ptxcpu.messages import Explainer
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.ptx.syntax import Instruction, Program
-from harness.ptxcpu.results import Hazard, Result
+from harness.ptxcpu.results import Counters, Hazard, Result
 from harness.ptxcpu.runtime.layout import Cause
 from harness.ptxcpu.vector.translator import lanes_for
 from harness.ptxcpu.vector.watched import keeps_clocks
@@ -111,6 +111,7 @@ class Kernel:
         self._exchanged = exchanged_windows(self._inlined)
         self.blocks_depend = bool(self._exchanged)
         self._keeps_clocks = keeps_clocks(self._inlined, self._exchanged)
+        self._counted: Callable[[Code], Counters] | None = None
         self._decided: dict[tuple[Size, tuple[int, ...]], dict[int, bool]] = {}
         self._vector_above = vector_above
 
@@ -125,9 +126,10 @@ class Kernel:
         return _multiply_matrices(x for x in self._inlined.body if isinstance(x, Instruction))
 
     @property
-    def may_have_merged_loads(self) -> bool:
+    def has_mergeable_loads(self) -> bool:
         """Return whether ptxas may merge loads; the machine code shows whether it did."""
-        return bool(counters.fused_loads(self._inlined, {}))
+        runs = counters.runs_of_loads(self._inlined)
+        return bool(counters.merged_loads(self._inlined, runs, {}))
 
     @property
     def shared_bytes(self) -> int:
@@ -317,21 +319,25 @@ class Kernel:
         *,
         seconds: float = SECONDS,
         max_blocks: int = 1 << 31,
-        code: Code | None = None,
     ) -> Result:
         """Run this many blocks and count the work of a GPU's memory system.
 
-        Where blocks depend on one another, all are run. code: the opcodes of each source line's
-        machine code, if they are known.
+        Where blocks depend on one another, all are run.
         """
         loaded = self._load(Mode.WATCH)
         blocks: Sequence[int] = range(prod(grid))
         if not self.blocks_depend:
             blocks = choose_blocks(grid, self.cluster, max_blocks)
-        instruments = counters.instruments(loaded, buffers_of(arguments), code or {})
-        result, _ = self._launch(loaded, grid, arguments, seconds, blocks, instruments)
-        counted = counters.read(instruments, loaded.kernel, grid, len(blocks))
-        return replace(result, counters=None if result.fault else counted)
+        counting = counters.Counting.of(loaded, buffers_of(arguments))
+        result, _ = self._launch(loaded, grid, arguments, seconds, blocks, counting.instruments)
+        self._counted = functools.partial(counters.read, counting, grid, len(blocks))
+        return replace(result, counters=None if result.fault else self.counted({}))
+
+    def counted(self, code: Code) -> Counters:
+        """Return the counters of the last launch that was counted, with loads merged as in the
+        machine code. code: the opcodes of each source line; empty if they are not known."""
+        assert self._counted is not None, "nothing was counted"
+        return self._counted(code)
 
     def _inline(self, mode: Mode) -> InlinedKernel:
         gaps = mode is Mode.WATCH

@@ -12,6 +12,7 @@ import pytest
 from harness.compiling.disassembly import disassemble
 from harness.compiling.waits import INSTRUCTION_BYTES
 from harness.judge.explain.explanation import Unit
+from harness.protocol.device import MergeLoads
 from harness.protocol.report import Counters
 from lab.profiler import read
 from problem.cases import Shape
@@ -58,9 +59,9 @@ def _values(launch: ncu_report.IAction, metric: str) -> dict[int, int]:
 
 def by_cpu(name: str) -> Quantities:
     source = (NCU / f"{name}.cu").read_text(encoding="utf-8")
-    request = count_on(Shape(256, 256, 256), max_blocks=1 << 20, code=disassembled(source).lines)
-    counters = device_with(compiled(source)).count(request)
-    assert isinstance(counters, Counters)
+    device, shape = device_with(compiled(source)), Shape(256, 256, 256)
+    assert isinstance(device.count(count_on(shape, max_blocks=1 << 20)), Counters)
+    counters = device.merge_loads(MergeLoads(shape=shape, code=disassembled(source).lines))
     found = {
         line.line: [
             line.global_sectors,

@@ -26,6 +26,7 @@ from harness.protocol.device import (
     Finished,
     LaunchInputs,
     Load,
+    MergeLoads,
     Product,
     Ready,
     Refusal,
@@ -161,7 +162,7 @@ class CpuDevice:
         return Ready(
             blocks_depend_on_one_another=kernel.blocks_depend,
             multiplies_matrices=kernel.multiplies_matrices,
-            counts_need_machine_code=kernel.may_have_merged_loads,
+            has_mergeable_loads=kernel.has_mergeable_loads,
         )
 
     def _loaded(self) -> _Module:
@@ -303,10 +304,9 @@ class CpuDevice:
             for buffer, data in zip(given.arguments.inputs, given.matrices, strict=True)
         )
         arguments = _filled(given.arguments, matrices, output)
-        code = {line.line: tuple(line.opcodes) for line in request.code}
         try:
             result = module.kernel.count(
-                grid, arguments, seconds=request.seconds, max_blocks=request.max_blocks, code=code
+                grid, arguments, seconds=request.seconds, max_blocks=request.max_blocks
             )
         except PtxError as refusal:
             return Fault(cause="judge", message=f"the CPU device: {refusal.reason}")
@@ -315,6 +315,13 @@ class CpuDevice:
         assert result.counters is not None
         depends = module.kernel.blocks_depend
         return reporting.counters(result.counters, given.shape, depends)
+
+    @answer.register
+    def merge_loads(self, request: MergeLoads) -> Counters:
+        """Return the last counters, as they are with the loads of the machine code."""
+        kernel = self._loaded().kernel
+        code = {line.line: tuple(line.opcodes) for line in request.code}
+        return reporting.counters(kernel.counted(code), request.shape, kernel.blocks_depend)
 
 
 def parameter_kinds(signature: Signature) -> tuple[ParameterKind, ...]:

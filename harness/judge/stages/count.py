@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from harness.judge.grading import Grading, launch_inputs
 from harness.judge.stages.compile import disassembling, loading
 from harness.judge.steps import Place, Step, Steps
 from harness.protocol.compiler import Disassembled
-from harness.protocol.device import BranchesDiffer, CompareBranches, Count, Ready, Refusal
-from harness.protocol.report import Counters, DisassembledKernel
+from harness.protocol.device import (
+    BranchesDiffer,
+    CompareBranches,
+    Count,
+    MergeLoads,
+    Ready,
+    Refusal,
+)
+from harness.protocol.report import Counters
 from harness.protocol.request import Fault, Process
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
@@ -35,7 +42,6 @@ def count_on(
     launch: LaunchLine,
     ready: Ready,
     *,
-    known: Callable[[], DisassembledKernel | None],
     problem: Problem,
     chosen: Shape | None = None,
     seed: int,
@@ -44,7 +50,6 @@ def count_on(
     """Count blocks of the ranked size, or all blocks of a smaller launch whose branches are the
     same: the first of the problem's sizes, or the last on tensor cores, which are counted quickly.
 
-    known: returns the machine code, if it is known; it is called only if something is counted.
     chosen: a size that replaces all these sizes.
     """
     answer: Answer
@@ -56,11 +61,9 @@ def count_on(
         if isinstance(compared, BranchesDiffer):
             answer = compared
             continue
-        kernel = known()
         request = Count(
             inputs=launch_inputs(problem, Case(shape), problem.counting_inputs(seed)),
             max_blocks=blocks,
-            code=kernel.lines if kernel else (),
             seconds=seconds,
         )
         answer = device.ask(request)
@@ -141,22 +144,21 @@ def _counting(grading: Grading) -> Step[Answer]:
         ready = steps.get(load)
         if not isinstance(ready, Ready):
             return ready
-
-        def machine_code() -> DisassembledKernel | None:
-            if not ready.counts_need_machine_code:
-                return None
-            found = steps.get(disassembling(grading))
-            return found.kernel if isinstance(found, Disassembled) else None
-
-        return count_on(
-            steps.device(place),
+        device = steps.device(place)
+        counted = count_on(
+            device,
             grading.launch,
             ready,
-            known=machine_code,
             problem=grading.problem,
             chosen=grading.options.counted_shape,
             seed=grading.seed,
             seconds=grading.options.counting_seconds,
         )
+        if not isinstance(counted, Counters) or not ready.has_mergeable_loads:
+            return counted
+        known = steps.get(disassembling(grading))
+        if not isinstance(known, Disassembled):
+            return counted
+        return device.ask(MergeLoads(shape=counted.shape, code=known.kernel.lines))
 
     return Step(place, "count", run)

@@ -20,7 +20,7 @@ def main(role: Role, handle: int) -> None:
     scratch = Path(os.environ[SCRATCH_VARIABLE])
     cache = [Path(os.environ[CACHE_VARIABLE])] if CACHE_VARIABLE in os.environ else []
     enforced = confine(role, scratch, cache)
-    gc.set_threshold(10_000)  # a large program is a million small objects, and none is garbage
+    gc.set_threshold(1_000_000)  # a large program has as many objects, and none is garbage
 
     from multiprocessing.connection import Connection
 

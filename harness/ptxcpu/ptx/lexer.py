@@ -26,7 +26,8 @@ _DOUBLE = re.compile(r"0[dD][0-9a-fA-F]{16}")
 _INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|0[bB][01]+|[1-9][0-9]*|0")
 _OCTAL = re.compile(r"0[0-7]+")
 _DECIMAL = re.compile(r"[0-9]+\.[0-9]*(?:[eE][0-9]+)?")
-_TIGHT = re.compile(r" (?=[,;\])+>])|(?<=[@!\[(+<\-]) ")
+_TIGHT = (*(f" {sign}" for sign in ",;])+>"), *(f"{sign} " for sign in "@![(+<-"))
+"""Signs with a blank that is left out."""
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_$]*|[_$%][A-Za-z0-9_$]+")
 
@@ -43,7 +44,11 @@ def tokens(text: str) -> list[str]:
 
 def joined(words: Iterable[str]) -> str:
     """Return the tokens as one line of text, which has the same tokens when it is read again."""
-    return _TIGHT.sub("", " ".join(words))
+    line = " ".join(words)
+    for sign in _TIGHT:
+        if sign in line:
+            line = line.replace(sign, sign.strip())
+    return line
 
 
 _MAX_DIGITS = 100

@@ -81,6 +81,10 @@ class _Parser(Declarations):
         """All names that functions declare."""
         self.ranges: set[str] = set()
         """The prefixes of register ranges such as `%r<9>` in the current function."""
+        self.registers_by_name: dict[str, Register] = {}
+        """The registers of the current function by their unique names."""
+        self.opcodes: set[str] = set()
+        """The opcodes that were found to be well-formed."""
 
     # -- module level
 
@@ -223,7 +227,7 @@ class _Parser(Declarations):
     # -- function bodies
 
     def body(self, function: Function) -> None:
-        start, self.scopes, self.ranges = self.at, [], set()
+        start, self.scopes, self.ranges, self.registers_by_name = self.at, [], set(), {}
         if self.next != "{":
             self.fail(f"expected the body of {function.name}, found {self.next!r}")
         self.statement(function)
@@ -394,7 +398,9 @@ class _Parser(Declarations):
             self.program.names.update(names)
             self.expect(">")
         for name in names:
-            function.registers[self.declare(name)] = kind
+            unique = self.declare(name)
+            function.registers[unique] = kind
+            self.registers_by_name[unique] = Register(unique)
         if not is_range:
             return names
         if len(self.scopes) == 1:
@@ -411,48 +417,45 @@ class _Parser(Declarations):
         guard: Register | Not | None = None
         if self.accept("@"):
             negated = self.accept("!")
-            guard = Register(self.resolve(self.take()))
-            if guard.name not in function.registers:
+            register = self.registers_by_name.get(self.resolve(self.take()))
+            if register is None:
                 self.fail("the guard of an instruction is not a register")
-            guard = Not(guard) if negated else guard
+            guard = Not(register) if negated else register
         first, opcode = self.at, self.take()
         while self.next.startswith("."):  # blanks may precede modifiers
             opcode += self.take()
             self.tokens[first : self.at] = [opcode]
             self.at = first + 1
-        if not _OPCODE.fullmatch(opcode):
-            self.fail(f"expected an instruction, found {opcode!r}")
-        operands: list[Operand] = []
-        while self.next != ";":
-            operands.append(self.operand(function))
-            if self.next != ";":
-                self.expect(",")
-        self.take()
+        if opcode not in self.opcodes:
+            if not _OPCODE.fullmatch(opcode):
+                self.fail(f"expected an instruction, found {opcode!r}")
+            self.opcodes.add(opcode)
+        operands = self.items(";")
         self.finish(start)
         text = self.program.statements[-1].text
-        function.body.append(Instruction(opcode, tuple(operands), guard, self.line, text))
+        function.body.append(Instruction(opcode, operands, guard, self.line, text))
 
-    def operand(self, function: Function) -> Operand:
-        first = self.simple_operand(function)
-        return Pair(first, self.simple_operand(function)) if self.accept("|") else first
+    def operand(self) -> Operand:
+        first = self.simple_operand()
+        return Pair(first, self.simple_operand()) if self.accept("|") else first
 
-    def simple_operand(self, function: Function) -> Operand:
+    def simple_operand(self) -> Operand:
         word = self.next
-        name = self.resolve(word)
-        if name in function.registers:
+        register = self.registers_by_name.get(self.resolve(word))
+        if register is not None:
             self.at += 1
-            return Register(name)
+            return register
         if word == "-" or isinstance(number(word), Integer):
             return Integer(self.integer())
         self.take()
         if word == "{":
-            return Vector(self.items(function, "}"))
+            return Vector(self.items("}"))
         if word == "(":
-            return Group(self.items(function, ")"))
+            return Group(self.items(")"))
         if word == "[":
-            return self.address(function)
+            return self.address()
         if word == "!":
-            inner = self.simple_operand(function)
+            inner = self.simple_operand()
             if not isinstance(inner, Register):
                 self.fail("only a register can be inverted")
             return Not(inner)
@@ -460,12 +463,21 @@ class _Parser(Declarations):
             return Sink()
         return self.named(word)
 
-    def items(self, function: Function, end: str) -> tuple[Operand, ...]:
+    def items(self, end: str) -> tuple[Operand, ...]:
+        """Parse operands up to this token. Most are registers alone, which are found at once."""
+        tokens, visible, registers = self.tokens, self.visible, self.registers_by_name
         found: list[Operand] = []
-        while not self.accept(end):
-            found.append(self.operand(function))
-            if self.next != end:
+        while (word := tokens[self.at]) != end:
+            register = registers.get(visible.get(word, word))
+            behind = tokens[self.at + 1] if word else ""
+            if register is not None and behind in (",", end):
+                self.at += 1
+                found.append(register)
+            else:
+                found.append(self.operand())
+            if tokens[self.at] != end:
                 self.expect(",")
+        self.at += 1
         return tuple(found)
 
     def named(self, word: str) -> Operand:
@@ -482,14 +494,14 @@ class _Parser(Declarations):
             return self.integer()
         return self.integer() if self.next == "-" else 0
 
-    def address(self, function: Function) -> Address | Coordinates:
-        base = self.simple_operand(function)
+    def address(self) -> Address | Coordinates:
+        base = self.simple_operand()
         if isinstance(base, Symbol):
             base, offset = Symbol(base.name), base.offset
         else:
             offset = self.offset()
         if self.accept(","):
-            return Coordinates(base, self.items(function, "]"))
+            return Coordinates(base, self.items("]"))
         self.expect("]")
         if not isinstance(base, (Register, Symbol, Integer)):
             self.fail("an address needs a register, a variable or a number")

@@ -129,15 +129,21 @@ __device__ int new_sectors(Context* c, const Address* address, unsigned here, in
     return found;
 }
 
+__device__ void count_shared(Count* row, const Address* address, unsigned here, int bytes) {
+    row->shared_requests += 1;
+    row->wavefronts += wavefronts(address, here, bytes);
+    row->min_wavefronts += min_wavefronts(address, here, bytes);
+}
+
 __device__ void count_access(Context* c, long long pc, const Address* address, unsigned here, int bytes) {
     Count* row = c->counts->rows + pc;
     long long window = window_of(address[__ffs(here) - 1]);
-    if (c->counts->width[pc] >= 0) bytes = c->counts->width[pc];
-    if (!bytes || window == WINDOW_LOCAL) return;
+    if (window == WINDOW_LOCAL) return;
     if (window == WINDOW_SHARED) {
-        row->shared_requests += 1;
-        row->wavefronts += wavefronts(address, here, bytes);
-        row->min_wavefronts += min_wavefronts(address, here, bytes);
+        count_shared(row, address, here, bytes);
+        int place = c->counts->place[pc];
+        for (int i = 0; place >= 0 && i < 2; ++i)
+            count_shared(c->counts->wider + 2 * place + i, address, here, 8 << i);
     } else {
         row->global_requests += 1;
         row->sectors += pieces(address, here, bytes, 5);

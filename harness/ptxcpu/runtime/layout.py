@@ -397,7 +397,8 @@ TRACED_BYTES = 16
 
 COUNTS = {
     "rows": "struct Count*",  # [instruction]
-    "width": "int*",  # [instruction]: bytes a lane after fusing, 0 if absorbed, -1 if as written
+    "place": "int*",  # [instruction]: in `wider`; -1 if no loads can be merged into it
+    "wider": "struct Count*",  # [place][2]: the same with 64 and 128 bits a lane
     "trace": "struct Traced*",  # [warp, counted through the cluster][TRACE][lane]
     "traced": "int*",  # [thread]: how many of them there are
     "to": "unsigned long long*",  # [lane]: where the async copy at hand writes

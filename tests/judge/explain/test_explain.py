@@ -172,7 +172,6 @@ def test_a_smaller_size_is_counted_for_slow_kernels() -> None:
             slow,
             known.launch,
             Ready(),
-            known=lambda: known,
             problem=PROBLEM,
             chosen=chosen,
             seed=1,
