@@ -8,8 +8,9 @@ the low bits for its alignment cause no taint: correct kernels do that.
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.ptxcpu.analysis.inline import inline
@@ -46,6 +47,8 @@ _KEEP_POINTERS = {
 _NO_RESULT = {"st", "red", "bra", "brx", "ret", "exit", "bar", "barrier", "membar", "fence", "trap"}
 _SPACES = ("global", "shared", "local", "param", "const")
 
+_MEMORY = "memory"
+
 Taint = frozenset[str]
 NONE: Taint = frozenset()
 
@@ -67,8 +70,7 @@ def machine_dependent(program: Program, entry: str) -> tuple[Decision, ...]:
     pointers = {each.name for each in function.parameters if each.size == 8}
     variables = {each.name for each in program.variables.values() if each.space == "global"}
     flow = _Flow(body, pointers, variables)
-    while flow.step():
-        pass
+    flow.run()
     found: dict[int, set[str]] = defaultdict(set)
     for item in body:
         if isinstance(item, Instruction):
@@ -86,17 +88,25 @@ class _Flow:
     def __init__(
         self, body: Sequence[Instruction | Label], pointers: set[str], variables: set[str]
     ) -> None:
-        self.body, self.pointers, self.variables = body, pointers, variables
+        self.body = [x for x in body if isinstance(x, Instruction) and x.operands]
+        self.pointers, self.variables = pointers, variables
         self.held: dict[str, Taint] = {}
         self.spaces: dict[str, Taint] = {}
+        self.readers: dict[str, list[int]] = defaultdict(list)
+        """The instructions that read a register, by its name, or memory."""
+        for index, item in enumerate(self.body):
+            for name in _read_by(item):
+                self.readers[name].append(index)
+        self.planned: set[int] = set()
 
-    def step(self) -> bool:
-        """Follow every instruction once. Returns whether anything changed."""
-        before = (dict(self.held), dict(self.spaces))
-        for item in self.body:
-            if isinstance(item, Instruction) and item.operands:
-                self._follow(item)
-        return before != (self.held, self.spaces)
+    def run(self) -> None:
+        """Follow every instruction, and again while the taint of what it reads grows."""
+        following: Iterable[int] = range(len(self.body))
+        while following:
+            self.planned = set()
+            for index in following:
+                self._follow(self.body[index])
+            following = sorted(self.planned)
 
     def decides(self, item: Instruction) -> Taint:
         """Return the sources on which the guard, selection or jump table of an instruction
@@ -126,10 +136,7 @@ class _Flow:
         return NONE
 
     def _follow(self, item: Instruction) -> None:
-        root, *modifiers = item.opcode.split(".")
-        space = next(
-            (x.split("::")[0] for x in modifiers if x.split("::")[0] in _SPACES), "generic"
-        )
+        root, space = _parts(item.opcode)
         guard = (self.of(item.guard) if item.guard is not None else NONE) - {POINTER}
         if root in ("st", "red", "atom"):
             stored = NONE.union(*(self.of(each) for each in item.operands[1:]))
@@ -144,8 +151,10 @@ class _Flow:
         self._write(result, taint | guard)
 
     def _store(self, space: str, taint: Taint) -> None:
-        if taint:
-            self.spaces[space] = self.spaces.get(space, NONE) | taint
+        before = self.spaces.get(space, NONE)
+        if not taint <= before:
+            self.spaces[space] = before | taint
+            self.planned.update(self.readers[_MEMORY])
 
     def _loaded(self, space: str, address: Operand) -> Taint:
         if space == "param":
@@ -175,13 +184,44 @@ class _Flow:
 
     def _write(self, operand: Operand, taint: Taint) -> None:
         if isinstance(operand, Register):
-            self.held[operand.name] = self.held.get(operand.name, NONE) | taint
+            before = self.held.get(operand.name, NONE)
+            if not taint <= before:
+                self.held[operand.name] = before | taint
+                self.planned.update(self.readers[operand.name])
         elif isinstance(operand, Vector):
             for each in operand.items:
                 self._write(each, taint)
         elif isinstance(operand, Pair):
             self._write(operand.first, taint)
             self._write(operand.second, taint)
+
+
+@functools.cache
+def _parts(opcode: str) -> tuple[str, str]:
+    """Return the root of an opcode and its state space."""
+    root, *modifiers = (word.split("::")[0] for word in opcode.split("."))
+    return root, next((word for word in modifiers if word in _SPACES), "generic")
+
+
+def _read_by(item: Instruction) -> Iterator[str]:
+    """Yield the registers whose taint an instruction may pass on, and a name for memory."""
+    if _parts(item.opcode)[0] in ("ld", "ldu", "atom"):
+        yield _MEMORY
+    for operand in item.operands if item.guard is None else (*item.operands, item.guard):
+        yield from _registers(operand)
+
+
+def _registers(operand: Operand) -> Iterator[str]:
+    if isinstance(operand, Register):
+        yield operand.name
+    elif isinstance(operand, Not):
+        yield operand.register.name
+    elif isinstance(operand, Vector | Group):
+        for each in operand.items:
+            yield from _registers(each)
+    elif isinstance(operand, Pair):
+        yield from _registers(operand.first)
+        yield from _registers(operand.second)
 
 
 def _is_zero(operand: Operand) -> bool:

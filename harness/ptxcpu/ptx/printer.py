@@ -35,10 +35,9 @@ def fingerprint(program: Program) -> str:
     for statement in program.statements:
         if statement.is_debugging:
             continue
-        for token in statement.tokens:
-            word = token
-            if token in names:
-                word = numbers.setdefault(token, f"\x01{len(numbers)}")
-            digest.update(word.encode() + b"\0")
-        digest.update(b"\n")
+        words = [
+            numbers.setdefault(token, f"\x01{len(numbers)}") if token in names else token
+            for token in statement.tokens
+        ]
+        digest.update("\0".join([*words, "\n"]).encode())
     return digest.hexdigest()
