@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.protocol.device import Count, Ready
-from harness.protocol.report import Counters, LineCounters
+from harness.protocol.device import Count, MergeLoads, Ready
+from harness.protocol.report import CodeLine, Counters, LineCounters
 from problem.cases import Shape
 from tests.ptxcpu.runner import KERNELS, Runner
 from tests.requests import inputs_of
@@ -38,6 +38,23 @@ def test_tile_gives_the_published_figures(cpu: Runner) -> None:
     assert counters.shared_store_wavefronts == 64
     assert counters.bank_conflicts == 0
     assert counters.divergent_branches == 0
+
+
+@pytest.mark.parametrize(
+    ("opcode", "requests", "wavefronts"),
+    [("LDS", 2048, 2048), ("LDS.64", 1536, 1536), ("LDS.128", 1280, 1536)],
+)
+def test_loads_are_merged_as_in_the_machine_code(
+    cpu: Runner, opcode: str, requests: int, wavefronts: int
+) -> None:
+    cpu.load_file("reference32_tile", block=(32, 32, 1))
+    before = cpu.count_one_block(WIDTH32)
+    code = tuple(CodeLine(line=line.line, opcodes={opcode: 1}) for line in before.lines)
+    counters = cpu.device.merge_loads(MergeLoads(shape=WIDTH32, code=code))
+    assert counters.shared_load_requests == requests
+    assert counters.shared_load_wavefronts == wavefronts
+    assert sum(line.shared_requests for line in counters.lines) == requests + 64
+    assert counters.global_load_sectors == before.global_load_sectors
 
 
 def test_lines_add_up(cpu: Runner) -> None:
