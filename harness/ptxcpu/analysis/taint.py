@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.ptxcpu.analysis.inline import inline
+from harness.ptxcpu.ptx.effects import registers_of
 from harness.ptxcpu.ptx.syntax import (
     Address,
     Group,
@@ -207,21 +208,7 @@ def _read_by(item: Instruction) -> Iterator[str]:
     """Yield the registers whose taint an instruction may pass on, and a name for memory."""
     if _parts(item.opcode)[0] in ("ld", "ldu", "atom"):
         yield _MEMORY
-    for operand in item.operands if item.guard is None else (*item.operands, item.guard):
-        yield from _registers(operand)
-
-
-def _registers(operand: Operand) -> Iterator[str]:
-    if isinstance(operand, Register):
-        yield operand.name
-    elif isinstance(operand, Not):
-        yield operand.register.name
-    elif isinstance(operand, Vector | Group):
-        for each in operand.items:
-            yield from _registers(each)
-    elif isinstance(operand, Pair):
-        yield from _registers(operand.first)
-        yield from _registers(operand.second)
+    yield from registers_of(item)
 
 
 def _is_zero(operand: Operand) -> bool:
