@@ -76,10 +76,6 @@ class TimedProcess:
     attached: bool = False
 
     @property
-    def attachments(self) -> list[Attach]:
-        return [request for request in self.asked if isinstance(request, Attach)]
-
-    @property
     def detached(self) -> int:
         return sum(isinstance(request, Detach) for request in self.asked)
 
