@@ -152,22 +152,6 @@ def test_shared_cta_does_not_reach_the_neighbour(cpu: Runner) -> None:
     assert only(cpu.findings(ROW), Hazard.OUT_OF_BOUNDS).message == finding.message
 
 
-def test_a_read_from_an_exited_block_is_found(cpu: Runner) -> None:
-    source = kernel(
-        """__shared__ float s[256];
-        s[id] = 1;
-        cluster.sync();
-        if (rank == 1) return;
-        for (int i = 0; i < 3; ++i) { __syncthreads(); __nanosleep(1); }
-        value = cluster.map_shared_rank(s, 1)[id];"""
-    )
-    load(cpu, source)
-    finding = cpu.fault(ROW).finding
-    assert finding is not None and finding.tool is Tool.MEMCHECK
-    assert "all threads of which had returned" in finding.message, finding.message
-    assert only(cpu.findings(ROW), Hazard.OUT_OF_BOUNDS).message == finding.message
-
-
 # ---- the barrier
 
 
