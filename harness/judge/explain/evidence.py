@@ -9,8 +9,7 @@ from functools import cached_property
 from harness.judge.explain.explanation import Unit
 from harness.judge.explain.gpu import L2_BYTES, Gpu
 from harness.judge.explain.latency import iteration
-from harness.judge.explain.opcodes import Kind, mix
-from harness.judge.explain.pipelines import pipeline_clocks
+from harness.judge.explain.opcodes import Kind, mix, pipeline_clocks
 from harness.judge.explain.workload import (
     LINE,
     Workload,

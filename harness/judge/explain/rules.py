@@ -21,8 +21,7 @@ from harness.judge.explain.gpu import (
     SUSTAINED,
     WARP_INSTRUCTIONS,
 )
-from harness.judge.explain.opcodes import Kind, kind_of
-from harness.judge.explain.pipelines import is_double_conversion, is_special
+from harness.judge.explain.opcodes import Kind, is_double_conversion, is_special, kind_of
 from harness.judge.explain.workload import (
     FENCE_PASSES,
     SECTOR,

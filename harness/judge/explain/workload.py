@@ -26,8 +26,8 @@ from harness.judge.explain.opcodes import (
     matrix_instruction,
     matrix_type,
     mix,
+    pipeline_clocks,
 )
-from harness.judge.explain.pipelines import pipeline_clocks
 from harness.protocol.report import (
     CodeLoop,
     Counters,
