@@ -21,12 +21,9 @@ def test_not_even_its_owner_edits_the_audit_log(engine: Engine) -> None:
             connection.execute(text("UPDATE audit SET action = 'c'"))
 
 
-def test_an_idle_connection_is_checked_before_it_is_used(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_is_checked_before_it_is_used(engine: Engine) -> None:
     """If the server has ended a connection, its next user gets a new one without an error."""
     own = open_engine(engine.url, connections=1)
-    monkeypatch.setattr("harness.arena.store.database.IDLE_SECONDS", -1.0)
     for _ in range(2):
         with own.connect() as connection:
             process = connection.scalar(text("SELECT pg_backend_pid()"))

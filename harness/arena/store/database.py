@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-import time
-
-import psycopg
 from psycopg.conninfo import make_conninfo
-from sqlalchemy import URL, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DisconnectionError
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy import URL, Engine, create_engine, make_url
+from sqlalchemy.exc import ArgumentError
 
 CONNECT_SECONDS = 5
-IDLE_SECONDS = 1.0
-"""A connection that was used more recently is not checked. A check takes a millisecond, as long as
-all queries of most pages."""
 
 
 def open_engine(url: URL, connections: int = 10) -> Engine:
-    """Open an engine in UTC that checks idle connections before use: a restart costs a retry."""
-    engine = create_engine(
+    """Open an engine in UTC that checks each connection before use: a restart costs a retry."""
+    return create_engine(
         url,
         pool_size=connections,
         max_overflow=0,
         pool_timeout=CONNECT_SECONDS,
+        pool_pre_ping=True,
         connect_args={"connect_timeout": CONNECT_SECONDS, "options": "-c TimeZone=UTC"},
     )
-
-    @event.listens_for(engine, "checkin")
-    def _note(_: object, entry: ConnectionPoolEntry) -> None:
-        entry.info["used"] = time.monotonic()
-
-    @event.listens_for(engine, "checkout")
-    def _check(connection: object, entry: ConnectionPoolEntry, _: object) -> None:
-        if time.monotonic() - entry.info.get("used", float("inf")) > IDLE_SECONDS:
-            try:
-                engine.dialect.do_ping(connection)  # type: ignore[arg-type]
-            except psycopg.Error:
-                raise DisconnectionError from None
-
-    return engine
 
 
 def address(text: str) -> URL | None:
