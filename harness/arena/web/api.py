@@ -189,7 +189,7 @@ async def show_board(request: Request, visitor: ThisVisitor) -> Response:
 
 def readable(visitor: Visitor, id: str) -> Status:
     """Return a submission's status, if the visitor may read it. Raises Problem."""
-    with visitor.site.reading() as connection:
+    with visitor.site.transaction() as connection:
         found = gradings.status(connection, [id]).get(id)
     if found is None or not visitor.reads(found):
         raise unknown_submission()
@@ -200,7 +200,7 @@ def document(site: Site, status: Status) -> Document:
     """Return the report of a submission that is readable. Raises Problem."""
     if status.report is None:
         raise Problem(409, "The submission has no report yet.", retry_after=2)
-    with site.reading() as connection:
+    with site.transaction() as connection:
         text = board.report_text(connection, status.report) or ""
     return site.signed(text, status.author)
 

@@ -16,7 +16,7 @@ from harness.judge import figures
 
 def history_page(visitor: Visitor, person: Person, offset: int, here: str = "") -> Response:
     """Return the page of a person's submissions, newest first."""
-    with visitor.site.reading() as connection:
+    with visitor.site.transaction() as connection:
         found = gradings.recent(connection, person=person.id, limit=PER_PAGE + 1, offset=offset)
         count, accepted, best = gradings.totals(connection, person.id)
     return page(

@@ -262,7 +262,7 @@ def watched(visitor: ThisVisitor, id: api.SubmissionId) -> Response:
     """Show a submission: its progress, and then its result."""
     status = api.readable(visitor, id)
     owns = visitor.owns(status)
-    with visitor.site.reading() as connection:
+    with visitor.site.transaction() as connection:
         before = gradings.previous(connection, status) if owns else None
     values: dict[str, Any] = {"report": None, "entry": None}
     if status.report is not None:
