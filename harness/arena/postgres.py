@@ -68,7 +68,6 @@ class Server:
         self._refusal = ""
         if not (self.folder / "PG_VERSION").exists():
             self._create()
-        self._check_complete()
         wheel = get_server(self.folder, start=False, cleanup_mode=None)
         wheel.ensure_pgdata_inited()  # as root, this lets the server's user reach the folder
         self.programs: Path = wheel.bin_path
@@ -188,14 +187,6 @@ class Server:
             raise ServerFailed(
                 f"{self.folder} is there and holds no database; delete it and start again"
             ) from None
-
-    def _check_complete(self) -> None:
-        """Raises ServerFailed where an earlier version was killed while it made the cluster."""
-        if not (self.folder / "pg_hba.conf").read_text().startswith(_HBA[:20]):
-            raise ServerFailed(
-                f"the first start of the arena in {self.folder.parent} was interrupted, and "
-                f"nothing was kept yet; delete {self.folder} and start again"
-            )
 
     def _run(self, program: str, *arguments: str, stdin: str = "", check: bool = True) -> None:
         done = subprocess.run(

@@ -240,32 +240,6 @@ def entry(*args: object, **facts: object) -> Entry:
     return Entry.of(made, Document.of(made).id)._replace(verified=True)
 
 
-def crowd(count: int, kernels: int | None = None) -> list[Entry]:
-    """Return scored entries of so many kernels (default: each its own), without their reports."""
-    generator = random.Random(count)
-    model = entry()
-    entries = []
-    for i in range(count):
-        score = generator.lognormvariate(-0.4, 0.4)
-        kernel = i % (kernels or count)
-        made = like(
-            model,
-            f"kernel {kernel:05d}",
-            f"author {kernel % 97:02d}",
-            score,
-            day=i / 144,
-            identity=f"{count} {i}",
-            half_width=0.002 * score,
-        )
-        entries.append(
-            made._replace(
-                cores=generator.choice((Badge.CUDA_CORES, Badge.TENSOR_CORES)).value,
-                launch=generator.choice((Badge.DEFAULT_LAUNCH, Badge.DECLARED_LAUNCH)).value,
-            )
-        )
-    return entries
-
-
 def like(
     model: Entry,
     name: str,
@@ -274,7 +248,6 @@ def like(
     *,
     day: float,
     identity: str,
-    half_width: float = 0.002,
 ) -> Entry:
     """Return the index row that another kernel would have, without making its report."""
 
@@ -289,8 +262,8 @@ def like(
         code=sha256(f"code {identity}"),
         created=(START + timedelta(days=day)).isoformat(timespec="microseconds"),
         score=score,
-        low=score - half_width,
-        high=score + half_width,
+        low=score - 0.002,
+        high=score + 0.002,
         kernel_ms=8.15 / score,
         tflops=50.6 * score,
         peak_share=0.756 * score,
