@@ -298,12 +298,7 @@ def test_the_table_is_complete_without_scripts(chrome: Chrome, site: Path) -> No
 
 
 def test_sorting_many_rows_loses_none(chrome: Chrome, tmp_path: Path) -> None:
-    model = factory.entry()
-    many = [
-        factory.like(model, f"kernel {n:05d}", "ada", 0.9 - n / 10_000, day=0, identity=str(n))
-        for n in range(1_000)
-    ]
-    Site(tmp_path / "site", many).write_boards()
+    Site(tmp_path / "site", factory.crowd(1_000)).write_boards()
     opened(chrome, tmp_path / "site" / "index.html")
     assert status(chrome) == "1 to 100 of 1000 kernels"
     heading(chrome, "kernel").find_element(By.TAG_NAME, "button").click()
