@@ -16,7 +16,7 @@ import numpy as np
 from harness.ptxcpu import checks, counters
 from harness.ptxcpu.analysis.block_dependence import exchanged_windows
 from harness.ptxcpu.analysis.inline import InlinedKernel, inline, module_memory
-from harness.ptxcpu.analysis.launch_decisions import decisions
+from harness.ptxcpu.analysis.launch_decisions import LaunchDecisions
 from harness.ptxcpu.arguments import Argument, Bytes, ParameterKind, buffers_of, kind_of, zeros
 from harness.ptxcpu.codegen.thread import Mode
 from harness.ptxcpu.counters import Code, choose_blocks
@@ -149,10 +149,14 @@ class Kernel:
         item = None if found is None else self._inlined.instruction(found)
         return item.line if item else None
 
+    @functools.cached_property
+    def _launch_decisions(self) -> LaunchDecisions:
+        return LaunchDecisions(self._inlined, self.block)
+
     def _decisions(self, grid: Size, numbers: Sequence[int]) -> dict[int, bool]:
         launch = grid, tuple(numbers)
         if launch not in self._decided:
-            self._decided[launch] = decisions(self._inlined, self.block, *launch)
+            self._decided[launch] = self._launch_decisions.of(*launch)
         return self._decided[launch]
 
     def reset_variables(self) -> None:

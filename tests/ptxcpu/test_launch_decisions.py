@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.ptxcpu.analysis.inline import inline
-from harness.ptxcpu.analysis.launch_decisions import decisions
+from harness.ptxcpu.analysis.launch_decisions import LaunchDecisions
 from harness.ptxcpu.arguments import ParameterKind
 from harness.ptxcpu.ptx.parser import parse
 from tests.ptxcpu.test_litmus import HEAD
@@ -82,5 +82,5 @@ END: ret;
     kinds = (ParameterKind.READ_ONLY, ParameterKind.NUMBER)
     kernel = inline(parse(text), "k", 0, kinds=kinds)
     for size, expected in ((LARGE, large), (SMALL, small)):
-        found = decisions(kernel, (16, 16, 1), (size // 16, 1, 1), (size,))
+        found = LaunchDecisions(kernel, (16, 16, 1)).of((size // 16, 1, 1), (size,))
         assert list(found.values()) == expected

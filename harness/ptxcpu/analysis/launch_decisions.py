@@ -65,37 +65,68 @@ _COMPARED: dict[str, Callable[[int, int], bool]] = {
 }
 
 
-def decisions(
-    kernel: InlinedKernel, block: Size, grid: Size, numbers: Sequence[int]
-) -> dict[int, bool]:
-    """Return the comparisons that depend on the launch only, by index in the body, with their
-    results.
+class LaunchDecisions:
+    """Finds the comparisons of one kernel that depend on a launch only."""
 
-    numbers: the arguments that are no buffers. Instructions that the launch cannot reach are left
-    out.
-    """
-    flow = _Flow(kernel, block, grid, numbers)
-    flow.run()
-    return flow.decided
+    def __init__(self, kernel: InlinedKernel, block: Size) -> None:
+        self.kernel, self.block, self.body = kernel, block, kernel.body
+        self.labels = {x.name: i for i, x in enumerate(self.body) if isinstance(x, Label)}
+        self.followed = self._followed()
+        """The first instruction from each index on that matters: the others neither branch nor
+        write a value that a launch may determine."""
+        self.readers: dict[_Key, list[int]] = defaultdict(list)
+        for index in sorted({*self.followed} - {len(self.body)}):
+            for key in _read_by(self.body[index]):
+                self.readers[key].append(index)
+
+    def of(self, grid: Size, numbers: Sequence[int]) -> dict[int, bool]:
+        """Return the comparisons of a launch by index in the body, with their results.
+
+        numbers: the arguments that are no buffers. Instructions that the launch cannot reach are
+        left out.
+        """
+        flow = _Flow(self, grid, numbers)
+        flow.run()
+        return flow.decided
+
+    def _followed(self) -> list[int]:
+        known = self._possibly_known()
+        found = [len(self.body)]
+        for index, item in reversed([*enumerate(self.body)]):
+            matters = (
+                isinstance(item, Label)
+                or _parts(item.opcode)[0] in ("bra", "brx", "ret", "exit", "setp")
+                or any(key in known for key in _written_by(item))
+            )
+            found.append(index if matters else found[-1])
+        return found[::-1]
+
+    def _possibly_known(self) -> set[_Key]:
+        """Return the registers and parameters that have a known value in some launch."""
+        numbers = [0] * sum(kind is ParameterKind.NUMBER for kind in self.kernel.kinds)
+        known: set[_Key] = {*_parameters(self.kernel, numbers)}
+        instructions = [x for x in self.body if isinstance(x, Instruction) and _may_be_known(x)]
+        count = 0
+        while len(known) > count:
+            count = len(known)
+            for item in instructions:
+                sources = [key in known for key in _read_by(item)]
+                if all(sources) or (any(sources) and ".pred" in item.opcode):
+                    known.update(_written_by(item))
+        return known
 
 
 class _Flow:
-    def __init__(
-        self, kernel: InlinedKernel, block: Size, grid: Size, numbers: Sequence[int]
-    ) -> None:
-        self.body = kernel.body
-        self.labels = {x.name: i for i, x in enumerate(self.body) if isinstance(x, Label)}
-        self.tables = kernel.branch_targets
+    def __init__(self, static: LaunchDecisions, grid: Size, numbers: Sequence[int]) -> None:
+        self.body, self.labels = static.body, static.labels
+        self.followed, self.readers = static.followed, static.readers
+        self.tables = static.kernel.branch_targets
         self.specials = {
             f"{name}.{axis}": size
-            for name, sizes in (("ntid", block), ("nctaid", grid))
+            for name, sizes in (("ntid", static.block), ("nctaid", grid))
             for axis, size in zip("xyz", sizes, strict=True)
         }
-        self.held: dict[_Key, _Value] = dict(_parameters(kernel, numbers))
-        self.readers: dict[_Key, list[int]] = defaultdict(list)
-        for index, item in enumerate(self.body):
-            for key in _read_by(item):
-                self.readers[key].append(index)
+        self.held: dict[_Key, _Value] = dict(_parameters(static.kernel, numbers))
         self.reached: set[int] = set()
         self.decided: dict[int, bool] = {}
         self.at = -1
@@ -123,6 +154,7 @@ class _Flow:
             self.later.add(index)
 
     def _reach(self, index: int) -> None:
+        index = self.followed[index]
         if index not in self.reached and index < len(self.body):
             self.reached.add(index)
             self._plan(index)
@@ -149,16 +181,9 @@ class _Flow:
     def _write(self, target: Operand, value: _Value) -> None:
         """Record the value that an instruction writes; a second, different value makes it
         unknown."""
-        keys: list[_Key] = []
-        if isinstance(target, Address):
-            keys = [(getattr(target.base, "name", ""), target.offset)]
-        elif isinstance(target, Register):
-            keys = [target.name]
-        elif isinstance(target, Pair | Vector):
-            items = (target.first, target.second) if isinstance(target, Pair) else target.items
-            keys = [each.name for each in items if isinstance(each, Register)]
+        if isinstance(target, Pair | Vector):
             value = _UNKNOWN
-        for key in keys:
+        for key in _keys_of(target):
             if key in self.held and self.held[key] != value:
                 value = _UNKNOWN
             if self.held.get(key) != value:
@@ -227,6 +252,33 @@ def _parts(opcode: str) -> tuple[str, tuple[str, ...], tuple[Type, ...]]:
     """Return the root of an opcode, its modifiers, and the types among them."""
     root, *modifiers = opcode.split(".")
     return root, tuple(modifiers), tuple(TYPES[word] for word in modifiers if word in TYPES)
+
+
+def _keys_of(target: Operand) -> list[_Key]:
+    """Return the registers, or the parameter, that are written through an operand."""
+    if isinstance(target, Address):
+        return [(getattr(target.base, "name", ""), target.offset)]
+    if isinstance(target, Register):
+        return [target.name]
+    if isinstance(target, Pair | Vector):
+        items = (target.first, target.second) if isinstance(target, Pair) else target.items
+        return [each.name for each in items if isinstance(each, Register)]
+    return []
+
+
+def _written_by(item: Instruction) -> list[_Key]:
+    return _keys_of(item.operands[0]) if item.operands else []
+
+
+def _may_be_known(item: Instruction) -> bool:
+    """Return whether an instruction may give a known value, if all that it reads is known."""
+    root, modifiers, kinds = _parts(item.opcode)
+    if root in ("ld", "st"):
+        return "param" in modifiers
+    if root not in (*_COMPUTED, "setp", "div", "rem") or any(kind.is_float for kind in kinds):
+        return False
+    specials = (each.name for each in item.operands if isinstance(each, Special))
+    return all(name.startswith(("ntid", "nctaid")) for name in specials)
 
 
 def _read_by(item: Instruction | Label) -> Iterator[_Key]:
