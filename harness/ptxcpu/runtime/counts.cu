@@ -30,10 +30,39 @@ __device__ int pieces(const Address* address, unsigned here, int bytes, int log2
     return distinct(touched, n);
 }
 
+// The words that lanes access, as one bit for each, if they lie close to each other: row by row of
+// 32 words, which lie in the 32 banks of shared memory.
+struct Words {
+    unsigned row[ROWS_OF_WORDS];
+    int rows;  // 0 if the words lie too far apart
+};
+
+__device__ void close_words(Words* found, const Address* address, unsigned here, int bytes) {
+    Address first = ~0ull, last = 0;
+    for (int lane = 0; lane < LANES; ++lane) {
+        if (!(here >> lane & 1)) continue;
+        Address row = address[lane] >> 7, end = (address[lane] >> 2) + (bytes + 3) / 4 - 1 >> 5;
+        first = row < first ? row : first;
+        last = end > last ? end : last;
+    }
+    bool are_close = here && last - first < ROWS_OF_WORDS;
+    found->rows = are_close ? (int)(last - first) + 1 : 0;
+    for (int i = 0; i < found->rows; ++i) found->row[i] = 0;
+    for (int lane = 0; are_close && lane < LANES; ++lane)
+        for (int i = 0; (here >> lane & 1) && i < (bytes + 3) / 4; ++i) {
+            Address word = (address[lane] >> 2) + i;
+            found->row[(word >> 5) - first] |= 1u << (word & 31);
+        }
+}
+
 // The number of different words that the lanes access.
 __device__ int different_words(const Address* address, unsigned here, int bytes) {
-    Address words[4 * LANES];
+    Words close;
+    close_words(&close, address, here, bytes);
     int n = 0;
+    for (int i = 0; i < close.rows; ++i) n += __popc(close.row[i]);
+    if (close.rows) return n;
+    Address words[4 * LANES];
     for (int lane = 0; lane < LANES; ++lane)
         for (int i = 0; (here >> lane & 1) && i < (bytes + 3) / 4; ++i) words[n++] = (address[lane] >> 2) + i;
     return distinct(words, n);
@@ -41,6 +70,17 @@ __device__ int different_words(const Address* address, unsigned here, int bytes)
 
 // Returns the passes over the 32 banks for some lanes: the largest number of words in one bank.
 __device__ int passes(const Address* address, unsigned lanes, int bytes) {
+    Words close;
+    close_words(&close, address, lanes, bytes);
+    for (int n = 0; close.rows; ++n) {
+        unsigned banks = 0;
+        for (int i = 0; i < close.rows; ++i) {  // one word of each bank
+            unsigned now = close.row[i] & ~banks;
+            banks |= now;
+            close.row[i] ^= now;
+        }
+        if (!banks) return n;
+    }
     Address words[4 * LANES];
     int n = 0, in_bank[LANES], most = 0;
     for (int lane = 0; lane < LANES; ++lane)

@@ -149,6 +149,7 @@ MAX_CLUSTER = 8  # blocks; more is up to each GPU
 
 MAX_FINDINGS = 512
 FINDING_PLACES = 2048
+ROWS_OF_WORDS = 64  # an access of a warp to words in so many rows is counted quickly
 RECENT_SETS, RECENT_WAYS = 256, 4  # of the table of sectors that a warp touched last
 RECENT = RECENT_SETS * RECENT_WAYS
 TRACE = 1 << 15  # events that a thread can have between two places where it waits
@@ -510,6 +511,7 @@ def header() -> str:
         "MAX_SETS": MAX_SETS,
         "WINDOWS": WINDOWS,
         "TRACE": TRACE,
+        "ROWS_OF_WORDS": ROWS_OF_WORDS,
         "RECENT_SETS": RECENT_SETS,
         "RECENT_WAYS": RECENT_WAYS,
         "WATCH_INTERVAL": WATCH_INTERVAL,
