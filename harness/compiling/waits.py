@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from harness.protocol.report import Producer, Wait
 
@@ -28,7 +29,7 @@ INSTRUCTION_BYTES = 16
 """The size of an instruction on every architecture since sm_70."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Instruction:
     """One machine instruction. line: of the submission's file, where the compiler names one."""
 
@@ -38,7 +39,7 @@ class Instruction:
     predicate: str | None
     line: int | None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The opcode without modifiers: LDG."""
         return self.opcode.partition(".")[0]
