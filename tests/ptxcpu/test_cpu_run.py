@@ -24,7 +24,9 @@ def test_right_at_every_size(cpu: Runner, name: str, shape: Shape) -> None:
 def test_a_kernel_is_loaded_from_its_ptx_alone(cpu: Runner) -> None:
     kernel = compiled((KERNELS / "tile.cu").read_text())
     program = PtxProgram(entry=kernel.entry, ptx=kernel.ptx, launch=kernel.launch)
-    assert cpu.device.load(Load(kernel=program, mostly_watched=True)) == Ready()
+    assert cpu.device.load(Load(kernel=program, mostly_watched=True)) == Ready(
+        has_mergeable_loads=True
+    )
     assert cpu.error(Shape(17, 33, 18)) < 1e-5 * 33**0.5
 
 
