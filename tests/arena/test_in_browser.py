@@ -93,7 +93,7 @@ def test_a_page_recovers_when_its_stream_was_refused(
 
 
 def test_a_refused_page_loads_by_itself_later(visitor: Visitor, rules: Path) -> None:
-    rules.write_text("[limits]\nper_address_per_minute = 1\n")
+    rules.write_text("[limits]\nper_address_per_minute = 6\n")
     while httpx.get(f"{visitor.address}/problem").status_code == 200:
         pass
     visitor.go("problem")

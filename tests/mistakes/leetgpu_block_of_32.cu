@@ -1,5 +1,5 @@
 // expect: wrong-answer
-// says: launches blocks of 32×32 threads, but the judge always launches 16×16: set `TILE` to 16
+// says: launches blocks of 32×32 threads, but the judge always launches blocks of 16×16
 // says: of each 32×32 elements of C only the first 16×16
 #include <cuda_runtime.h>
 #define TILE 32
