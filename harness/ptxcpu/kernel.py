@@ -204,7 +204,7 @@ class Kernel:
         alone = blocks is not None and self.blocks_depend
         if alone:
             blocks = Clusters(grid, self.cluster).blocks(0)
-            module = module.copy()
+            module = self._initial_module() if self._is_reset else module.copy()
         clusters = Clusters(grid, self.cluster).count if blocks is None else len(blocks)
 
         is_ready = "watched_units" in vars(self) or not self._vector_above

@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
+from math import inf
+from typing import NamedTuple
 
 from harness.ptxcpu.analysis.inline import DYNAMIC, InlinedKernel
 from harness.ptxcpu.analysis.pointers import pointer_windows
 from harness.ptxcpu.codegen.calls import call_host
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
 from harness.ptxcpu.codegen.product_batch import ProductBatch
+from harness.ptxcpu.codegen.split import split
 from harness.ptxcpu.codegen.translator import (
     PREDICATE,
     Lowerings,
@@ -48,6 +51,13 @@ class Mode(Enum):
     of the launch: checks, which continue after a fault; counters; or none."""
 
 
+class Module(NamedTuple):
+    """LLVM IR as text. is_split: its coroutine is split already."""
+
+    text: str
+    is_split: bool
+
+
 class ThreadTranslator(Translator):
     """One GPU thread as a coroutine `ptr @thread(context, thread index)`.
 
@@ -72,8 +82,29 @@ class ThreadTranslator(Translator):
 
     # -- the function around the body
 
+    attributes = ""
+    """The attributes of the function in LLVM."""
+
     def module(self) -> str:
         """The whole IR module."""
+        return self.module_split_above(inf).text
+
+    def module_split_above(self, most: float) -> Module:
+        """Return the whole IR module. most: a coroutine of more characters is split here, because
+        LLVM would take long for it."""
+        self.coroutine()
+        is_split = sum(map(len, self.lines)) > most
+        if is_split:
+            lines = split(self.lines, layout.CONTEXT_OFFSET["frames"], self.attributes)
+        else:
+            how = "presplitcoroutine coro_only_destroy_when_complete"  # in fact none is destroyed
+            head = f"define ptr @thread(ptr noalias %c, i64 %t) {how} {self.attributes} {{"
+            lines = [head, *self.lines, "}"]
+        text = "\n".join([*lines, *sorted(self.declarations), CORO, METADATA])
+        return Module(text, is_split)
+
+    def coroutine(self) -> None:
+        """Emit the body of the coroutine."""
         self.declare_registers()
         for line in """%id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
             %size.exact = call i64 @llvm.coro.size.i64()
@@ -89,8 +120,8 @@ class ThreadTranslator(Translator):
         frame = self.op("mul", self.thread_index(), IrValue("%size", "i64"))
         memory = self.offset(self.field("frames", "ptr"), frame)
         self.emit(f"%handle = call ptr @llvm.coro.begin(token %id, {memory})")
-        self.wait_for_start()
         self.locate_thread()
+        self.wait_for_start()
         self.body()
         self.jump("exit")
         self.place("exit")
@@ -103,9 +134,6 @@ class ThreadTranslator(Translator):
         self.place("end")
         self.emit("call void @llvm.coro.end(ptr null, i1 false, token none)")
         self.emit("ret ptr %handle")
-        how = "presplitcoroutine coro_only_destroy_when_complete"  # in fact none is destroyed
-        head = f"define ptr @thread(ptr noalias %c, i64 %t) {how} {{"
-        return "\n".join([head, *self.lines, "}", *sorted(self.declarations), CORO, METADATA])
 
     def locate_thread(self) -> None:
         """Compute where the thread is in its block, and where its memory is."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from harness.ptxcpu import runtime
@@ -82,7 +84,7 @@ def _runtime(cache: Cache) -> _Runtime:
     names = re.findall(r'extern "C" __device__ [\w ]+\*? ?(rt_\w+)\(', source)
 
     def make() -> bytes:
-        return native.compile_ir(host_module(parse(_runtime_ptx(source)), INSTRUCTIONS), whole=True)
+        return native.compile_well(host_module(parse(_runtime_ptx(source)), INSTRUCTIONS))
 
     with cache.one_at_a_time():
         code = native.Code(cache.get(("runtime", native.version()), make), names, {})
@@ -102,6 +104,14 @@ def run_address(cache: Cache) -> int:
 def run_units_address(cache: Cache) -> int:
     """The address of rt_run_units, which does the same on the vector path."""
     return _runtime(cache).functions["rt_run_units"]
+
+
+def _compiled(
+    translator: ThreadTranslator, compile_small: Callable[[str], bytes], most: float
+) -> bytes:
+    """Compile a kernel so if its IR has at most so many characters, otherwise plainly."""
+    module = translator.module_split_above(most)
+    return (native.compile_plainly if module.is_split else compile_small)(module.text)
 
 
 def build_units(
@@ -126,9 +136,8 @@ def build_units(
             translator: VectorTranslator = WatchedTranslator(*given, cell_width)
         else:
             translator = VectorTranslator(*given, only_bounds)
-        ir = translator.module()
         runs_long = optimised or (only_bounds and translator.computes_data)
-        return native.compile_vectors(ir, runs_long or len(ir) < LARGE_VECTORS)
+        return _compiled(translator, native.compile_vectors, inf if runs_long else LARGE_VECTORS)
 
     options = cell_width, only_bounds, optimised
     shape = (str(each) for each in (kernel.shared.size, block, lanes, *options))
@@ -146,8 +155,7 @@ def build_kernel(
         if mode is Mode.WATCH:
             watcher = ProductWatcher if watches_products(kernel) else WatchedThread
             return native.compile_plainly(watcher(*given).module())
-        text = ThreadTranslator(*given, mode).module()
-        return native.compile_ir(text, whole=len(text) < LARGE_IR)
+        return _compiled(ThreadTranslator(*given, mode), native.compile_well, LARGE_IR)
 
     kinds = ",".join(kind.value for kind in kernel.kinds)
     size = str(kernel.shared.size)

@@ -47,34 +47,36 @@ def _linker() -> llvm.LLJIT:
     return llvm.create_lljit_compiler(_target_machine(), use_jit_link=True)
 
 
-def compile_vectors(text: str, optimised: bool) -> bytes:
+def compile_vectors(text: str) -> bytes:
     """Compile a module of vector code. Its loops need no optimisation: all optimisations would take
-    three times as long and gain little.
-
-    optimised: let the code generator optimise, too. It takes five times as long, and the machine
-    code needs half to three quarters of the time.
-    """
-    machine = _target_machine(level=2 if optimised else 0)
+    three times as long and gain little."""
+    machine = _target_machine(level=2)
     module = _parsed(text)
-    _optimise_little(machine, module, merges_blocks=True)
+    before = llvm.create_new_module_pass_manager()
+    before.add_sroa_pass()
+    before.add_instruction_combine_pass()
+    before.add_strip_symbols_pass()  # LLVM would copy names with the parts of the coroutine
+    before.run(module, _builder(machine, 2))
+    _passes(machine, level=0).run(module, _builder(machine, 0))  # splits the coroutine
+    after = llvm.create_new_module_pass_manager()
+    after.add_simplify_cfg_pass()
+    after.add_lower_switch_pass()  # else a unit that wakes compares its way through all waits
+    after.run(module, _builder(machine, 2))
     return bytes(machine.emit_object(module))
 
 
-def compile_ir(text: str, whole: bool) -> bytes:
-    """Compile a module to an object file, with all optimisations of level 1 or a few of them. Level
-    2 takes a third longer than level 1, and kernels run about as fast without it."""
-    machine = _target_machine(level=2 if whole else 0)
+def compile_well(text: str) -> bytes:
+    """Compile a module with all optimisations of level 1. Level 2 takes a third longer, and kernels
+    run about as fast without it."""
+    machine = _target_machine(level=2)
     module = _parsed(text)
-    if whole:
-        _passes(machine, level=1).run(module, _builder(machine, 1))
-    else:
-        # LLVM's fast instruction selection gives up a block that ends in a wait: it stays apart.
-        _optimise_little(machine, module, merges_blocks=False)
+    _passes(machine, level=1).run(module, _builder(machine, 1))
     return bytes(machine.emit_object(module))
 
 
 def compile_plainly(text: str) -> bytes:
-    """Compile a module without coroutines to an object file, without optimisation."""
+    """Compile a module without coroutines to an object file, without optimisation. It takes a tenth
+    of the time, and the code may be a few times slower."""
     return bytes(_target_machine(level=0).emit_object(_parsed(text)))
 
 
@@ -97,25 +99,6 @@ def _builder(machine: llvm.TargetMachine, level: int) -> llvm.PassBuilder:
 
 def _passes(machine: llvm.TargetMachine, level: int) -> llvm.ModulePassManager:
     return _builder(machine, level).getModulePassManager()
-
-
-def _optimise_little(
-    machine: llvm.TargetMachine, module: llvm.ModuleRef, *, merges_blocks: bool
-) -> None:
-    """Run only the optimisations that are worth their time in a kernel of many thousand
-    instructions or in a watched one. It compiles in a tenth of the time and may be a few times
-    slower."""
-    before = llvm.create_new_module_pass_manager()
-    before.add_sroa_pass()
-    before.add_instruction_combine_pass()
-    before.add_strip_symbols_pass()  # LLVM would copy names with the parts of the coroutine
-    before.run(module, _builder(machine, 2))
-    _passes(machine, level=0).run(module, _builder(machine, 0))  # splits the coroutine
-    after = llvm.create_new_module_pass_manager()
-    if merges_blocks:
-        after.add_simplify_cfg_pass()
-    after.add_lower_switch_pass()  # else a thread that wakes compares its way through all waits
-    after.run(module, _builder(machine, 2))
 
 
 def _target_machine(level: int = 2) -> llvm.TargetMachine:

@@ -29,7 +29,7 @@ from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.liveness import liveness
 from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.thread import CORO, METADATA, Mode, ThreadTranslator
+from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
 from harness.ptxcpu.codegen.translator import B32, B64, CARRY, PREDICATE, MemoryAccess
 from harness.ptxcpu.errors import CannotTranslate, InternalError
 from harness.ptxcpu.ptx.effects import COMPUTED, written_by
@@ -187,8 +187,10 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
 
     # -- the function around the body
 
-    def module(self) -> str:
-        self._text(f"""%id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
+    attributes = '"stackrealign"'
+
+    def coroutine(self) -> None:
+        self._text("""%id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
             %size.exact = call i64 @llvm.coro.size.i64()
             %size.more = add i64 %size.exact, 63
             %size = and i64 %size.more, -64
@@ -198,14 +200,14 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
             %told = inttoptr i64 %size to ptr
             ret ptr %told
             begin:
-            %frame = mul i64 %t, %size
-            %first = mul i64 %t, {self.lanes}
-            %first32 = trunc i64 %first to i32""")
+            %frame = mul i64 %t, %size""")
         memory = self.offset(self.field("frames", "ptr"), IrValue("%frame", "i64"))
         self.emit(f"%handle = call ptr @llvm.coro.begin(token %id, {memory})")
-        self.wait_for_start()
+        self._text(f"""%first = mul i64 %t, {self.lanes}
+            %first32 = trunc i64 %first to i32""")
         threads = self.field("thread", "ptr")
         self.emit(f"%me = getelementptr [{layout.THREAD_BYTES} x i8], {threads}, i64 %t")
+        self.wait_for_start()
         self.body()
         self.jump("exit")
         for label, state in (("exit", State.EXITED), ("leave", State.LEFT)):
@@ -223,9 +225,6 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
             end:
             call void @llvm.coro.end(ptr null, i1 false, token none)
             ret ptr %handle""")
-        how = 'presplitcoroutine coro_only_destroy_when_complete "stackrealign"'
-        head = f"define ptr @thread(ptr noalias %c, i64 %t) {how} {{"
-        return "\n".join([head, *self.lines, "}", *sorted(self.declarations), CORO, METADATA])
 
     def _text(self, text: str) -> None:
         """Append instructions and labels, one per line."""
