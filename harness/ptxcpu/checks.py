@@ -73,8 +73,8 @@ def instruments(
             "visits": zeros(layout.EVENT_BYTES * blocks * threads),
             **{name: zeros(clock) for name in _OF_THE_CLUSTER_BARRIER},
         }
-    if kernel.module.size <= MAX_FLAGGED_BYTES:  # zero at first, as CUDA has it
-        memory["module_ready"] = _flags(kernel.module, Byte.WRITTEN)
+    if kernel.module.size <= MAX_FLAGGED_BYTES:
+        memory["module_ready"] = loaded.module_flags
     ready = memory["buffer_ready"].view(np.int64)
     keep: list[object] = []
     watched = [(Window.MODULE.value, kernel.module.size)]

@@ -60,6 +60,10 @@ VECTOR_ABOVE = 2.0
 """If `run` would need more seconds than this on the thread path, it translates the kernel for the
 vector path, which takes up to two seconds."""
 
+VECTOR_AFTER = 16
+"""After this many launches, `run` uses the vector path at once: a kernel that is verified in many
+cases is launched a hundred times."""
+
 TRANSLATED_ONCE = 12_000
 """A kernel for tensor cores with more instructions than this is always watched: a second
 translation, without watching, would take longer than it saves."""
@@ -76,8 +80,9 @@ class Kernel:
     watched: generate machine code at once that reports every access to the runtime, and use it in
         `run` as well. Otherwise the first `check` or `count` generates it, which takes seconds for
         a large kernel.
-    vector_above: use the vector path if threads would need more seconds than this. It gives the
-        same results faster; kernels that it cannot run are run by threads.
+    vector_above: use the vector path if threads would need more seconds than this, or after
+        VECTOR_AFTER launches. It gives the same results faster; kernels that it cannot run are run
+        by threads, and so are all if this is infinite.
     optimised: optimise large kernels for the vector path, too, which takes several times as long to
         translate. It pays for launches of many seconds.
     """
@@ -114,6 +119,9 @@ class Kernel:
         self._counted: Callable[[Code], Counters] | None = None
         self._decided: dict[tuple[Size, tuple[int, ...]], dict[int, bool]] = {}
         self._vector_above = vector_above
+        self._runs = 0
+        self._has_left_blocks = False
+        """The vector path has given up most blocks of a launch."""
 
     @property
     def cluster(self) -> Size:
@@ -184,7 +192,15 @@ class Kernel:
         """
         make_units = (lambda: self.units) if self._mode is Mode.RUN else None
         loaded = self._load(self._mode)
-        return self._launch(loaded, grid, arguments, seconds, blocks, make_units=make_units)[0]
+        self._runs += 1
+        at_once = self._runs > VECTOR_AFTER and self._vector_above < inf
+        at_once = at_once and not self._has_left_blocks
+        above = 0 if at_once else self._vector_above
+        result, _ = self._launch(
+            loaded, grid, arguments, seconds, blocks, make_units=make_units, vector_above=above
+        )
+        self._has_left_blocks |= at_once and 2 * result.vector_blocks < result.blocks
+        return result
 
     def check(
         self,

@@ -363,6 +363,38 @@ SWEPT = {
 }
 
 
+COPYING = """unsigned to = __cvta_generic_to_shared(tile + thread);
+    tile[thread] = thread; __syncthreads();
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+        :: "r"(to), "l"(A + thread), "r"(thread % 5 ? 4 : 0));
+    asm volatile("cp.async.commit_group;");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to), "l"(B + thread));
+    asm volatile("cp.async.commit_group; {wait}" ::: "memory");
+    __syncthreads(); *c = tile[thread ^ 1];"""
+
+WAITS = {
+    "": lambda a, b: np.arange(256),
+    "cp.async.wait_group 2;": lambda a, b: np.arange(256),
+    "cp.async.wait_group 1;": lambda a, b: np.where(np.arange(256) % 5, a, 0),
+    "cp.async.wait_group 0;": lambda a, b: b,
+    "cp.async.wait_all;": lambda a, b: b,
+}
+"""How a kernel may wait for two copies, and what is in shared memory then."""
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_copies_arrive_at_the_wait_on_both_paths(wait: str, cache_directory: Path) -> None:
+    body = COPYING.replace("{wait}", wait)
+    a, b = (np.random.default_rng(seed).random((16, 16)).astype(np.float32) for seed in (1, 2))
+    held = WAITS[wait](a.reshape(-1), b.reshape(-1)).astype(np.float32)
+    vector, threads = kernels(KERNEL.format(body=body), cache_directory)
+    for kernel, blocks in ((vector, 1), (threads, 0)):
+        c = np.zeros((16, 16), np.float32)
+        result = kernel.run((1, 1, 1), [Buffer(a), Buffer(b), Buffer(c, True), 16, 16, 16])
+        assert result.fault is None and result.vector_blocks == blocks
+        assert (c.reshape(-1) == held[np.arange(256) ^ 1]).all()
+
+
 @pytest.mark.parametrize("name", SWEPT)
 def test_a_sweep_finds_the_bad_accesses_of_a_run(name: str, cache_directory: Path) -> None:
     vector, threads = kernels("// solve: shared_memory=1024\n" + SWEPT[name], cache_directory)

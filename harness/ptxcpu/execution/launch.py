@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import itertools
 import threading
 import time
@@ -41,6 +42,16 @@ class Loaded:
     def threads(self) -> int:
         x, y, z = self.block
         return x * y * z
+
+    @functools.cached_property
+    def module_flags(self) -> Bytes:
+        """Return the state of each byte of module memory. The checks never change it, since CUDA
+        initialises all variables."""
+        memory = self.kernel.module
+        flags = zeros(memory.size + 64)
+        states = memory.flags(layout.Byte.WRITTEN, layout.Byte.OUTSIDE)
+        flags[: memory.size] = np.frombuffer(states, np.uint8)
+        return flags
 
 
 @dataclass(frozen=True)
@@ -458,6 +469,7 @@ class _Worker:
             "group": zeros(4 * warps),
             "arrived": zeros(4 * layout.NAMED_BARRIERS),
             "copies": zeros(COPY_BYTES * layout.COPIES_IN_FLIGHT * threads),
+            "unit_copies": zeros(layout.UNIT_COPY_BYTES * threads),
             "bulk": zeros(BULK_BYTES * layout.BULK_IN_FLIGHT),
             "parameters": _parameters(kernel, arguments),
         }

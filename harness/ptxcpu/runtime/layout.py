@@ -140,6 +140,8 @@ LANE_BUFFER_WORDS = 256  # 32-bit words a lane can publish: wgmma m64n256 has 12
 LANES = 32
 NAMED_BARRIERS = 16
 COPIES_IN_FLIGHT = 256  # cp.async per thread
+UNIT_COPY_BYTES = 5152
+"""The bytes, for each lane, of the copies in flight of a unit of at least eight lanes."""
 BULK_IN_FLIGHT = 1024  # cp.async.bulk per block
 SYNC_ADDRESSES = 1 << 14  # flags and mbarriers at which the checks keep what was published
 NEAR_CLOCKS = 1024  # of these, those that one cluster writes
@@ -224,6 +226,7 @@ CONTEXT = {
     "group": "unsigned*",  # [warp]: the lanes that took part in the last collective
     "arrived": "int*",  # [barrier]: bar.arrive
     "copies": "struct Copy*",
+    "unit_copies": "char*",  # on the vector path
     "bulk": "struct Bulk*",
     "bulk_count": "long long",
     # how it ends
@@ -504,6 +507,7 @@ def header() -> str:
         "LANES": LANES,
         "NAMED_BARRIERS": NAMED_BARRIERS,
         "COPIES_IN_FLIGHT": COPIES_IN_FLIGHT,
+        "UNIT_COPY_BYTES": UNIT_COPY_BYTES,
         "BULK_IN_FLIGHT": BULK_IN_FLIGHT,
         "SYNC_ADDRESSES": SYNC_ADDRESSES,
         "NEAR_CLOCKS": NEAR_CLOCKS,

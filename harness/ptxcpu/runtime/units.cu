@@ -3,6 +3,87 @@
 
 const long long MAX_POLLS = 1ll << 23;  // some seconds
 
+// ---- cp.async: all lanes of a unit share its groups. t: the first thread of the unit
+
+struct UnitCopies {
+    long long issued, delivered, group, unused;
+};
+
+// One copy by each of some lanes; the targets of all lanes follow, then their sources.
+struct UnitCopy {
+    unsigned long long lanes, filled;  // the lanes that copy; those that copy the source, others zero
+    long long bytes, group;
+};
+
+__device__ UnitCopies* copies_of_unit(Context* c, long long t) {
+    return (UnitCopies*)(c->unit_copies + t * UNIT_COPY_BYTES);
+}
+
+__device__ UnitCopy* unit_copy(UnitCopies* all, long long lanes, long long number) {
+    return (UnitCopy*)((char*)(all + 1) +
+                       number % COPIES_IN_FLIGHT * (long long)(sizeof(UnitCopy) + 16 * lanes));
+}
+
+// Copies some words for each of eight lanes.
+template <typename Word, int WORDS>
+__device__ __forceinline__ void copy_eight(char** to, char** from) {
+#pragma unroll
+    for (int lane = 0; lane < 8; ++lane)
+#pragma unroll
+        for (int i = 0; i < WORDS; ++i) ((Word*)to[lane])[i] = ((const Word*)from[lane])[i];
+}
+
+__device__ void deliver_lanes(UnitCopy* copy, long long lanes) {
+    char** to = (char**)(copy + 1);
+    char** from = to + lanes;
+    if ((copy->lanes & copy->filled) == ~0ull >> (64 - lanes)) {
+        for (long long lane = 0; lane < lanes; lane += 8) {
+            if (copy->bytes == 4) copy_eight<unsigned, 1>(to + lane, from + lane);
+            else if (copy->bytes == 8) copy_eight<unsigned long long, 1>(to + lane, from + lane);
+            else copy_eight<unsigned long long, 2>(to + lane, from + lane);
+        }
+        return;
+    }
+    for (unsigned long long rest = copy->lanes; rest; rest &= rest - 1) {
+        long long lane = __ffsll(rest) - 1;
+        if (copy->filled >> lane & 1) copy_bytes(to[lane], from[lane], copy->bytes);
+        else
+            for (long long i = 0; i < copy->bytes; ++i) to[lane][i] = 0;
+    }
+}
+
+__device__ void deliver_until_group(UnitCopies* all, long long lanes, long long group) {
+    for (; all->delivered < all->issued; ++all->delivered) {
+        UnitCopy* copy = unit_copy(all, lanes, all->delivered);
+        if (copy->group >= group) return;
+        deliver_lanes(copy, lanes);
+    }
+}
+
+// Begins a copy; returns where the targets and the sources of all lanes belong.
+extern "C" __device__ char* rt_unit_copy(Context* c, long long t, long long lanes,
+                                         unsigned long long active, unsigned long long filled,
+                                         long long bytes) {
+    UnitCopies* all = copies_of_unit(c, t);
+    if (all->issued - all->delivered == COPIES_IN_FLIGHT)  // room for one more
+        deliver_lanes(unit_copy(all, lanes, all->delivered++), lanes);
+    UnitCopy* copy = unit_copy(all, lanes, all->issued++);
+    copy->lanes = active, copy->filled = filled, copy->bytes = bytes, copy->group = all->group;
+    return (char*)(copy + 1);
+}
+
+extern "C" __device__ void rt_unit_commit(Context* c, long long t, long long lanes) {
+    copies_of_unit(c, t)->group += 1;
+}
+
+// Waits until at most `pending` committed groups are in flight; a negative number waits for all.
+extern "C" __device__ void rt_unit_wait(Context* c, long long t, long long lanes, long long pending) {
+    UnitCopies* all = copies_of_unit(c, t);
+    deliver_until_group(all, lanes, pending < 0 ? 1ll << 62 : all->group - pending);
+}
+
+// ---- blocks
+
 // Selects the units of the next round: those that yielded or whose mbarrier phase is complete, or
 // all live units if they all wait at the barrier. Returns the number of live units.
 __device__ long long choose_units(Context* c, long long units, bool* opens, long long* moving) {
@@ -26,7 +107,11 @@ __device__ long long choose_units(Context* c, long long units, bool* opens, long
 __device__ bool run_units(Context* c, long long units, bool backward) {
     begin_block(c);
     c->fault = 0;
-    for (long long u = 0; u < units; ++u) c->thread[u].state = STATE_YIELD;
+    for (long long u = 0; u < units; ++u) {
+        c->thread[u].state = STATE_YIELD;
+        UnitCopies* all = copies_of_unit(c, c->threads / units * u);
+        all->issued = all->delivered = all->group = 0;
+    }
     long long polls = 0, moving = units;
     bool opens = false;
     for (bool started = false;; started = true) {

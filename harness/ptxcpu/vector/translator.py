@@ -1017,20 +1017,41 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
     # -- asynchronous copies
 
     def _copy_async(self, index: int, item: Instruction) -> None:
-        """Emit `cp.async`. The bytes arrive at once, which is permitted at any time before the
-        wait. (On the thread path they arrive as late as possible.)"""
+        """Emit `cp.async`, whose bytes arrive when the unit waits for them, as on the thread
+        path."""
         words = item.opcode.split(".")
-        if words[1:3] in (["async", "bulk"], ["async", "mbarrier"]):
-            self._one_by_one(index, item)
-            return
-        if words[1:3] in (
-            ["async", "commit_group"],
-            ["async", "wait_group"],
-            ["async", "wait_all"],
-        ):
-            return
-        if words[1] != "async" or words[2] not in ("ca", "cg"):
-            raise CannotTranslate(f"the instruction {item.opcode!r} in vector code")
+        match words[1:3]:
+            case ["async", "bulk"]:
+                self._one_by_one(index, item)
+            case ["async", "mbarrier"]:
+                self._await_copies(-1)
+                self._one_by_one(index, item)
+            case ["async", "commit_group"]:
+                self._need_all_lanes()
+                self.runtime("void", "rt_unit_commit", self.lanes)
+            case ["async", "wait_group"]:
+                (pending,) = item.operands
+                if not isinstance(pending, Integer):
+                    raise CannotTranslate("a number of groups that is not known")
+                self._await_copies(pending.value)
+            case ["async", "wait_all"]:
+                self._await_copies(-1)
+            case ["async", "ca" | "cg"]:
+                self._begin_copies(index, item)
+            case _:
+                raise CannotTranslate(f"the instruction {item.opcode!r} in vector code")
+
+    def _need_all_lanes(self) -> None:
+        """Leave the vector path if some lanes do not execute this: they share groups of copies."""
+        if self.mask_bits is not None:
+            self.leave_unless(FALSE)
+        self._lane = None
+
+    def _await_copies(self, pending: int) -> None:
+        self._need_all_lanes()
+        self.runtime("void", "rt_unit_wait", self.lanes, pending)
+
+    def _begin_copies(self, index: int, item: Instruction) -> None:
         to, from_, size, *rest = item.operands
         if "L2::cache_hint" in item.opcode:
             rest = rest[:-1]
@@ -1042,34 +1063,44 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         ):
             raise CannotTranslate("a copy of 4, 8 or 16 bytes is needed")
         items = (Sink(),) * (size.value // 4)
-        source = Access(index, "global", from_, items, B32, is_store=False)
-        target = Access(index, "shared", to, items, B32, is_store=True)
-        if not rest:
-            self._store_raw(target, self._load_raw(source))
-            return
-        self._lane = None
-        full, none = (self.held_bits(self.vector(x)) for x in self._filled(rest[0], size.value))
-        some, done = self.new_label(), self.new_label()
-        whole = self.new_label()
-        self.branch(self.compare("eq", full, -1), whole, some)
-        self.continue_at(whole)
-        kept = dict(self._held), dict(self._vectors)
-        self._store_raw(target, self._load_raw(source))
-        self.jump(done)
-        self.continue_at(some)
-        self._held, self._vectors = kept
-        self.leave_unless(self.compare("eq", self.op("or", full, none), -1))
-        mask = self.mask_bits
-        self.mask_bits = full if mask is None else self.op("and", mask, full)
-        values = []
-        for raw in self._load_raw(source):
-            read = LaneVector.of(raw.text, "i32", self.lanes)
-            kept_or_zero = self.vector(self.select(self.lanes_of_bits(full), read, 0))
-            values.append(IrValue(kept_or_zero.text, raw.type))
+        mask, full = self.mask_bits, constant(f"i{self.lanes}", -1)
+        if rest:
+            self._lane = None
+            filled = self._filled(rest[0], size.value)
+            full, none = (self.held_bits(self.vector(x)) for x in filled)
+            self.leave_unless(self.compare("eq", self.op("or", full, none), -1))
+            self.mask_bits = full if mask is None else self.op("and", mask, full)
+        sources = self._lane_pointers(Access(index, "global", from_, items, B32, is_store=False))
         self.mask_bits = mask
-        self._store_raw(target, values)
-        self.jump(done)
-        self.place(done)
+        targets = self._lane_pointers(Access(index, "shared", to, items, B32, is_store=True))
+        if index in self._unread_copies:
+            return
+        every = constant(full.type, -1) if mask is None else mask
+        lanes, filled_lanes = self.resize(every, "i64"), self.resize(full, "i64")
+        self._lane = None
+        place = self.runtime("ptr", "rt_unit_copy", self.lanes, lanes, filled_lanes, size.value)
+        assert place is not None
+        self.store(targets, place, ", align 8")
+        self.store(sources, self.offset(place, 8 * self.lanes), ", align 8")
+
+    def _lane_pointers(self, access: Access) -> IrValue:
+        """Return the host address of each lane's bytes, after checking all of them."""
+        shape = self._is_structured(access)
+        if shape is None:
+            return self._pointers(access)
+        size, pieces = self.lanes // shape.groups, []
+        for first in range(0, self.lanes, size):
+            self._lane = first
+            leader = self.read(access.address.base, B64)
+            offsets = shape.offsets[first : first + size]
+            host = self.offset(self._checked(leader, offsets, [access]), access.address.offset)
+            if not access.is_store:
+                self._prefetch(access, host, max(offsets) + access.bytes)
+            distances = ", ".join(f"i64 {x}" for x in offsets)
+            start, whole = self._splat(host, size), f"<{size} x ptr>"
+            text = f"getelementptr i8, {start}, <{size} x i64> <{distances}>"
+            pieces.append(self.raw(whole, text))
+        return self.joined(pieces, "ptr")
 
     def _filled(self, rest: Operand, size: int) -> tuple[IrValue, IrValue]:
         """Return the masks of the lanes that copy all bytes, and of those that copy none."""
@@ -1087,49 +1118,3 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         if shape.is_varying or self.mask_bits is not None:
             return None
         return None if any(x % access.bytes for x in shape.offsets) else shape
-
-    def _parts(self, access: Access, shape: Shape) -> list[tuple[IrValue, tuple[int, ...]]]:
-        """Return for each group of lanes the host address of the leader, and the lanes' offsets."""
-        size, parts = self.lanes // shape.groups, []
-        for first in range(0, self.lanes, size):
-            self._lane = first
-            leader = self.read(access.address.base, B64)
-            offsets = shape.offsets[first : first + size]
-            host = self._checked(leader, offsets, [access])
-            parts.append((self.offset(host, access.address.offset), offsets))
-        return parts
-
-    def _check_lanes(self, access: Access, shape: Shape | None) -> None:
-        """Leave the vector path unless all lanes may access these addresses."""
-        if shape is None:
-            self._pointers(access)
-        else:
-            self._parts(access, shape)
-
-    def _load_raw(self, access: Access) -> list[IrValue]:
-        shape, count = self._is_structured(access), len(access.items)
-        if access.index in self._unread_copies:
-            self._check_lanes(access, shape)
-            return []
-        if shape is None:
-            return self._loaded_anywhere(access)
-        loaded = []
-        for host, offsets in self._parts(access, shape):
-            self._prefetch(access, host, max(offsets) + access.bytes)
-            loaded.append(self.load_lanes(host, offsets, access.type, count))
-        element = llvm_type(access.type)
-        return [self.joined(pieces, element) for pieces in zip(*loaded, strict=True)]
-
-    def _store_raw(self, access: Access, values: Sequence[IrValue]) -> None:
-        shape = self._is_structured(access)
-        if access.index in self._unread_copies:
-            self._check_lanes(access, shape)
-            return
-        if shape is None:
-            self.scatter(self._pointers(access), access.type, values)
-            return
-        size, element = self.lanes // shape.groups, llvm_type(access.type)
-        for group, (host, offsets) in enumerate(self._parts(access, shape)):
-            lanes = range(group * size, (group + 1) * size)
-            pieces = [self.shuffle(x, x, lanes, element) for x in values]
-            self.store_lanes(host, offsets, access.type, pieces)

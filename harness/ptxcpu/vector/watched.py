@@ -304,7 +304,7 @@ class WatchedTranslator(VectorTranslator):
         self.runtime("void", name, mask, *arguments)
 
     def _copy_async(self, index: int, item: Instruction) -> None:
-        """The bytes arrive at once, but their cells are in flight until they are waited for."""
+        """The cells of the copied bytes are in flight until they are waited for."""
         super()._copy_async(index, item)
         what = item.opcode.split(".")[2]
         if what == "commit_group":
