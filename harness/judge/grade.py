@@ -14,6 +14,7 @@ from harness.judge.progress import Progress, Silent
 from harness.judge.session import Session
 from harness.judge.stages.accuracy import grade_accuracy
 from harness.judge.stages.compile import (
+    await_machine_code,
     compile_submission,
     disassemble,
     load,
@@ -90,6 +91,7 @@ CHECKING = (
     Part(load, Stage.COMPILE, Lock.SHARED),
     Part(start_sanitizer, Stage.COMPILE, Lock.SHARED),
     Part(start_in_background, Stage.COMPILE, Lock.SHARED),
+    Part(await_machine_code, Stage.COMPILE, Lock.SHARED),
     Part(verify, Stage.VERIFY, Lock.SHARED),
     Part(grade_accuracy, Stage.VERIFY, Lock.SHARED),
     Part(start_after_verification, Stage.VERIFY, Lock.SHARED),

@@ -72,8 +72,8 @@ def loading(
 
 
 def compile_submission(grading: Grading) -> Outcome | None:
-    """Compile to PTX, then to machine code; what needs only the PTX starts in between. A kernel
-    that is only explained is checked on the CPU device before there is machine code."""
+    """Compile to PTX, then to machine code; what needs only the PTX starts in between. A CPU device
+    loads and sanitizes the PTX while ptxas is at work."""
     session, steps, seconds = grading.session, grading.steps, grading.options.compile_seconds
     grading.progress.begin(Stage.COMPILE, None)
     source, arch = grading.submission.source, session.arch
@@ -87,10 +87,12 @@ def compile_submission(grading: Grading) -> Outcome | None:
     elif not grading.quick or grading.few_cases:
         steps.start(loading(Place.CPU_SANITIZER, program))
     grading.program = program
-    if grading.few_cases and not grading.scores:
-        steps.start(_compiling(grading), disassembling(grading))
-        return None
-    return await_machine_code(grading)
+    if grading.scores:
+        return await_machine_code(grading)
+    steps.start(_compiling(grading))
+    if grading.few_cases:
+        steps.start(disassembling(grading))
+    return None
 
 
 def await_machine_code(grading: Grading) -> Outcome | None:
@@ -122,11 +124,11 @@ def _about_warnings(warnings: Sequence[Diagnostic]) -> Iterator[str]:
 
 
 def load(grading: Grading) -> Outcome | None:
-    """Load the kernel on the device that verifies it."""
+    """Load the kernel on the device that verifies it. An error of the compiler comes first."""
     step = loading(Place.DEVICE, grading.loadable, grading.few_cases)
     ready = load_outcome(grading.steps.get(step))
     if not isinstance(ready, Ready):
-        return ready
+        return await_machine_code(grading) or ready
     grading.ready = ready
     return None
 

@@ -97,7 +97,7 @@ class Watched:
 
 def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Refusal | Fault]:
     """Return the step that runs these cases. A device that verifies has the kernel already."""
-    load = None if watched.place is Place.DEVICE else loading(watched.place, grading.kernel)
+    load = None if watched.place is Place.DEVICE else loading(watched.place, grading.loadable)
 
     problem, seed = grading.problem, grading.seed
     kept = sampled_case(grading)

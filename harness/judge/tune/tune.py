@@ -15,7 +15,13 @@ from harness.judge.grade import Lock, Part, run
 from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress
 from harness.judge.session import Session
-from harness.judge.stages.compile import compile_submission, disassemble, load, load_kernel
+from harness.judge.stages.compile import (
+    await_machine_code,
+    compile_submission,
+    disassemble,
+    load,
+    load_kernel,
+)
 from harness.judge.stages.measure import impossible
 from harness.judge.stages.rounds import QUICK, Timed, timed_rounds
 from harness.judge.stages.score import score
@@ -189,6 +195,7 @@ def _time(grading: Grading) -> Outcome:
 _PARTS = (
     Part(compile_submission, Stage.COMPILE, Lock.NONE),
     Part(load, Stage.COMPILE, Lock.NONE),
+    Part(await_machine_code, Stage.COMPILE, Lock.NONE),
     Part(start_references, Stage.VERIFY, Lock.NONE),
     Part(_verify, Stage.VERIFY, Lock.NONE),
     Part(_time, Stage.MEASURE, Lock.NONE),
