@@ -1,4 +1,4 @@
-"""Limits of a connection: the size of headers, idle time, and the number for each address.
+"""Limits of a connection: the size of headers, and idle time.
 
 uvicorn has no such limits itself.
 """
@@ -6,8 +6,7 @@ uvicorn has no such limits itself.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from typing import Any, ClassVar
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -17,37 +16,20 @@ MAX_HEADERS = 64 << 10
 HEADER_SECONDS = 15.0
 """The longest time from the connection, or the last answer, to the next complete headers."""
 
-MAX_PER_ADDRESS = 2000
-"""The most connections of one address that is not a trusted proxy's."""
-
 
 class LimitedProtocol(HttpToolsProtocol):
     """uvicorn's HTTP protocol with limits."""
 
-    count_by_address: ClassVar[Counter[str]] = Counter()
-    unlimited: frozenset[str] = frozenset()
-    """Addresses of proxies that are trusted."""
-
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._address = ""
         self._header_bytes = 0
         self._waiting: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._address = self.client[0] if self.client else ""
-        self.count_by_address[self._address] += 1
-        allowed = self._address in self.unlimited
-        if not allowed and self.count_by_address[self._address] > MAX_PER_ADDRESS:
-            transport.abort()
-            return
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.count_by_address[self._address] -= 1
-        if not self.count_by_address[self._address]:
-            del self.count_by_address[self._address]
         self._stop_waiting()
         super().connection_lost(exc)
 

@@ -30,7 +30,6 @@ def main(settings: Settings) -> None:
     _raise_file_limit()
     # Taken out of the environment, which child processes inherit.
     environment = {name: os.environ.pop(name) for name in (DATABASE_VARIABLE, COOKIE_VARIABLE)}
-    LimitedProtocol.unlimited = frozenset([settings.proxy]) if settings.proxy else frozenset()
     uvicorn.run(
         application(
             Site.opened(settings, environment, connections=20),
