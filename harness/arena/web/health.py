@@ -7,11 +7,10 @@ import shutil
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
-from sqlalchemy import Connection
 
 from harness.arena.problems import Problem
 from harness.arena.states import State
-from harness.arena.store import gradings, workers
+from harness.arena.store import gradings
 from harness.arena.web.context import ThisSite, ThisVisitor
 
 router = APIRouter(include_in_schema=False)
@@ -60,28 +59,5 @@ def metrics(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
         gauge("workers", "Workers that have sent a heartbeat", gradings.alive_workers(connection))
         gauge("typical_grading_seconds", "Median of recent", gradings.typical_seconds(connection))
         gauge("oldest_waiting_seconds", "Longest wait", gradings.oldest_waiting(connection))
-        _workers(connection, registry)
     gauge("watchers", "Connections that watch a submission", request.app.state.watch.watchers)
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
-
-
-def _workers(connection: Connection, registry: CollectorRegistry) -> None:
-    """Add each worker."""
-    gauges = {
-        name: Gauge(f"arena_worker_{name}", help, _WORKER, registry=registry)
-        for name, help in (
-            ("up", "1 if it sends heartbeats"),
-            ("busy", "1 if it is grading"),
-            ("graded_1d", "Gradings within 24 hours"),
-            ("died_1d", "Attempts that died within 24 hours"),
-        )
-    }
-    for worker in workers.all_workers(connection):
-        busy = worker["alive"] and worker["submission"] is not None
-        values = worker["alive"], busy, worker["graded"], worker["died"]
-        for gauge, value in zip(gauges.values(), values, strict=True):
-            labels = worker["id"], worker["name"], worker["machine"], worker["model"] or ""
-            gauge.labels(*labels).set(value)
-
-
-_WORKER = ("worker", "name", "machine", "model")
