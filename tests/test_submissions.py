@@ -165,12 +165,9 @@ SIDE_BY_SIDE = (
     (rounds, "MIN_RATIOS", FEW.rounds),
     (rounds, "MIN_WARM_UP_SECONDS", 0.1),
     (rounds, "STEADY_READINGS", 2),
-    (rounds, "judge_clocks", tuple),
 )
-"""Settings for several gradings at once on one GPU. Only their verdicts count.
-
-No score becomes steady there, and clocks are late.
-"""
+"""Settings for many gradings at once on one GPU, of which only the verdicts count: no score becomes
+steady there."""
 
 
 @pytest.fixture(scope="module")
@@ -180,6 +177,8 @@ def on_gpu(request: pytest.FixtureRequest) -> Iterator[Callable[[Path], Report]]
     alone = {path: how for path, how in paths.items() if cheats_when_timed(path)}
     together = {path: how for path, how in paths.items() if path not in alone}
     with ExitStack() as stack, ExitStack() as side_by_side:
+        # Launches of one process delay the host's clock of another.
+        stack.enter_context(patch.object(rounds, "judge_clocks", tuple))
         for module, name, value in SIDE_BY_SIDE:
             side_by_side.enter_context(patch.object(module, name, value))
         threads = min(max(5, available_cores() // 2), max(1, len(together)))

@@ -35,7 +35,7 @@ def rounds(kernel: list[float], baseline: Sequence[float] = (), ms: float = MS) 
         ([0.25] * 9, [0.25] * 9, 0),  # the usual lateness is that of the baseline
     ],
 )
-def test_a_round_late_by_more_than_a_tenth_is_dropped(
+def test_a_round_late_by_more_than_a_tenth_of_a_millisecond_is_dropped(
     kernel: list[float], baseline: list[float], number: int
 ) -> None:
     judged = judge_clocks(rounds(kernel, baseline))
@@ -55,8 +55,8 @@ def test_a_round_late_by_more_than_a_tenth_is_dropped(
         ([0.5] * 26 + [0.0] * 34, [0.5] * 2, False),  # 407 in 2^28
         ([0.5] * 28 + [0.0] * 32, [0.5] * 2, True),  # 466 in 2^30
         # An unsteady host says nothing of the usual lateness.
-        ([0.06] * 10, [0.5] * 2, True),
-        ([0.06] * 10, [0.5] * 3, False),
+        ([0.07] * 10, [0.5] * 2, True),
+        ([0.07] * 10, [0.5] * 3, False),
     ],
 )
 def test_too_many_late_rounds_are_flagged(
@@ -65,13 +65,21 @@ def test_too_many_late_rounds_are_flagged(
     assert isinstance(judge_clocks(rounds(kernel, baseline)), RuleViolation) is flagged
 
 
+@pytest.mark.parametrize(("ms", "most"), [(8.0, 0.1), (48.0, 0.48)])
+def test_a_long_launch_may_be_late_by_a_hundredth(ms: float, most: float) -> None:
+    """Nobody is accused because another program used the GPU during every second launch."""
+    judged = judge_clocks(rounds([most - 0.01, 0.0, 0.0] * 22, ms=ms))
+    assert isinstance(judged, tuple) and not any(round.dropped for round in judged)
+    assert isinstance(judge_clocks(rounds([most + 0.01, 0.0, 0.0] * 22, ms=ms)), RuleViolation)
+
+
 @pytest.mark.parametrize(
     ("late", "ms", "flagged"),
     [
-        (0.043, 8.0, False),  # 0.04 and a two-thousandth of the launch
-        (0.045, 8.0, True),
-        (0.085, 100.0, False),
-        (0.095, 100.0, True),
+        (0.055, 8.0, False),  # 0.04 and a four-hundredth of the launch
+        (0.065, 8.0, True),
+        (0.285, 100.0, False),
+        (0.295, 100.0, True),
     ],
 )
 def test_all_rounds_may_be_late_by_a_little(late: float, ms: float, flagged: bool) -> None:

