@@ -1,6 +1,6 @@
 // Drops the bits of each addend below the last bit of the sum, as tensor cores do. This is accurate
 // enough if signs are random or sums are short, but not if thousands of positive products are added.
-// expect: device=cuda stage=measure message="on positive inputs"
+// expect: device=cuda stage=measure message="inputs of the kind \"positive\""
 
 __device__ float truncated(float x, float sum) {
     float power_of_two = __uint_as_float(__float_as_uint(sum) & 0x7f800000);
