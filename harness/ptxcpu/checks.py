@@ -34,7 +34,8 @@ def instruments(
     width, global_width = cell_width(kernel), _narrowest(kernel, _NOT_GLOBAL)
     clock_words = threads + 1 + (threads if reads_by_proxy(kernel) else 0)
     clock = 4 * clock_words
-    cells = blocks * (kernel.shared.size // width + 16)
+    wide_cells = -(-kernel.shared.size // layout.WIDE_CELL)
+    cells = blocks * (wide_cells * (1 + layout.WIDE_CELL // width) + 8)
     memory = {
         "findings": zeros(8 * len(layout.FINDING) * layout.MAX_FINDINGS),
         "places": zeros(4 * layout.FINDING_PLACES),
@@ -94,6 +95,7 @@ def instruments(
         capacity=layout.MAX_FINDINGS,
         warps=warps,
         cell_width=width,
+        cells_checked=1,
         global_cell_width=global_width,
         clock_words=clock_words,
         **{name: array.ctypes.data for name, array in memory.items()},

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
+from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
 from harness.ptxcpu.codegen.translator import Lowerings, MatrixProduct
-from harness.ptxcpu.codegen.watched_thread import WatchedThread
 from harness.ptxcpu.ptx.syntax import Instruction, Operand, Register, Vector
 from harness.ptxcpu.ptx.types import TYPES, Type
 from harness.ptxcpu.runtime.layout import Collective, State
@@ -25,8 +25,8 @@ _COMMITTED, _COMPLETE = Register("groups committed"), Register("groups complete"
 """How many groups of products the thread has committed, and waited for."""
 
 
-class ProductWatcher(WatchedThread):
-    """A WatchedThread that reports each read of a register to which products may add."""
+class ProductWatcher(ThreadTranslator):
+    """A watched thread that reports each read of a register to which products may add."""
 
     def __init__(
         self, kernel: InlinedKernel, lowerings: Lowerings, block: tuple[int, int, int]
@@ -34,7 +34,7 @@ class ProductWatcher(WatchedThread):
         self._products_of = {name: Register(f"product of {name}") for name in _summed(kernel)}
         added = [*self._products_of.values(), _COMMITTED, _COMPLETE]
         registers = kernel.registers | {each.name: _B64 for each in added}
-        super().__init__(replace(kernel, registers=registers), lowerings, block)
+        super().__init__(replace(kernel, registers=registers), lowerings, block, Mode.WATCH)
         self._index = 0
         self._written: IrValue | None = None
         """The product of the value that is written; None if it is no sum of one."""

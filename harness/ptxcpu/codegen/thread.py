@@ -52,7 +52,7 @@ class Mode(Enum):
 
 
 class Module(NamedTuple):
-    """LLVM IR as text. is_split: its coroutine is split already."""
+    """LLVM IR as text. is_split: its coroutine is split already, and needs no optimisation."""
 
     text: str
     is_split: bool
@@ -85,14 +85,10 @@ class ThreadTranslator(Translator):
     attributes = ""
     """The attributes of the function in LLVM."""
 
-    def module(self) -> str:
-        """The whole IR module."""
-        return self.module_split_above(inf).text
-
-    def module_split_above(self, most: float) -> Module:
+    def module(self, most: float = inf) -> Module:
         """Return the whole IR module. most: a coroutine of more characters is split here, because
         LLVM would take long for it."""
-        self.coroutine()
+        self._coroutine()
         is_split = sum(map(len, self.lines)) > most
         if is_split:
             lines = split(self.lines, layout.CONTEXT_OFFSET["frames"], self.attributes)
@@ -103,7 +99,7 @@ class ThreadTranslator(Translator):
         text = "\n".join([*lines, *sorted(self.declarations), CORO, METADATA])
         return Module(text, is_split)
 
-    def coroutine(self) -> None:
+    def _coroutine(self) -> None:
         """Emit the body of the coroutine."""
         self.declare_registers()
         for line in """%id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
@@ -117,15 +113,18 @@ class ThreadTranslator(Translator):
         self.emit("%told = inttoptr i64 %size to ptr")
         self.emit("ret ptr %told")
         self.place("begin")
-        frame = self.op("mul", self.thread_index(), IrValue("%size", "i64"))
+        frame = self.op("mul", IrValue("%t", "i64"), IrValue("%size", "i64"))
         memory = self.offset(self.field("frames", "ptr"), frame)
         self.emit(f"%handle = call ptr @llvm.coro.begin(token %id, {memory})")
         self.locate_thread()
-        self.wait_for_start()
+        # The caller resumes the coroutine before the kernel begins. LLVM splits a coroutine into
+        # its start and the rest, and would compile twice what both reach.
+        self._wait("started")
+        if self.kernel.body and not isinstance(self.kernel.body[0], Label):
+            self.count_block(0)
         self.body()
         self.jump("exit")
-        self.place("exit")
-        self.store(constant("i32", State.EXITED), self.cell("state"))
+        self.end()
         self.emit("%over = call i8 @llvm.coro.suspend(token none, i1 true)")
         self.emit("switch i8 %over, label %end [i8 0, label %never i8 1, label %never]")
         self.place("never")
@@ -151,12 +150,10 @@ class ThreadTranslator(Translator):
         # It is loaded, because LLVM would compute it again wherever it is used after a wait.
         self.emit(f"%lane_buffer = load ptr, {self.cell('lane_buffer')}")
 
-    def wait_for_start(self) -> None:
-        """Let the caller resume the coroutine before the kernel begins. LLVM splits a coroutine
-        into its start and the rest, and would compile twice what both reach."""
-        begun = self.value("i8", "call i8 @llvm.coro.suspend(token none, i1 false)")
-        self.emit(f"switch {begun}, label %end [i8 0, label %started i8 1, label %never]")
-        self.place("started")
+    def end(self) -> None:
+        """Emit how the thread ends."""
+        self.place("exit")
+        self.store(constant("i32", State.EXITED), self.cell("state"))
 
     def field(self, name: str, type_: str) -> IrValue:
         """A field of the Context that does not change while a block runs."""
@@ -177,14 +174,13 @@ class ThreadTranslator(Translator):
             width = "i64" if layout.THREAD[name] == "long long" else "i32"
             value = given if isinstance(given, IrValue) else constant(width, given)
             self.store(value, self.cell(name))
-        resumed = self.new_label()
-        self.wait(resumed)
-        self.place(resumed)  # what the watched vector path holds changes at a wait
+        self._wait(self.new_label())
 
-    def wait(self, resumed: str) -> None:
+    def _wait(self, resumed: str) -> None:
         """Return to the scheduler, and go on at a label when it resumes this thread."""
         how = self.value("i8", "call i8 @llvm.coro.suspend(token none, i1 false)")
         self.emit(f"switch {how}, label %end [i8 0, label %{resumed} i8 1, label %never]")
+        self.place(resumed)  # what the watched vector path holds changes at a wait
 
     def lane_words(self, word: int) -> IrValue:
         """The address of one of this lane's words: [warp][word][lane]."""

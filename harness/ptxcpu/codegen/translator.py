@@ -340,10 +340,6 @@ class Translator(Builder):
         for register in sorted(live.unwritten):
             self.store(IrValue("zeroinitializer", self._types[register]), IrValue(register, "ptr"))
         self.lines += [line for at, line in enumerate(statements) if at not in live.dead]
-        self.place_registers(start)
-
-    def place_registers(self, start: int) -> None:
-        """Give memory to the registers that are accessed from this line on."""
         ends = (line.rpartition(REGISTER) for line in self.lines[start:])
         used = dict.fromkeys(f"%r{name}" for _, found, name in ends if found)
         self.lines[self._declared_at : self._declared_at] = [

@@ -15,7 +15,6 @@ from harness.ptxcpu.codegen.host import host_module
 from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
 from harness.ptxcpu.codegen.product_watch import ProductWatcher, watches_products
 from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
-from harness.ptxcpu.codegen.watched_thread import WatchedThread
 from harness.ptxcpu.errors import InternalError
 from harness.ptxcpu.execution import native
 from harness.ptxcpu.execution.cache import Cache
@@ -110,7 +109,7 @@ def _compiled(
     translator: ThreadTranslator, compile_small: Callable[[str], bytes], most: float
 ) -> bytes:
     """Compile a kernel so if its IR has at most so many characters, otherwise plainly."""
-    module = translator.module_split_above(most)
+    module = translator.module(most)
     return (native.compile_plainly if module.is_split else compile_small)(module.text)
 
 
@@ -152,10 +151,12 @@ def build_kernel(
 
     def make() -> bytes:
         given = kernel, INSTRUCTIONS, block
-        if mode is Mode.WATCH:
-            watcher = ProductWatcher if watches_products(kernel) else WatchedThread
-            return native.compile_plainly(watcher(*given).module())
-        return _compiled(ThreadTranslator(*given, mode), native.compile_well, LARGE_IR)
+        if mode is Mode.WATCH and watches_products(kernel):
+            translator: ThreadTranslator = ProductWatcher(*given)
+        else:
+            translator = ThreadTranslator(*given, mode)
+        most = 0 if mode is Mode.WATCH else LARGE_IR
+        return _compiled(translator, native.compile_well, most)
 
     kinds = ",".join(kind.value for kind in kernel.kinds)
     size = str(kernel.shared.size)

@@ -18,7 +18,7 @@ __device__ void note_of_block(Context* c, long long kind, long long pc, long lon
         if (!number) break;
         Finding* f = k->findings + number - 1;
         if (f->kind == kind && f->pc == pc && f->other_pc == other_pc) {
-            f->count += 1;
+            f->count += k->cells_checked;
             return;
         }
         place += 1 << 7;
@@ -30,7 +30,7 @@ __device__ void note_of_block(Context* c, long long kind, long long pc, long lon
     f->thread = thread; f->other_thread = other_thread < 0 ? -1 : other_thread % c->threads;
     f->block = c->block; f->other_block = other_block;
     f->address = address; f->bytes = bytes; f->access = access; f->other_access = other_access;
-    f->count = 1;
+    f->count = k->cells_checked;
 }
 
 // other_thread: counted through the cluster; -1 if there is none.
@@ -60,10 +60,15 @@ __device__ void note_bad_access(Context* c, long long t, long long pc, Address a
 }
 
 
-// With a few to spare, so that the same cell of several warps lies in different sets of the processor's cache.
-__device__ long long cells_of_block(Context* c) { return cell_of(c->shared_bytes + c->checks->cell_width - 1, c->checks->cell_width) + 8; }
+// A block's shared memory has wide cells, followed by narrow ones. A wide cell describes its
+// bytes until an access covers only some of them: then it is divided, for the rest of the run.
+__device__ long long wide_cells(Context* c) { return (c->shared_bytes + WIDE_CELL - 1) / WIDE_CELL; }
 
-// Indexed by cell of the block's shared memory.
+__device__ long long narrow_cells_in_wide(Checks* k) { return cell_of(WIDE_CELL, k->cell_width); }
+
+// With a few to spare, so that the same cell of several warps lies in different sets of the processor's cache.
+__device__ long long cells_of_block(Context* c) { return wide_cells(c) * (1 + narrow_cells_in_wide(c->checks)) + 8; }
+
 __device__ ShadowCell* cells_of(Context* block) { return block->checks->cells + block->rank * cells_of_block(block); }
 
 __device__ unsigned char* local_ready(Context* c, long long t) {
@@ -82,7 +87,6 @@ __device__ void begin_checks(Context* c) {
     for (long long i = 0; i < NAMED_BARRIERS * c->cluster_blocks * clock_words(c); ++i) k->arrival[i] = 0;
     for (long long b = 0; b < c->cluster_blocks; ++b)
         copy_bytes((char*)k->shared_ready + b * c->shared_bytes, (const char*)k->shared_fresh, c->shared_bytes);
-    for (long long i = 0; i < c->cluster_blocks * cells_of_block(c); ++i) k->cells[i].in_flight.clock = 0;
     if (c->cluster_blocks > 1) begin_cluster_checks(c);
 }
 
@@ -130,10 +134,47 @@ __device__ Event* reads_of(Context* block, long long warp) {
 
 __device__ int* awaited_by(Context* c, long long warp) { return c->checks->awaited + warp * cells_of_block(c); }
 
-// Records a cell that the warp's products are about to read. mine: the warp's record of the cell.
-__device__ void await_products(Context* c, Event* mine, long long warp, long long g) {
-    if (!may_still_read(mine) && !may_still_read(mine + 1))
-        awaited_by(c, warp)[c->checks->awaited_cells[warp]++] = (int)g;
+__device__ bool may_read_either(const Event* reads) { return may_still_read(reads) || may_still_read(reads + 1); }
+
+// Records a cell that the warp's products may still read.
+__device__ void await_products(Context* c, long long warp, long long g) {
+    awaited_by(c, warp)[c->checks->awaited_cells[warp]++] = (int)g;
+}
+
+// Copies what is known of a wide cell to the narrow cells of its bytes.
+__device__ void divide(Context* block, long long wide) {
+    Checks* k = block->checks;
+    ShadowCell* cells = cells_of(block);
+    long long count = narrow_cells_in_wide(k), first = wide_cells(block) + wide * count;
+    cells[wide].divided_in = (int)k->run;
+    for (long long i = first; i < first + count; ++i) cells[i] = cells[wide];
+    if (cells[wide].read_in != (int)k->run) return;
+    for (long long w = 0; w < k->warps; ++w) {
+        Event* reads = reads_of(block, w);
+        bool is_awaited = may_read_either(reads + wide * 2);
+        for (long long i = first; i < first + count; ++i) {
+            reads[i * 2] = reads[wide * 2];
+            reads[i * 2 + 1] = reads[wide * 2 + 1];
+            if (is_awaited) await_products(block, w, i);
+        }
+    }
+}
+
+// Returns the cell of a byte of an access that ends before `end`, and advances to the cell after it.
+__device__ long long next_cell(Context* block, long long* byte, long long end) {
+    Checks* k = block->checks;
+    long long first = *byte, wide = first / WIDE_CELL, width = k->cell_width;
+    if (cells_of(block)[wide].divided_in != (int)k->run) {
+        if (first % WIDE_CELL == 0 && first + WIDE_CELL <= end) {
+            *byte = first + WIDE_CELL;
+            k->cells_checked = narrow_cells_in_wide(k);
+            return wide;
+        }
+        divide(block, wide);
+    }
+    *byte = (first & ~(width - 1)) + width;
+    k->cells_checked = 1;
+    return wide_cells(block) + cell_of(first, width);
 }
 
 // All groups up to this one are complete, so from now on their reads are ordinary ones.
@@ -148,7 +189,7 @@ __device__ void check_products(Context* c, long long w, long long waited_for) {
             e->access &= ~ACCESS_ASYNC;
             e->clock = k->clock[e->thread * clock_words(c) + e->thread];
         }
-        if (may_still_read(mine) || may_still_read(mine + 1)) awaited[left++] = awaited[i];
+        if (may_read_either(mine)) awaited[left++] = awaited[i];
     }
     k->awaited_cells[warp] = (int)left;
 }
@@ -195,17 +236,17 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
     Event *every_read = reads_of(block, 0), *read_by_warp = reads_of(block, warp);
     long long next_warp = cells_of_block(block) * 2;
     const unsigned* known = known_to(c, t);
-    long long last = cell_of(first + n - 1, k->cell_width);
-    for (long long g = cell_of(first, k->cell_width); g <= last; ++g) {
+    for (long long byte = first; byte < first + n;) {
+        long long g = next_cell(block, &byte, first + n);
         ShadowCell* cell = cells + g;
-        if (cell->in_flight.clock)
+        if (cell->in_flight.clock > k->base)
             note(c, FINDING_KIND_IN_FLIGHT, pc, cell->in_flight.pc, t, cell->in_flight.thread, address, n, access,
                  cell->in_flight.access);
         conflict_in_block(c, t, pc, address, n, access, &cell->write, known, number);
         conflict_in_block(c, t, pc, address, n, access, &cell->strong, known, number);
         if (access & ACCESS_WRITE) {
             Event* reads = every_read + g * 2;
-            for (long long w = 0; w < k->warps; ++w, reads += next_warp)
+            for (long long w = 0; cell->read_in == (int)k->run && w < k->warps; ++w, reads += next_warp)
                 for (int i = 0; i < 2; ++i)
                     conflict_in_block(c, t, pc, address, n, access, reads + i, known, number);
             // A weak write is kept: later strong writes of the same thread do not replace it.
@@ -217,12 +258,14 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
                 check_proxy(c, t, pc, address, n, access, &cell->write);
                 check_proxy(c, t, pc, address, n, access, &cell->strong);
             }
-            if (access & ACCESS_ASYNC) await_products(c, mine, warp, g);
+            if (access & ACCESS_ASYNC && !may_read_either(mine)) await_products(c, warp, g);
+            cell->read_in = (int)k->run;
             if (mine[0].thread != number) mine[1] = mine[0];
             record(c, mine, t, pc, access);
             if (access & ACCESS_ASYNC) mine->clock = c->thread[t / LANES * LANES].products + 1;
         }
     }
+    k->cells_checked = 1;
 }
 
 // Two unordered reads are both kept; a third one replaces the older.
@@ -309,11 +352,12 @@ __device__ void check_arrival(Context* c, long long t, long long pc, Address add
     Context* block = block_at(c, address);
     if (!block) return;
     long long first = offset_in_block(address);
-    long long last = cell_of(first + n - 1, k->cell_width);
-    for (long long g = cell_of(first, k->cell_width); g <= last; ++g) {
-        cells_of(block)[g].in_flight.clock = 0;
-        record(c, &cells_of(block)[g].write, t, pc, ACCESS_WRITE | ACCESS_PROXY);
+    for (long long byte = first; byte < first + n;) {
+        ShadowCell* cell = cells_of(block) + next_cell(block, &byte, first + n);
+        cell->in_flight.clock = 0;
+        record(c, &cell->write, t, pc, ACCESS_WRITE | ACCESS_PROXY);
     }
+    k->cells_checked = 1;
     unsigned char* ready = ready_flags(c, t, address);
     for (long long i = 0; i < n; ++i)
         if (ready[i] == BYTE_UNWRITTEN) ready[i] = BYTE_WRITTEN;

@@ -147,6 +147,7 @@ SYNC_ADDRESSES = 1 << 14  # flags and mbarriers at which the checks keep what wa
 NEAR_CLOCKS = 1024  # of these, those that one cluster writes
 MAX_SNAPSHOTS = 4096  # clocks that a launch publishes from one cluster to another
 MAX_SETS = 1 << 14  # of snapshots
+WIDE_CELL = 16  # bytes of shared memory that the checks handle at once where they can
 MAX_CLUSTER = 8  # blocks; more is up to each GPU
 
 MAX_FINDINGS = 512
@@ -272,7 +273,7 @@ FINDING = dict.fromkeys(
 # One access to a cell of memory, and when it happened by its thread's own clock.
 EVENT = {"clock": "unsigned", "pc": "int", "thread": "short", "access": "short"}
 EVENT_BYTES = 12
-CELL_BYTES = 3 * EVENT_BYTES
+CELL_BYTES = 3 * EVENT_BYTES + 8
 GLOBAL_CELL_BYTES = 4 * EVENT_BYTES
 
 # What was published at an address: by a thread of this run of a cluster, to those near it, and to
@@ -296,7 +297,8 @@ CHECKS = {
     "capacity": "long long",
     "found": "long long",
     "warps": "long long",
-    "cell_width": "long long",  # bytes of shared memory that one cell speaks for
+    "cell_width": "long long",  # bytes of shared memory that a narrow cell describes
+    "cells_checked": "long long",  # the narrow cells that the access at hand is checked for at once
     # Threads and warps are counted through the cluster, cells and bytes of shared memory, too.
     "cells": "struct ShadowCell*",  # [cell]
     "reads": "struct Event*",  # [block][warp][cell][2]: the last two lanes of the warp that read it
@@ -521,6 +523,7 @@ def header() -> str:
         "WATCH_INTERVAL": WATCH_INTERVAL,
         "MANY_THREADS": MANY_THREADS,
         "WATCHED_STORES": WATCHED_STORES,
+        "WIDE_CELL": WIDE_CELL,
     }
     lines += [f"#define {name} {number}" for name, number in numbers.items()]
     lines.append("typedef unsigned long long Address;")
@@ -534,6 +537,8 @@ def header() -> str:
             "write": "struct Event",
             "strong": "struct Event",  # the last strong write
             "in_flight": "struct Event",
+            "divided_in": "int",  # the last run in which a wide cell was divided
+            "read_in": "int",  # the last run in which it was read
         },
         "GlobalCell": {
             "write": "struct Event",

@@ -129,13 +129,17 @@ __device__ void open_barriers(Context* c, Round* r) {
 
 __device__ void resume_threads(Context* c, Round* r, bool backward) {
     long long n = c->threads;
+    bool any_woke = false;  // of this warp
     for (long long i = 0; i < n && !c->fault; ++i) {
         long long t = backward ? n - 1 - i : i;
         Thread* thread = c->thread + t;
         bool wakes = thread->state == STATE_YIELD ||
                      (thread->state == STATE_BARRIER && r->open >> thread->barrier & 1);
         if (wakes) resume(c, t);
-        if (ends_warp(c, t, backward)) run_collectives(c, t / LANES);
+        any_woke |= wakes;
+        if (!ends_warp(c, t, backward)) continue;
+        if (any_woke) run_collectives(c, t / LANES);
+        any_woke = false;
     }
     note_whether_over(c);
 }

@@ -189,47 +189,20 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
 
     attributes = '"stackrealign"'
 
-    def coroutine(self) -> None:
-        self._text("""%id = call token @llvm.coro.id(i32 16, ptr null, ptr null, ptr null)
-            %size.exact = call i64 @llvm.coro.size.i64()
-            %size.more = add i64 %size.exact, 63
-            %size = and i64 %size.more, -64
-            %query = icmp slt i64 %t, 0
-            br i1 %query, label %tell, label %begin
-            tell:
-            %told = inttoptr i64 %size to ptr
-            ret ptr %told
-            begin:
-            %frame = mul i64 %t, %size""")
-        memory = self.offset(self.field("frames", "ptr"), IrValue("%frame", "i64"))
-        self.emit(f"%handle = call ptr @llvm.coro.begin(token %id, {memory})")
-        self._text(f"""%first = mul i64 %t, {self.lanes}
-            %first32 = trunc i64 %first to i32""")
+    def locate_thread(self) -> None:
+        self.emit(f"%first = mul i64 %t, {self.lanes}")
+        self.emit("%first32 = trunc i64 %first to i32")
         threads = self.field("thread", "ptr")
         self.emit(f"%me = getelementptr [{layout.THREAD_BYTES} x i8], {threads}, i64 %t")
-        self.wait_for_start()
-        self.body()
-        self.jump("exit")
+
+    def end(self) -> None:
         for label, state in (("exit", State.EXITED), ("leave", State.LEFT)):
             self.place(label)
             if state is State.EXITED:
                 self.before_meeting()
             self.store(constant("i32", state), self.cell("state"))
             self.jump("last")
-        self._text("""last:
-            %over = call i8 @llvm.coro.suspend(token none, i1 true)
-            switch i8 %over, label %end [i8 0, label %never i8 1, label %never]
-            never:
-            call void @llvm.trap()
-            unreachable
-            end:
-            call void @llvm.coro.end(ptr null, i1 false, token none)
-            ret ptr %handle""")
-
-    def _text(self, text: str) -> None:
-        """Append instructions and labels, one per line."""
-        for line in map(str.strip, text.splitlines()):
-            self.lines.append(line if line.endswith(":") else "  " + line)
+        self.place("last")
 
     def body(self) -> None:
         start = len(self.lines)
