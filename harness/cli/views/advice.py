@@ -50,6 +50,11 @@ def _of_finding(found: Finding) -> str | None:
                 "Not every size is a multiple of 16: a thread whose row is M or more, or whose "
                 "column is K or more, must neither load nor store, and n must stay below N."
             )
+        case Hazard.OUT_OF_BOUNDS if "of dynamic shared memory (" in found.message:
+            return (
+                "An array that is `extern __shared__` has as many bytes as the file requests in "
+                "one comment line, such as `// solve: shared_memory=2048`."
+            )
         case Hazard.UNINITIALISED if found.array == SIGNATURE.output:
             return (
                 "C holds no values when the kernel starts: add up in a variable and write "
@@ -57,13 +62,15 @@ def _of_finding(found: Finding) -> str | None:
             )
         case Hazard.UNINITIALISED if found.array == Array.SHARED:
             return (
-                "A block has 16×16 threads, whatever its tile: each element of a tile must be "
-                "written before it is read, so a larger tile takes several loads per thread."
+                "Each element of a tile must be written before it is read: write 0 where a tile "
+                "extends beyond A or B. A block has 16×16 threads, whatever its tile, so a larger "
+                "tile takes several loads per thread."
             )
         case Hazard.RACE if found.array == Array.SHARED and "no barrier between" in found.message:
             return (
-                "Write `__syncthreads();` between the two: no thread continues past it before "
-                "all threads of the block have reached it."
+                "Write `__syncthreads();` between the two, where all threads of the block reach "
+                "it: no thread continues past it before. If only threads of one warp share the "
+                "elements, `__syncwarp();` is enough."
             )
         case Hazard.DIVERGENT_BARRIER:
             return (
