@@ -525,12 +525,12 @@ struct Square {
             if (step + 1 == steps) next = now;  // no stage follows; these loads are not used
 #pragma unroll
             for (int k = 0; k < 8; ++k) {
-                if (k == 4) {
+                if (k == 7) {  // after the last load from this slot, which the next step refills
                     asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
                     __syncthreads();
                 }
                 if (k == 0) load_a(now, 1);
-                if (k == 4) load_a(next, 0);
+                if (k == 7) load_a(next, 0);
                 if (k < 7)
                     load_b(now, (k + 1) / 4, (k + 1) % 4);
                 else
