@@ -35,6 +35,7 @@ from harness.judge.submission import read
 from harness.judge.workers.session import Choice, Session
 from harness.protocol.report import (
     DeviceKind,
+    HostMemoryKind,
     MemoryFault,
     Outcome,
     Race,
@@ -93,6 +94,7 @@ def options(path: Path, device: Choice) -> GradingOptions:
     chosen = GradingOptions(
         quick=expected.get("quick") in ("yes", device),
         seconds=PATIENCE,
+        host_memory=(HostMemoryKind.PAGEABLE,),
     )
     limits = {
         key: float(expected[key]) for key in ("seconds", "compile_seconds") if key in expected

@@ -584,6 +584,24 @@ class FirstLaunch(Value):
     second_launch_ms: NonNegativeFloat
 
 
+class HostMemoryKind(StrEnum):
+    PINNED = "pinned"
+    PAGEABLE = "pageable"
+
+
+class HostMemory(Value):
+    """All buffers of the ranked size in one kind of host memory: the inputs are copied to the
+    device, and the output is copied back."""
+
+    kind: HostMemoryKind
+    allocate_ms: NonNegativeFloat
+    fill_ms: NonNegativeFloat
+    to_device_ms: NonNegativeFloat
+    to_host_ms: NonNegativeFloat
+    to_device_gb_per_s: NonNegativeFloat
+    to_host_gb_per_s: NonNegativeFloat
+
+
 class Round(Value):
     """One timed launch of the baseline and one of the kernel, on fresh inputs."""
 
@@ -664,7 +682,7 @@ class SizeScore(Value):
 
 
 class Measurement(Value):
-    _read = _without("warm_up_launches", "warm_up_seconds", "host_memory", "pinning_pays_after")
+    _read = _without("warm_up_launches", "warm_up_seconds")
 
     rounds: tuple[Round, ...]
     stopped_by: Steadiness
@@ -672,6 +690,10 @@ class Measurement(Value):
     """The error of one timed launch, compared with the full product of the CPU; None in a quick
     grading."""
     first_launch: FirstLaunch
+    host_memory: tuple[HostMemory, ...]
+    pinning_pays_after: NonNegativeFloat | None
+    """Round trips after which pinned memory has saved the time of its allocation; None where it
+    never does, or only one kind was measured."""
     sizes: tuple[SizeScore, ...] = ()
     """Scores at other sizes, where they were asked for."""
     by_inputs: tuple[InputsTime, ...] = ()

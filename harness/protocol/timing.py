@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from harness.protocol.compiler import Kernel
-from harness.protocol.report import FirstLaunch, Value
+from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind, Value
 from harness.protocol.request import (
     GRACE_SECONDS,
     Done,
@@ -46,6 +46,13 @@ class MeasureFirstLaunch(Limited, Request[FirstLaunches]):
     @property
     def time_limit(self) -> float:
         return 2 * self.seconds + GRACE_SECONDS
+
+
+class MeasureHostMemory(Request[HostMemory]):
+    """Allocate, fill and copy all buffers in one kind of host memory."""
+
+    memory: HostMemoryKind
+    arguments: Arguments
 
 
 class SharedMatrices(Value):

@@ -181,13 +181,13 @@ def test_a_worker_killed_at_any_stage_is_reported_and_survived() -> None:
     "request_name",
     [
         *("Compile", "Load", "Run", "Sanitize", "MeasureFirstLaunch"),
-        *("LayOut", "Attach", "DrawInputs", "TimeLaunch", "CheckLaunch"),
+        *("MeasureHostMemory", "LayOut", "Attach", "DrawInputs", "TimeLaunch", "CheckLaunch"),
         *("FetchLaunch", "Detach"),
     ],
 )
 def test_a_worker_killed_on_a_gpu_is_reported_and_survived(request_name: str) -> None:
     killer = Killer(request_name, signal.SIGKILL)
-    full = request_name == "FetchLaunch"
+    full = request_name in ("MeasureHostMemory", "FetchLaunch")
     with open_session("cuda") as session:
         report = grade(read(TILE), killer.in_session(session), replace(QUICK, quick=not full))
         assert killer.killed == 1

@@ -27,7 +27,7 @@ from harness.cli.views.console import Terminal
 from harness.judge.submission import Unreadable
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
-from harness.protocol.report import Report, Submission, Verdict
+from harness.protocol.report import HostMemoryKind, Report, Submission, Verdict
 
 if TYPE_CHECKING:
     from harness.judge.grade import GradingOptions
@@ -79,6 +79,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     add_arch(parser)
     add_seed(parser, "draw the cases and inputs of the grading with this seed")
+    parser.add_argument(
+        "--host-memory",
+        choices=("pinned", "pageable", "both"),
+        default="both",
+        help="the host memory whose copies are measured",
+    )
     parser.add_argument("--author", help="the author's name")
     parser.add_argument("--submit", action="store_true", help="enter the result in the leaderboard")
     add_store(parser)
@@ -95,6 +101,11 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         quick=arguments.quick,
         sizes=arguments.sizes,
         seed=arguments.seed,
+        host_memory=(
+            tuple(HostMemoryKind)
+            if arguments.host_memory == "both"
+            else (HostMemoryKind(arguments.host_memory),)
+        ),
     )
     reports: list[Report] = []
     code = Exit.YES

@@ -247,6 +247,21 @@ def _measurement(measured: Measurement, report: Report) -> Iterable[tuple[str, s
         f"{first.context_ms:.0f}, compile {first.compile_ms:.0f}, load "
         f"{first.module_load_ms:.1f}, allocate {first.first_allocation_ms:.1f}",
     )
+    for memory in measured.host_memory:
+        yield (
+            memory.kind.value,
+            f"allocate {memory.allocate_ms:.1f} ms, fill {memory.fill_ms:.0f}, "
+            f"to GPU {memory.to_device_ms:.1f} ({memory.to_device_gb_per_s:.0f} GB/s), "
+            f"back {memory.to_host_ms:.1f}",
+        )
+    if len(measured.host_memory) == 2:
+        pays = measured.pinning_pays_after
+        yield (
+            "",
+            "pinned memory never pays off here"
+            if pays is None
+            else f"pinned memory pays off after {pays:.1f} round trips",
+        )
 
 
 def _clocks(rounds: Sequence[Round]) -> str:

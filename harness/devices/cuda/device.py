@@ -16,13 +16,13 @@ from harness.devices.available import arch_named
 from harness.devices.cuda import memory
 from harness.devices.cuda.clocks import Clocks
 from harness.devices.cuda.errors import answer_or_fault
-from harness.devices.cuda.first_launch import first_launch
+from harness.devices.cuda.first_launch import first_launch, host_memory
 from harness.devices.cuda.loading import Loaded
 from harness.devices.cuda.stopwatch import Stopwatch
 from harness.devices.guards import ALIGNMENT, POISON, Layout, changed_inputs, same_bits
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import Describe, Finished, Load, Ready, Run
-from harness.protocol.report import DeviceInfo, DeviceKind, Value
+from harness.protocol.report import DeviceInfo, DeviceKind, HostMemory, Value
 from harness.protocol.request import Done, Request
 from harness.protocol.timing import (
     Attach,
@@ -30,6 +30,7 @@ from harness.protocol.timing import (
     FirstLaunches,
     LaunchTime,
     MeasureFirstLaunch,
+    MeasureHostMemory,
     SharedMatrices,
     Sustain,
     SustainedLaunches,
@@ -100,6 +101,10 @@ class CudaDevice:
     @answer.register
     def first_launch(self, request: MeasureFirstLaunch) -> FirstLaunches:
         return first_launch(request)
+
+    @answer.register
+    def host_memory(self, request: MeasureHostMemory) -> HostMemory:
+        return host_memory(request)
 
     @answer.register
     def attach(self, request: Attach) -> Done:

@@ -1,4 +1,4 @@
-"""Measure the first launch, then the steady state next to the baseline.
+"""Measure: first launch, host memory, then the steady state next to the baseline.
 
 The outputs of two launches are compared with products of the CPU in the background; `audit` waits
 for that, while others have the GPU.
@@ -7,6 +7,7 @@ for that, while others have the GPU.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from concurrent.futures import wait
 
 from harness.judge.grading import Audit, Failure, Grading, Measured
@@ -30,6 +31,8 @@ from harness.protocol.device import Ready
 from harness.protocol.report import (
     DeviceInfo,
     DisassembledKernel,
+    HostMemory,
+    HostMemoryKind,
     JudgeError,
     Measurement,
     Outcome,
@@ -45,6 +48,7 @@ from harness.protocol.timing import (
     Fetched,
     FirstLaunches,
     MeasureFirstLaunch,
+    MeasureHostMemory,
     TimingWorkers,
 )
 from problem.cases import UNIFORM, Case
@@ -70,6 +74,9 @@ def measure(grading: Grading) -> Outcome | None:
     first = _first_launches(grading, workers, seconds)
     if not isinstance(first, FirstLaunches):
         return first
+    memories = _host_memory(grading, workers, seconds)
+    if not isinstance(memories, list):
+        return memories
     ready = load_kernel(workers.kernel, grading.kernel)
     if not isinstance(ready, Ready):
         return ready
@@ -121,6 +128,8 @@ def measure(grading: Grading) -> Outcome | None:
         stopped_by=timed.stopped_by,
         audit_error=None,
         first_launch=first.times,
+        host_memory=tuple(memories),
+        pinning_pays_after=_pinning_pays_after(memories),
         sizes=tuple(others),
         by_inputs=timed.by_inputs,
         sustained=timed.sustained,
@@ -178,6 +187,21 @@ def _first_launches(
     return first
 
 
+def _host_memory(
+    grading: Grading, workers: TimingWorkers, seconds: float
+) -> list[HostMemory] | Outcome:
+    """Measure each kind of host memory; a quick grading measures none."""
+    found: list[HostMemory] = []
+    arguments = grading.problem.arguments(grading.problem.ranked.shape)
+    for kind in () if grading.quick else grading.options.host_memory:
+        grading.progress.step(f"{kind} host memory")
+        memory = workers.kernel.ask(MeasureHostMemory(memory=kind, arguments=arguments))
+        if isinstance(memory, Fault):
+            return launch_outcome(memory, arguments.shape, seconds, Stage.MEASURE)
+        found.append(memory)
+    return found
+
+
 def audit(grading: Grading) -> Outcome | None:
     """Check that the GPU can reach the score, and compare the launches that were kept with the
     product of the CPU."""
@@ -229,3 +253,23 @@ def impossible(
             f"machine code ({possible:.1f}); flagged for manual review"
         ),
     )
+
+
+def _pinning_pays_after(memories: Sequence[HostMemory]) -> float | None:
+    """Return the round trips after which pinned memory has saved the time of its allocation."""
+    by_kind = {memory.kind: memory for memory in memories}
+    pinned = by_kind.get(HostMemoryKind.PINNED)
+    pageable = by_kind.get(HostMemoryKind.PAGEABLE)
+    if pinned is None or pageable is None:
+        return None
+
+    def once(memory: HostMemory) -> float:
+        return memory.allocate_ms + memory.fill_ms
+
+    def each(memory: HostMemory) -> float:
+        return memory.to_device_ms + memory.to_host_ms
+
+    saved = each(pageable) - each(pinned)
+    if saved <= 0:
+        return None
+    return max(0.0, (once(pinned) - once(pageable)) / saved)

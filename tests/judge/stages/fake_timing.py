@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from harness.protocol.device import Load, Ready
-from harness.protocol.report import FirstLaunch
+from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind
 from harness.protocol.request import Done, Fault
 from harness.protocol.timing import (
     Attach,
@@ -27,6 +27,7 @@ from harness.protocol.timing import (
     MeasuredErrors,
     MeasureErrors,
     MeasureFirstLaunch,
+    MeasureHostMemory,
     SharedMatrices,
     Sustain,
     SustainedLaunches,
@@ -48,6 +49,13 @@ def first_launches(request: MeasureFirstLaunch) -> FirstLaunches:
     return FirstLaunches(times=FIRST_TIMES, output=np.tile(C, repeats))
 
 
+def host_memory(kind: HostMemoryKind, once: float = 1.0, each: float = 1.0) -> HostMemory:
+    """Return times in milliseconds. once: of what is done once. each: of what is repeated."""
+    names = [name for name in HostMemory.model_fields if name != "kind"]
+    given = {"allocate_ms": once, "fill_ms": 2 * once, "to_device_ms": each, "to_host_ms": 3 * each}
+    return HostMemory(kind=kind, **dict.fromkeys(names, 1.0) | given)
+
+
 @dataclass
 class TimedProcess:
     """A process whose launches take known times. The baseline is one, too.
@@ -62,6 +70,7 @@ class TimedProcess:
     check: Callable[[str, int], Checked | Fault] = lambda inputs, launch: RIGHT
     ready: Any = field(default_factory=Ready)
     first: Callable[[MeasureFirstLaunch], Any] = first_launches
+    memory: Callable[[HostMemoryKind], Any] = host_memory
     asked: list[Any] = field(default_factory=list)
     launches: int = 0
     attached: bool = False
@@ -95,6 +104,8 @@ class TimedProcess:
                 return SustainedLaunches(launches=10, seconds=self.ms / 100, joules=5.0)
             case MeasureFirstLaunch():
                 return self.first(request)
+            case MeasureHostMemory():
+                return self.memory(request.memory)
         raise AssertionError(request)
 
 

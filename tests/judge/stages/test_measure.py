@@ -17,10 +17,12 @@ from harness.judge.stages.score import possible_tflops
 from harness.protocol.device import Load
 from harness.protocol.report import (
     Badge,
+    HostMemoryKind,
     Measurement,
     Outcome,
     Rule,
     RuleViolation,
+    RuntimeFault,
     Score,
     Stage,
     StageTime,
@@ -32,12 +34,13 @@ from harness.protocol.report import (
 from harness.protocol.request import Fault
 from harness.protocol.timing import (
     Fetched,
+    MeasureHostMemory,
     TimingWorkers,
 )
 from problem.cases import Case, Shape
 from problem.problem import MATRIX_MULTIPLICATION, Problem
 from problem.reference import MAX_ERROR, Comparison, compare_repeated
-from tests.judge.stages.fake_timing import FIRST_TIMES, FakeTiming
+from tests.judge.stages.fake_timing import FIRST_TIMES, FakeTiming, host_memory
 from tests.judge.stages.fakes import (
     INFO,
     FakeDevice,
@@ -56,6 +59,7 @@ SMALL = Case(Shape(256, 16, 512))
 SIZES = (Shape(64, 32, 48), Shape(128, 32, 48))
 """The other sizes that are measured, for information."""
 
+KINDS = (HostMemoryKind.PAGEABLE, HostMemoryKind.PINNED)
 STUCK = Fault(cause="time-limit", message="no end")
 FETCHED = Fetched(seed=1, output=np.zeros((256, 512), np.float32))
 
@@ -92,7 +96,7 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
 
 
 def run(timing: FakeTiming, **options: Any) -> Measured | Outcome:
-    chosen: dict[str, Any] = {"seed": 9, "seconds": 4.0} | options
+    chosen: dict[str, Any] = {"host_memory": KINDS, "seed": 9, "seconds": 4.0} | options
     made = grading(on_gpu(FakeDevice(), timing=timing.workers[0]), problem=PROBLEM, **chosen)
     made.times = [StageTime(stage=Stage.COMPILE, seconds=0.25)]
     outcome = measure(made)
@@ -109,7 +113,8 @@ def test_all_that_was_measured_is_reported(rounds: Rounds) -> None:
     assert len(measured.rounds) == 12 and measured.stopped_by is Steadiness.STEADY
     assert measured.audit_error is None and measured.first_launch == FIRST_TIMES
     assert found.audit is not None and found.first.result().passed
-    assert measured.sizes == ()
+    assert measured.host_memory == tuple(host_memory(kind) for kind in KINDS)
+    assert measured.sizes == () and measured.pinning_pays_after is None
 
 
 def test_a_process_is_first_asked_for_a_first_launch(rounds: Rounds) -> None:
@@ -117,6 +122,7 @@ def test_a_process_is_first_asked_for_a_first_launch(rounds: Rounds) -> None:
     found = run(timing)
     first, *others = timing.kernel.asked
     assert others == [
+        *(MeasureHostMemory(memory=kind, arguments=first.arguments) for kind in KINDS),
         Load(kernel=kernel()),
     ]
     assert (first.kernel, first.arguments.shape, first.compile_ms) == (kernel(), SMALL.shape, 250)
@@ -223,6 +229,17 @@ def test_a_wrong_timed_launch_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (shown.elements[0].row, shown.elements[0].column) == (255, 511)
 
 
+def test_missing_host_memory_is_reported(rounds: Rounds) -> None:
+    timing = FakeTiming()
+    timing.kernel.memory = lambda kind: Fault(cause="out-of-memory", message=f"no {kind} memory")
+    assert run(timing) == RuntimeFault(
+        stage=Stage.MEASURE, message="no pageable memory at 256×16×512", at=None
+    )
+    timing.kernel.memory = lambda _: STUCK
+    found = run(timing)
+    assert isinstance(found, TimeLimit) and found.seconds == 4
+
+
 def test_a_kernel_that_cannot_be_loaded_again_is_a_verdict(rounds: Rounds) -> None:
     timing = FakeTiming()
     timing.kernel.ready = STUCK
@@ -254,6 +271,7 @@ def test_an_error_near_the_ranked_size_is_run_again(
     made = grading(
         on_gpu(device, timing=FakeTiming().workers[0]),
         problem=PROBLEM,
+        host_memory=(),
     )
     outcome = measure(made)
     if alone:
@@ -269,3 +287,24 @@ def test_the_possible_score_depends_on_the_cores() -> None:
     assert possible_tflops(INFO, tensor) == 67 * 16
     unknown = INFO.model_copy(update={"fp32_peak_tflops": None})
     assert possible_tflops(unknown, facts) == possible_tflops(unknown, tensor) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("pageable", "pinned", "expected"),
+    [
+        ((1, 2), (5, 1), 12 / 4),  # once: 3 and 15; each: 8 and 4
+        ((1, 1.125), (5, 1), 12 / 0.5),
+        ((1, 2), (1, 1), 0.0),
+        ((9, 2), (1, 1), 0.0),
+        ((1, 2), (5, 2), None),
+        ((1, 1), (5, 2), None),
+    ],
+)
+def test_pinned_memory_pays_after_some_round_trips(
+    rounds: Rounds, pageable: Any, pinned: Any, expected: float | None
+) -> None:
+    costs = dict(zip(KINDS, (pageable, pinned), strict=True))
+    timing = FakeTiming()
+    timing.kernel.memory = lambda kind: host_memory(kind, *costs[kind])
+    found = run(timing)
+    assert isinstance(found, Measured) and found.measurement.pinning_pays_after == expected
