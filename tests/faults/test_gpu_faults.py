@@ -109,7 +109,7 @@ def test_many_gradings_leak_nothing(
         assert report.verdict == verdict_of(path), report.outcome
     slack = {"GPU memory, MiB": 64, "host memory, MiB": 256}
     for name, value in before.items():
-        assert after[name] <= value + slack.get(name, 0), name
+        assert after[name] <= value + slack.get(name, 0), (name, before, after)
 
 
 def test_a_full_gpu_is_not_the_submissions_fault() -> None:

@@ -606,3 +606,25 @@ def test_submissions_whose_blocks_exchange_values(cache_directory: Path, name: s
     assert {each.hazard for each in results[0].findings} == ({Hazard.RACE} if races else set())
     assert results[0].findings == results[1].findings
     assert results[0].vector_blocks == (0 if races else results[0].blocks)
+
+
+FAR = """
+__device__ float scratch[256];
+
+extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
+                                                        int M, int N, int K) {
+    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    scratch[row * 4096 + column + (1 << 26)] = A[row * N];
+    C[row * K + column] = scratch[column];
+}
+"""
+
+
+def test_a_store_far_outside_is_checked_before_its_flags_are_read(cache_directory: Path) -> None:
+    by_vectors, _ = of_source(FAR, cache_directory)
+    A, B = inputs(Shape(32, 16, 32))
+    C = np.full((32, 32), np.nan, np.float32)
+    arguments = [Buffer(A, name="A"), Buffer(B, name="B"), Buffer(C, True, name="C"), 32, 16, 32]
+    found = by_vectors.check((2, 2, 1), arguments).findings
+    assert {each.hazard for each in found} == {Hazard.OUT_OF_BOUNDS}

@@ -157,12 +157,17 @@ extern "C" __device__ void rt_watch_global(Context* c, long long t, unsigned lon
     }
 }
 
-// Accesses to global memory in a kernel that orders them by more than barriers. addresses: one for each lane
+// Accesses to global memory in a kernel that orders them by more than barriers. addresses: one for each lane.
+// The checks have no flags for bytes outside an array, so those are left to threads.
 extern "C" __device__ void rt_watch_ordered(Context* c, long long t, unsigned long long lanes,
                                             const Address* addresses, long long pc, long long bytes,
                                             long long access) {
     for (; lanes; lanes &= lanes - 1) {
         int lane = __ffsll(lanes) - 1;
+        if (!rt_locate(c, t + lane, addresses[lane], bytes, access)) {
+            c->watch->doubt = -1;
+            return;
+        }
         check_access(c, t + lane, pc, addresses[lane], bytes, (int)access);
     }
 }
