@@ -93,11 +93,11 @@ def test_many_gradings_leak_nothing(
     """MATMUL_ARENA_SOAK=200 for the long run. Several at a time: their times do not count."""
     count = int(os.environ.get("MATMUL_ARENA_SOAK", str(2 * len(MIXED))))
     paths = [MIXED[number % len(MIXED)] for number in range(count)]
-    for path in MIXED:
-        alongside(path)
-    before = held()
     reports: list[Report] = []
     with ThreadPoolExecutor(6) as pool:
+        for earlier in pool.map(alongside, MIXED):
+            print(f"before: {earlier.verdict}", flush=True)
+        before = held()
         for report in pool.map(alongside, paths):
             reports.append(report)
             print(f"{len(reports)} of {count}: {report.verdict}", flush=True)
@@ -122,7 +122,7 @@ def test_a_full_gpu_is_not_the_submissions_fault() -> None:
     finally:
         del kept
     assert report.verdict == "judge-error", report.outcome
-    assert "MiB left" in getattr(report.outcome, "message", "")
+    assert "end other programs" in getattr(report.outcome, "message", "")
     assert grade_file(MIXED[0], "cuda", QUICK).verdict == "accepted"
 
 

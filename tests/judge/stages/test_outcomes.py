@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.judge.stages.compile import compile_kernel, disassemble_kernel, load_kernel
-from harness.judge.stages.outcomes import launch_outcome, touched
+from harness.judge.stages.outcomes import launch_outcome, load_outcome, touched
 from harness.protocol.device import Refusal
 from harness.protocol.report import (
     CompileError,
@@ -129,3 +129,8 @@ def test_a_compiler_without_memory_is_the_sources_fault() -> None:
 def test_a_failed_disassembly_is_a_verdict(cause: Any, kind: Any) -> None:
     outcome = disassemble_kernel(Answering(fault(cause)), kernel())
     assert isinstance(outcome, kind) and outcome.stage is Stage.COMPILE
+
+
+def test_a_gpu_whose_memory_others_use_is_not_the_kernels_fault() -> None:
+    outcome = load_outcome(fault("out-of-memory"))
+    assert isinstance(outcome, JudgeError) and "end other programs" in outcome.message
