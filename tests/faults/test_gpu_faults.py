@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
-import resource
 import shutil
 import subprocess
 import tempfile
+import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -63,12 +62,9 @@ def children() -> int:
 
 
 def host_memory_used() -> int:
-    """Return the bytes that are in use now: the peak grows with the gradings at a time, and the
-    allocator keeps freed memory for each thread."""
+    """Return the bytes that Python and NumPy hold. OpenBLAS keeps buffers for each thread besides."""
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
+    return tracemalloc.get_traced_memory()[0]
 
 
 def held() -> dict[str, int]:
@@ -99,6 +95,7 @@ def test_many_gradings_leak_nothing(
     count = int(os.environ.get("MATMUL_ARENA_SOAK", str(2 * len(MIXED))))
     paths = [MIXED[number % len(MIXED)] for number in range(count)]
     reports: list[Report] = []
+    tracemalloc.start()
     with ThreadPoolExecutor(6) as pool:
         for earlier in pool.map(alongside, MIXED):
             print(f"before: {earlier.verdict}", flush=True)
@@ -107,6 +104,7 @@ def test_many_gradings_leak_nothing(
             reports.append(report)
             print(f"{len(reports)} of {count}: {report.verdict}", flush=True)
     after = held()
+    tracemalloc.stop()
     record_property("gradings", count)
     for name, value in before.items():
         record_property(name, f"{value} before, {after[name]} after")
