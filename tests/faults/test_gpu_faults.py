@@ -62,7 +62,7 @@ def children() -> int:
 
 
 def host_memory_used() -> int:
-    """Return the bytes that Python and NumPy hold: OpenBLAS keeps buffers for each thread."""
+    """Return the bytes that Python and NumPy hold, without OpenBLAS's buffers for each thread."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 

@@ -40,8 +40,11 @@ def load_outcome(answer: Ready | Refusal | Fault) -> Ready | Outcome:
             return Unsupported(stage=Stage.COMPILE, message=message, instruction=instruction, at=at)
         case Fault(cause="judge"):
             return judge_error(answer, Stage.COMPILE)
-        case Fault(cause="out-of-memory"):  # its variables are few: others use the memory
-            message = f"{answer.message} left for a kernel; end other programs that use it"
+        case Fault(cause="out-of-memory"):  # the variables of a kernel fit on most GPUs
+            message = (
+                "the GPU has no memory left for the kernel and its variables; end other programs "
+                "that use it, or declare smaller variables"
+            )
             return JudgeError(stage=Stage.COMPILE, message=message)
         case Fault(cause="time-limit"):
             message = f"the kernel could not be loaded within {ANSWER_SECONDS:g} s"

@@ -199,14 +199,14 @@ MAX_ROUND_MS = 0.1
 MAX_ROUND = 0.01
 """How much later the host's clock may read in one round than it usually does for the baseline: so
 many milliseconds, or this share of the launch if that is more. On an H100 with 16 cores one honest
-launch in thirty is late by more than 0.05 ms. Where other programs use the GPU, every second launch
-of 48 ms is late by more than 0.1 ms, and hardly one of 8 ms."""
+launch in thirty is late by more than 0.05 ms. Beside a second grading on the GPU, 20 of 40 launches of a
+slow kernel were late by more than 0.1 ms, and significantly fewer of the baseline's."""
 
 MAX_MEDIAN_MS = 0.04
 MAX_MEDIAN = TARGET
-"""The same for the medians of all rounds, which on an H100 differ by up to 0.015 ms, or by 0.15 ms
-for launches of 48 ms beside another program. Events that are changed by this share of a launch gain
-no more than the score's uncertainty."""
+"""The same for the medians of all rounds, which on an H100 differ by up to 0.015 ms, and for a
+slow kernel beside a second grading by 0.15 ms: so many milliseconds, and this share of the launch.
+Events that are changed by that share gain no more than the score's uncertainty."""
 
 CHANCE = 1e-6
 """The probability below which chance does not explain that the host is late more often for the

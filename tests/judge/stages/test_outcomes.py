@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.judge.stages.compile import compile_kernel, disassemble_kernel, load_kernel
-from harness.judge.stages.outcomes import launch_outcome, load_outcome, touched
+from harness.judge.stages.outcomes import launch_outcome, touched
 from harness.protocol.device import Refusal
 from harness.protocol.report import (
     CompileError,
@@ -74,12 +74,19 @@ def test_a_fault_of_a_launch_is_a_verdict(
     assert {name: getattr(outcome, name) for name in facts} == facts
 
 
+FULL_GPU = (
+    "the GPU has no memory left for the kernel and its variables; end other programs that use it, "
+    "or declare smaller variables"
+)
+
+
 @pytest.mark.parametrize(
     ("found", "kind", "words"),
     [
         (fault("judge"), JudgeError, "it went wrong"),
         (fault("time-limit"), TimeLimit, "the kernel could not be loaded within 60 s"),
         (fault("trap"), RuntimeFault, "the kernel could not be loaded: it went wrong"),
+        (fault("out-of-memory"), JudgeError, FULL_GPU),
         (Refusal(message="no clusters here"), Unsupported, "no clusters here"),
     ],
 )
@@ -129,8 +136,3 @@ def test_a_compiler_without_memory_is_the_sources_fault() -> None:
 def test_a_failed_disassembly_is_a_verdict(cause: Any, kind: Any) -> None:
     outcome = disassemble_kernel(Answering(fault(cause)), kernel())
     assert isinstance(outcome, kind) and outcome.stage is Stage.COMPILE
-
-
-def test_a_gpu_whose_memory_others_use_is_not_the_kernels_fault() -> None:
-    outcome = load_outcome(fault("out-of-memory"))
-    assert isinstance(outcome, JudgeError) and "end other programs" in outcome.message
