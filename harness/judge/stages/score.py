@@ -199,8 +199,8 @@ MAX_ROUND_MS = 0.1
 MAX_ROUND = 0.01
 """How much later the host's clock may read in one round than it usually does for the baseline: so
 many milliseconds, or this share of the launch if that is more. On an H100 with 16 cores one honest
-launch in thirty is late by more than 0.05 ms. Beside a second grading on the GPU, 20 of 40 launches of a
-slow kernel were late by more than 0.1 ms, and significantly fewer of the baseline's."""
+launch in thirty is late by more than 0.05 ms. Beside a second grading on the GPU, 20 of 40 launches
+of a slow kernel were late by more than 0.1 ms, and significantly fewer of the baseline's."""
 
 MAX_MEDIAN_MS = 0.04
 MAX_MEDIAN = TARGET
