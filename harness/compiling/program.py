@@ -73,19 +73,20 @@ def translated(source: Source, ptx: str, warnings: list[Diagnostic]) -> Translat
 
 
 def _machine_dependent(program: Program, entry: Function) -> list[Diagnostic]:
-    """Return a note for each branch that may differ between machines or launches."""
+    """Return a note for each source of branches that may differ between machines or launches."""
     try:
-        decisions = machine_dependent(program, entry.name)
+        found = machine_dependent(program, entry.name)
     except PtxError:  # the CPU device reports PTX that it cannot read
         return []
-    found = []
-    for source in sorted({source for decision in decisions for source in decision.sources}):
-        lines = [decision.line for decision in decisions if source in decision.sources]
-        places = f" in {len(lines)} lines" if len(lines) > 1 else ""
-        message = f"the kernel depends on {source}{places}, which may differ between machines "
-        message += "or launches"
-        found.append(Diagnostic(severity="note", message=message, line=lines[0]))
-    return found
+    return [
+        Diagnostic(
+            severity="note",
+            message=f"the kernel's branches depend on {each.source} in {each.branches} "
+            f"line{'s' * (each.branches > 1)}, which may differ between machines or launches",
+            line=each.line,
+        )
+        for each in found
+    ]
 
 
 def to_machine_code(found: Translated, arch: str) -> Compiled:

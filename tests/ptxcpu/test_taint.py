@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.ptxcpu.analysis.taint import machine_dependent
+from harness.ptxcpu.analysis.taint import Dependence, machine_dependent
 from harness.ptxcpu.ptx.parser import parse
 from tests.ptxcpu.test_litmus import HEAD
 
@@ -41,7 +41,7 @@ DEPENDS = {
 }
 
 
-def decisions(body: str) -> set[str]:
+def dependences(body: str) -> dict[str, Dependence]:
     text = f"""{HEAD}.shared .align 4 .b8 s[16];
 .visible .entry k(.param .u64 A, .param .u64 B, .param .u32 n)
 {{
@@ -51,14 +51,13 @@ ld.param.u64 %rd1, [A]; cvta.to.global.u64 %rd1, %rd1; ld.param.u64 %rd8, [B];
 END: ret;
 }}
 """
-    found = machine_dependent(parse(text), "k")
-    return {source for decision in found for source in decision.sources}
+    return {each.source: each for each in machine_dependent(parse(text), "k")}
 
 
 @pytest.mark.parametrize("name", DEPENDS)
 def test_a_branch_that_depends_on_the_machine_is_found(name: str) -> None:
     body, source = DEPENDS[name]
-    assert source in decisions(body)
+    assert source in dependences(body)
 
 
 @pytest.mark.parametrize(
@@ -87,4 +86,14 @@ def test_a_branch_that_depends_on_the_machine_is_found(name: str) -> None:
     ],
 )
 def test_an_ordinary_branch_is_not_reported(body: str) -> None:
-    assert decisions(body) == set()
+    assert not dependences(body)
+
+
+def test_a_dependence_names_the_line_that_reads_the_source() -> None:
+    body = """.loc 1 3 0
+mov.u64 %rd2, %gridid;
+.loc 1 4 0
+setp.gt.u64 %p1, %rd2, 5; @%p1 bra END;
+.loc 1 5 0
+setp.gt.u64 %p1, %rd2, 6; @%p1 ret;"""
+    assert dependences(body) == {"%gridid": Dependence("%gridid", line=3, branches=2)}

@@ -25,6 +25,8 @@ _STATE = re.compile(
     re.MULTILINE,
 )
 
+_WITHOUT_VALUE = re.compile(r"^[ \t]*(?:float|double)\s+(\w+)\s*(?:\[[^\]]*\]\s*)*;", re.MULTILINE)
+
 
 def advice(report: Report) -> str | None:
     """Return what to do about the verdict; None if the messages say it already."""
@@ -35,12 +37,16 @@ def advice(report: Report) -> str | None:
         if "bytes of shared memory per block" in outcome.message:
             return "Use smaller tiles or fewer of them at a time; each float takes 4 bytes."
         return None
-    causes = [*filter(None, (_one_dimensional(source), _order_of_sizes(source)))]
+    causes = [*filter(None, _from_source(source))]
     if causes:
         return " ".join(causes)
     if isinstance(outcome, MemoryFault | Race) and outcome.findings:
         return _of_finding(outcome.findings[0])
     return _of_state(source)
+
+
+def _from_source(source: str) -> tuple[str | None, ...]:
+    return _one_dimensional(source), _order_of_sizes(source), _sum_without_start(source)
 
 
 def _of_finding(found: Finding) -> str | None:
@@ -103,6 +109,17 @@ def _one_dimensional(source: str) -> str | None:
         "A block has 16×16 threads: number the threads of a block by "
         "`threadIdx.y * 16 + threadIdx.x`."
     )
+
+
+def _sum_without_start(source: str) -> str | None:
+    """Say so if the first statement that uses a variable adds to it."""
+    for found in _WITHOUT_VALUE.finditer(source):
+        name = found[1]
+        use = re.compile(rf"\b{name}\b\s*(?:\[[^\]]*\]\s*)*(\+=)?").search(source, found.end())
+        if use is not None and use[1]:
+            line = source.count("\n", 0, found.start(1)) + 1
+            return f"`{name}` (line {line}) has no value before the first `+=`: start it with 0.0f."
+    return None
 
 
 def _of_state(source: str) -> str | None:

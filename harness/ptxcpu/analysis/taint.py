@@ -55,15 +55,20 @@ NONE: Taint = frozenset()
 
 
 @dataclass(frozen=True)
-class Decision:
-    """A line of the source with a branch or selection that depends on these sources."""
+class Dependence:
+    """A source on which branches or selections of a kernel depend.
 
+    line: where the kernel reads it; of a pointer's bits, the first branch.
+    branches: the lines with such branches or selections.
+    """
+
+    source: str
     line: int | None
-    sources: tuple[str, ...]
+    branches: int
 
 
-def machine_dependent(program: Program, entry: str) -> tuple[Decision, ...]:
-    """Return the branches and selections of a kernel that depend on the machine, by line."""
+def machine_dependent(program: Program, entry: str) -> tuple[Dependence, ...]:
+    """Return the sources that differ between machines and on which the kernel's branches depend."""
     function = program.functions[entry]
     body: Sequence[Instruction | Label] = function.body
     if any(isinstance(x, Instruction) and x.opcode.split(".")[0] == "call" for x in body):
@@ -72,14 +77,19 @@ def machine_dependent(program: Program, entry: str) -> tuple[Decision, ...]:
     variables = {each.name for each in program.variables.values() if each.space == "global"}
     flow = _Flow(body, pointers, variables)
     flow.run()
-    found: dict[int, set[str]] = defaultdict(set)
+    read: dict[str, int] = {}
+    branches: dict[str, set[int]] = defaultdict(set)
     for item in body:
-        if isinstance(item, Instruction):
-            found[item.line] |= flow.decides(item)
+        if isinstance(item, Label):
+            continue
+        for operand in item.operands:
+            if isinstance(operand, Special) and operand.name in _MACHINE:
+                read.setdefault(_MACHINE[operand.name], item.line)
+        for source in flow.decides(item):
+            branches[source].add(item.line)
     return tuple(
-        Decision(line if line > 0 else None, tuple(sorted(sources)))
-        for line, sources in sorted(found.items())
-        if sources
+        Dependence(source, max(read.get(source, min(lines)), 0) or None, len(lines))
+        for source, lines in sorted(branches.items())
     )
 
 
