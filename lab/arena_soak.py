@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import logging
 import random
 import subprocess
 import sys
@@ -17,12 +17,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.request import Request
 
-import httpx
 import psutil
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from harness.arena import client
 from harness.arena.data_dir import DataDir
 from harness.arena.postgres import address as database_address
 from harness.arena.states import MAX_ATTEMPTS
@@ -61,15 +62,15 @@ per_address_per_minute = 1000000
 """The limit of waiting submissions is the usual one, so people who submit all the time are told to
 wait."""
 
-AGAIN_SECONDS = 0.3
+REFUSALS = {*range(400, 500)} - {429}
+"""The statuses after which a person does not try again."""
 
 
 @dataclass
 class Soak:
-    """The kills, retries and answers of one soak test."""
+    """The kills and answers of one soak test."""
 
     kills: Counter[str] = field(default_factory=Counter)
-    retries: Counter[str] = field(default_factory=Counter)
     answered: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The idempotency key and the expected verdict of every submission that was answered with 202,
     by its id."""
@@ -77,19 +78,16 @@ class Soak:
 
 def main(options: argparse.Namespace) -> int:
     """Run the test of the command `soak`; return 0 if nothing was lost or doubled."""
+    logging.getLogger(client.__name__).setLevel(logging.ERROR)  # it warns before each repetition
     with tempfile.TemporaryDirectory() as folder:
-        return soak(Path(folder, "data"), options)
+        data_dir = DataDir(Path(folder, "data"))
+        data_dir.rules.write_text(RULES)
+        more = ("--lease", str(options.lease), "--workers", str(options.workers))
+        with running_arena(data_dir.folder, options.port, *more) as arena:
+            return soak(data_dir, arena, options)
 
 
-def soak(data: Path, options: argparse.Namespace) -> int:
-    data_dir = DataDir(data)
-    data_dir.rules.write_text(RULES)
-    more = ("--lease", str(options.lease), "--workers", str(options.workers))
-    with running_arena(data, options.port, *more) as arena:
-        return run(data_dir, arena, options)
-
-
-def run(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Namespace) -> int:
+def soak(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Namespace) -> int:
     address = f"http://127.0.0.1:{options.port}"
     engine = open_engine(database_address(data_dir.database, data_dir.secrets().owner))
     with engine.begin() as connection:
@@ -102,6 +100,7 @@ def run(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Nam
     over = threading.Event()
     killer = threading.Thread(target=kill, args=(arena, engine, options, record, over))
     killer.start()
+    threading.Thread(target=show, args=(engine, record, over), daemon=True).start()
     try:
         with ThreadPoolExecutor(options.people) as pool:
             submitting = [
@@ -112,21 +111,14 @@ def run(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Nam
                 )
                 for first, key in enumerate(keys)
             ]
-            threading.Thread(target=show, args=(engine, record, over), daemon=True).start()
             for each in submitting:
                 each.result()
-        submitted = time.monotonic() - began
         wait(engine, len(record.answered))
     finally:
         over.set()
         killer.join()
     wait(engine, len(record.answered))  # the last kill may have hit the database
-    result = judged(engine, record, options) | {
-        "seconds_to_submit": round(submitted, 1),
-        "seconds": round(time.monotonic() - began, 1),
-        "cpus": os.cpu_count(),
-        "machine_load": round(os.getloadavg()[2], 1),
-    }
+    result = judged(engine, record, options) | {"seconds": round(time.monotonic() - began, 1)}
     content = json.dumps(result, indent=1) + "\n"
     if options.out:
         write_whole(options.out, content)
@@ -136,42 +128,23 @@ def run(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Nam
 
 def submit_all(address: str, key: str, numbers: range, record: Soak, deadline: float) -> None:
     """Submit kernels as one person, one after another."""
-    headers = {"Authorization": f"Bearer {key}"}
-    with httpx.Client(base_url=address, headers=headers, timeout=20) as client:
-        for number in numbers:
-            if time.monotonic() > deadline:
-                return
-            file, verdict = list(KERNELS.items())[number % len(KERNELS)]
-            idempotency_key = f"soak-{number}"
-            id = submit(client, number, (ROOT / file).read_bytes(), idempotency_key, record)
-            # A repeated request must return the same submission.
-            again = submit(client, number, (ROOT / file).read_bytes(), idempotency_key, record)
-            assert again == id, f"the same key, another submission: {id}, {again}"
-            record.answered[id] = (idempotency_key, verdict)
-
-
-def submit(
-    client: httpx.Client, number: int, content: bytes, idempotency_key: str, record: Soak
-) -> str:
-    """Submit as a careful client does: with the same key until the submission is accepted."""
-    while True:
-        try:
-            answer = client.post(
-                "/api/v1/submissions",
-                params={"name": f"kernel {number}"},
-                content=content,
-                headers={"Idempotency-Key": idempotency_key},
-            )
-        except httpx.HTTPError as error:
-            record.retries[type(error).__name__] += 1
-            time.sleep(AGAIN_SECONDS)
-            continue
-        if answer.status_code == 202:
-            return str(answer.json()["id"])
-        record.retries[str(answer.status_code)] += 1
-        if answer.status_code not in (429, 503):
-            raise AssertionError(answer.text)
-        time.sleep(float(answer.headers["Retry-After"]))
+    for number in numbers:
+        if time.monotonic() > deadline:
+            return
+        file, verdict = list(KERNELS.items())[number % len(KERNELS)]
+        idempotency_key = f"soak-{number}"
+        request = Request(
+            f"{address}/api/v1/submissions?name=kernel%20{number}",
+            (ROOT / file).read_bytes(),
+            {"Authorization": f"Bearer {key}", "Idempotency-Key": idempotency_key},
+        )
+        # A repeated request must return the same submission.
+        id, again = (
+            str(json.loads(client.ask(request, 20.0, float("inf"), REFUSALS))["id"])
+            for _ in range(2)
+        )
+        assert again == id, f"the same key, another submission: {id}, {again}"
+        record.answered[id] = (idempotency_key, verdict)
 
 
 def kill(
@@ -238,7 +211,7 @@ def judged(engine: Engine, record: Soak, options: argparse.Namespace) -> dict[st
     with engine.connect() as connection:
         rows = connection.execute(
             text(
-                """SELECT s.id, s.idempotency_key, g.verdict, g.attempts, g.state,
+                """SELECT s.id, s.idempotency_key, g.verdict,
                 (SELECT count(*) FROM gradings o WHERE o.submission = s.id) AS gradings,
                 (SELECT count(*) FROM attempts a
                     WHERE a.grading = g.id AND fate = 'finished') AS finished,
@@ -259,8 +232,8 @@ def judged(engine: Engine, record: Soak, options: argparse.Namespace) -> dict[st
         for id, (_, verdict) in record.answered.items()
         if id in found and found[id].verdict != verdict
     ]
-    failed = [row.died for row in rows if row.verdict == "judge-error"]
     several_results = [row.id for row in rows if row.finished != 1]
+    too_early = [row.id for row in rows if row.verdict == "judge-error" and row.died < MAX_ATTEMPTS]
     return {
         "right": not (lost or doubled or wrong or several_results)
         and len(record.answered) == entries,
@@ -274,12 +247,7 @@ def judged(engine: Engine, record: Soak, options: argparse.Namespace) -> dict[st
         "doubled": doubled,
         "wrong": wrong,
         "not_one_result": several_results,
-        "judge_errors": {
-            "that_a_retry_would_have_avoided": sum(each < MAX_ATTEMPTS for each in failed),
-            "after_three_dead_attempts": sum(each >= MAX_ATTEMPTS for each in failed),
-        },
-        "attempts_needed": dict(sorted(Counter(row.attempts for row in rows).items())),
+        "judge_errors_too_early": too_early,
         "attempts": fates,
-        "requests_repeated": dict(record.retries),
         "kills": dict(record.kills),
     }

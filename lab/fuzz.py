@@ -14,7 +14,6 @@ import random
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tree_sitter import Node
@@ -232,24 +231,6 @@ def fuzz(session: Session, kernels: Sequence[Submission], seed: int) -> Iterator
             found = {"verdict": report.verdict.value, "seed": chosen_seed}
             tried = tried.model_copy(update=found)
         yield tried
-
-
-@dataclass(frozen=True, slots=True)
-class Yield:
-    """The number of wrong mutants of a kind, and of those that the judge accepted."""
-
-    wrong: int
-    missed: int
-
-
-def by_kind(tried: Sequence[Tried]) -> dict[tuple[str, str], Yield]:
-    """Return these numbers for each change and guard."""
-    kinds = sorted({(each.change, each.guard) for each in tried if each.wrong})
-    return {
-        kind: Yield(len(of), sum(each.missed for each in of))
-        for kind in kinds
-        for of in [[each for each in tried if each.wrong and (each.change, each.guard) == kind]]
-    }
 
 
 def until(deadline: float, found: Iterator[Tried]) -> Iterator[Tried]:

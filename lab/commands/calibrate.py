@@ -6,10 +6,8 @@ It also measures the error of cuBLAS in FP32, TF32 and FP16: only FP32 may pass.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
-
-from rich.console import RenderableType
-from rich.table import Table
 
 from harness.cli.commands._arguments import add_json, add_seed, write_json
 from harness.cli.commands._command import Exit
@@ -41,31 +39,24 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         TerminalProgress(terminal.results, "cuBLAS") as progress,
     ):
         found = calibrate(session, arguments.seed, progress)
-    terminal.show(screen(found))
+    for line in lines(found):
+        terminal.show(line)
     write_json(arguments, terminal, found)
     return Exit.YES
 
 
-def screen(found: Calibration) -> RenderableType:
-    """Return a table of the score and the errors."""
+def lines(found: Calibration) -> Iterator[str]:
+    """Say what the score and the errors are."""
     from problem.reference import MAX_ERROR
 
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column()
-    table.add_row("device", found.device.name)
     score = found.score
     if isinstance(score, Score):
-        interval = f"{score.ratio:.4f} (95 %: {score.low:.4f} to {score.high:.4f}), should be 1"
-        table.add_row("cuBLAS compared with itself", interval)
-        table.add_row("time", f"{score.kernel_ms:.3f} ms, {score.tflops:.1f} TFLOP/s")
+        yield f"cuBLAS compared with itself: {score.ratio:.4f}, should be 1"
+        yield f"95 % interval: {score.low:.4f} to {score.high:.4f}"
+        yield f"{found.device.name}: {score.kernel_ms:.3f} ms, {score.tflops:.1f} TFLOP/s"
     else:
-        table.add_row("cuBLAS compared with itself", score.message)
+        yield f"cuBLAS compared with itself: {score.message}"
     for precision in found.precision:
         times = precision.worst_block / MAX_ERROR
         verdict = "accepted" if times <= 1 else "rejected"
-        table.add_row(
-            f"worst block, {precision.arithmetic}",
-            f"{precision.worst_block:.2g}, {times:.2g} times the limit: {verdict}",
-        )
-    return table
+        yield f"{precision.arithmetic}: worst block {times:.2g} times the limit, {verdict}"

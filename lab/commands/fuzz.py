@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from collections import Counter
 from pathlib import Path
 
 from harness.cli.commands._command import Exit
@@ -38,13 +39,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from rich.table import Table
-
     from harness import __version__
     from harness.judge.submission import read_kernel
     from harness.judge.workers.session import open_session
     from harness.protocol.files import write_whole
-    from lab.fuzz import Record, Tried, by_kind, fuzz, until
+    from lab.fuzz import Record, Tried, fuzz, until
     from problem.cases import CASES_VERSION
 
     paths = arguments.files or sorted(SOLUTIONS.glob("0[1-8]*.cu"))
@@ -70,12 +69,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             )
             if arguments.json:
                 write_whole(arguments.json, record.model_dump_json(indent=1))
-    table = Table(box=None, header_style="dim")
-    for title in ("change", "guard", "wrong", "missed"):
-        table.add_column(title, justify="right" if title in {"wrong", "missed"} else "left")
-    for (change, guard), found_of in by_kind(tried).items():
-        table.add_row(change, guard, str(found_of.wrong), str(found_of.missed))
-    terminal.show(table)
-    wrong, missed = sum(bool(t.wrong) for t in tried), sum(t.missed for t in tried)
-    terminal.show(f"{len(tried)} mutants, {wrong} wrong, {missed} of them accepted; seed {seed}")
+    wrong = Counter((each.change, each.guard) for each in tried if each.wrong)
+    missed = Counter((each.change, each.guard) for each in tried if each.missed)
+    for kind, count in sorted(wrong.items()):
+        terminal.show(f"{', '.join(kind)}: {count} wrong, {missed[kind]} of them accepted")
+    total = f"{wrong.total()} wrong, {missed.total()} of them accepted"
+    terminal.show(f"{len(tried)} mutants, {total}; seed {seed}")
     return Exit.NO if missed else Exit.YES

@@ -7,6 +7,10 @@ submission, and the CPU device grades. Pages that watch the board read it again 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 from harness.cli.commands._command import Exit
@@ -22,15 +26,33 @@ It needs the packages of the dependency group `test`.
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--entries", type=int, default=10_000)
-    parser.add_argument("--rate", type=int, default=30, help="pages a second")
-    parser.add_argument("--watchers", type=int, default=300)
-    parser.add_argument("--submissions", type=int, default=60, help="that wait, and are watched")
+    parser.add_argument("--visitors", type=int, default=330, help="one in eleven reads pages")
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--port", type=int, default=8933)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="write the percentiles of each page as JSON")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from lab.arena_load import main
+    from harness.arena.data_dir import DataDir
+    from lab.arena_filled import fill
+    from lab.arena_process import ROOT, running_arena
 
-    return Exit.NO if main(arguments) else Exit.YES
+    with tempfile.TemporaryDirectory(prefix="arena-") as folder:
+        data = Path(folder, "data")
+        keys = fill(DataDir(data), arguments.entries)
+        with running_arena(data, arguments.port):
+            options = [
+                f"--host=http://127.0.0.1:{arguments.port}",
+                f"--users={arguments.visitors}",
+                f"--spawn-rate={arguments.visitors}",
+                f"--run-time={arguments.seconds}s",
+                *([f"--json-file={arguments.out.with_suffix('')}"] if arguments.out else []),
+            ]
+            load = [sys.executable, "-m", "locust", "--locustfile=lab/arena_load.py", "--headless"]
+            done = subprocess.run(
+                [*load, "--only-summary", *options],
+                cwd=ROOT,
+                env={**os.environ, "MATMUL_ARENA_LOAD_KEYS": " ".join(keys)},
+                check=False,
+            )
+    return Exit.NO if done.returncode else Exit.YES

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.waiting import PATIENCE
 
@@ -59,6 +60,13 @@ def load_charts(driver: Chrome, wanted: bool) -> None:
     driver.execute_cdp_cmd("Network.enable", {})
     blocked = [] if wanted else ["*plotly.min.js"]
     driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": blocked})
+
+
+def await_charts(driver: Chrome, wanted: bool = True) -> None:
+    """Wait until the page is complete, with its charts if it is to have any."""
+    drawn = "[...document.querySelectorAll('.chart')].every((chart) => chart.querySelector('svg'))"
+    ready = f"return document.readyState === 'complete' && {drawn if wanted else 'true'}"
+    WebDriverWait(driver, 20).until(lambda _: driver.execute_script(ready))
 
 
 def resize(driver: Chrome, width: int, height: int = 900) -> None:

@@ -86,9 +86,7 @@ def opened(
     browser.resize(chrome, width)
     browser.colours(chrome, "light")
     chrome.get(page.as_uri() + query)
-    drawn = "[...document.querySelectorAll('.chart')].every((chart) => chart.querySelector('svg'))"
-    ready = f"return document.readyState === 'complete' && {drawn if charts else 'true'}"
-    WebDriverWait(chrome, 20).until(lambda driver: driver.execute_script(ready))
+    browser.await_charts(chrome, charts)
     return chrome
 
 
