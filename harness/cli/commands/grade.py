@@ -7,12 +7,9 @@ why.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Generator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.board.document import signed
 from harness.cli.commands._arguments import (
@@ -24,13 +21,9 @@ from harness.cli.commands._arguments import (
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import open_store
 from harness.cli.views.console import Terminal
-from harness.judge.submission import Unreadable
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
-from harness.protocol.report import HostMemoryKind, Report, Submission, Verdict
-
-if TYPE_CHECKING:
-    from harness.judge.grade import GradingOptions
+from harness.protocol.report import HostMemoryKind, Report, Verdict
 
 HELP = """\
 examples:
@@ -47,17 +40,6 @@ exit codes:
   2  wrong usage, a fault of the judge, or a kernel that this device cannot run
 """
 
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One file that was read, and where its report goes."""
-
-    name: str
-    submission: Submission | Unreadable
-    place: Path | None
-
-
-Graded = Generator[tuple[Job, Report], None, None]
 
 SOLUTIONS = Path(__file__).resolve().parents[3] / "solutions"
 
@@ -92,8 +74,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.cli.views.grading import screen, summary, verdict_line
-    from harness.judge.grade import GradingOptions
+    from harness.cli.views.progress import TerminalProgress
+    from harness.judge.grade import GradingOptions, grade
     from harness.judge.submission import read
+    from harness.judge.workers.session import open_session
 
     files = arguments.files or sorted(SOLUTIONS.glob("*.cu"))
     several = len(files) > 1
@@ -107,50 +91,32 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             else (HostMemoryKind(arguments.host_memory),)
         ),
     )
-    reports: list[Report] = []
-    code = Exit.YES
-    jobs: list[Job] = []
+    code, reports, readable = Exit.YES, [], []
     for file, place in zip(files, _places(files, arguments.json), strict=True):
         try:
-            jobs.append(Job(file.name, read(file, arguments.author), place))
+            readable.append((file.name, read(file, arguments.author), place))
         except UsageError as error:
             terminal.note(f"grade: {error}")
             code = Exit.NO_ANSWER
-    with closing(_graded(jobs, arguments, options, terminal)) as results:
-        for job, report in results:
+    if not readable:
+        return code
+    with open_session(arguments.device, arch=arguments.arch) as session:
+        for name, submission, place in readable:
+            with TerminalProgress(terminal.results, name) as progress:
+                report = grade(submission, session, options, progress)
             reports.append(report)
             terminal.show(verdict_line(report) if several else screen(report))
             is_lacking = report.verdict is Verdict.UNSUPPORTED and not arguments.files
             # Not every solution is for every GPU; that of a user has to run.
             code = max(code, Exit.YES if is_lacking else exit_code(report))
             try:
-                _keep(report, arguments, job.place, terminal)
+                _keep(report, arguments, place, terminal)
             except (OSError, UsageError) as error:
                 terminal.note(f"grade: the report was not kept: {error}")
                 code = Exit.NO_ANSWER
-    if several and reports:
+    if several:
         terminal.show("", summary(reports))
     return code
-
-
-def _graded(
-    jobs: Sequence[Job],
-    arguments: argparse.Namespace,
-    options: GradingOptions,
-    terminal: Terminal,
-) -> Graded:
-    """Grade on one device, one file after the other."""
-    from harness.cli.views.progress import TerminalProgress
-    from harness.judge.grade import grade
-    from harness.judge.workers.session import open_session
-
-    if not jobs:  # no file could be read
-        return
-    with open_session(arguments.device, arch=arguments.arch) as session:
-        for job in jobs:
-            with TerminalProgress(terminal.results, job.name) as progress:
-                report = grade(job.submission, session, options, progress)
-            yield job, report
 
 
 def exit_code(report: Report) -> Exit:
@@ -185,17 +151,10 @@ def _keep(
             terminal.note(f"entered into {store.name} as {id[:8]}")
     finally:
         if arguments.json is not None:
-            _write_json(
-                signed(report, arguments.key or arguments.store.key), arguments, place, terminal
-            )
-
-
-def _write_json(
-    report: Report, arguments: argparse.Namespace, place: Path | None, terminal: Terminal
-) -> None:
-    if place is None:
-        terminal.json(report.model_dump_json(indent=2 if len(arguments.files) == 1 else None))
-        return
-    if place != arguments.json:
-        arguments.json.mkdir(parents=True, exist_ok=True)
-    write_whole(place, report.model_dump_json(indent=2) + "\n")
+            report = signed(report, arguments.key or arguments.store.key)
+            if place is None:
+                indent = 2 if len(arguments.files) == 1 else None
+                terminal.json(report.model_dump_json(indent=indent))
+            else:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(place, report.model_dump_json(indent=2) + "\n")

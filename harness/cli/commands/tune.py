@@ -20,7 +20,7 @@ from harness.cli.views.console import SafeConsole, Terminal
 from harness.cli.views.progress import TerminalProgress
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
-from harness.protocol.report import Accepted, DeviceKind, Score, Stage, Unscored
+from harness.protocol.report import Accepted, DeviceKind, Score, Unscored
 
 if TYPE_CHECKING:
     from harness.judge.tune.tunable import Setting
@@ -79,16 +79,20 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 
     _check_options(arguments)
     options = GradingOptions(quick=True, seed=arguments.seed)
-    submission = read_kernel(arguments.file)
+    submission, limit = read_kernel(arguments.file), arguments.limit
     try:
-        find_tunables(submission.source)
+        possible = find_tunables(submission.source).count
     except UsageError as error:
         raise UsageError(f"{arguments.file}: {error}") from None
+    all_of_them = f"; --limit {possible} tries all" if possible > limit else ""
+    terminal.show(_extent(min(limit, possible), possible) + all_of_them)
     with (
         open_session(arguments.device) as session,
-        TuningProgress(terminal.results, arguments.file.name) as progress,
+        TuningProgress(terminal.results, min(limit, possible)) as progress,
     ):
-        tuning = tune(submission, session, progress, options, arguments.limit)
+        tuning = tune(
+            submission, session, progress, options, limit, progress.trying, progress.tried
+        )
     terminal.show(screen(tuning))
     try:
         write_json(arguments, terminal, tuning)
@@ -114,41 +118,23 @@ def _check_options(arguments: argparse.Namespace) -> None:
         raise UsageError(f"times need a GPU: {missing}; --device cpu shows all else")
 
 
-_TIMES = ("score", "95 %", "ms")
-_RESOURCES = ("regs", "spilled", "shared", "occ.")
-
-
 class TuningProgress(TerminalProgress):
     """The bar of the current variant, with a line above it for each earlier one."""
 
-    def __init__(self, console: SafeConsole, name: str) -> None:
-        super().__init__(console, name)
-        self._console = console
-        self._number = self._planned = 0
-        self._setting = ""
+    def __init__(self, console: SafeConsole, planned: int) -> None:
+        super().__init__(console, "")
+        self._console, self._planned, self._number = console, planned, 0
 
-    def plan(self, planned: int, possible: int, seed: int) -> None:
-        self._planned = planned
-        more = "" if planned == possible else f" with seed {seed}; --limit {possible} tries all"
-        self._console.print(_extent(planned, possible) + more)
-
-    def trying(self, number: int, setting: Setting) -> None:
-        self._number, self._setting = number, describe(setting)
-
-    def begin(self, stage: Stage, total: int | None) -> None:
-        super().begin(stage, total)
-        if self._planned and total is None:
-            self.step(self._setting)
-
-    def step(self, text: str) -> None:
-        super().step(f"{self._number}/{self._planned} {text}")
+    def trying(self, setting: Setting) -> None:
+        self._number += 1
+        self.name = f"{self._number}/{self._planned} {describe(setting)}"
 
     def found(self, sentences: Iterable[str]) -> None:
         """Show nothing: the line of each variant says it."""
 
-    def tried(self, number: int, variant: Variant) -> None:
+    def tried(self, variant: Variant) -> None:
         line = Text.assemble(
-            (f"{number:{len(str(self._planned))}}/{self._planned}  ", "dim"),
+            (f"{self._number:{len(str(self._planned))}}/{self._planned}  ", "dim"),
             describe(variant.setting),
             "  ",
             _verdict(variant),
@@ -159,48 +145,38 @@ class TuningProgress(TerminalProgress):
 
 
 def describe(setting: Setting) -> str:
+    return " ".join(f"{name}={value}" for name, value in _values(setting).items())
+
+
+def _values(setting: Setting) -> dict[str, str]:
     from harness.judge.tune.tunable import as_written
 
-    return " ".join(f"{name}={as_written(value)}" for name, value in setting.items())
+    return {name: as_written(value) for name, value in setting.items()}
 
 
 def screen(tuning: Tuning) -> RenderableType:
-    """Return the table and the sentences under it."""
+    """Return the table, best first, and the sentences under it."""
+    from harness.cli.views.grading import RESOURCES, TIMES, resource_cells, time_cells
+
+    timed = tuning.device.kind is DeviceKind.CUDA
+    names = tuning.variants[0].setting if tuning.variants else ()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for title in _titles(tuning):
+    for title in (*names, *(TIMES if timed else ()), *RESOURCES):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("verdict")
-    for variant in _best_first(tuning):
-        table.add_row(*_cells(tuning, variant), _verdict(variant))
-    return Group(Text(), table, Text(), *_closing(tuning))
 
+    def order(variant: Variant) -> tuple[float, bool]:
+        ratio = variant.score.ratio if variant.score else 0.0
+        return -ratio, not isinstance(variant.outcome, Accepted)
 
-def _titles(tuning: Tuning) -> list[str]:
-    names = list(tuning.variants[0].setting) if tuning.variants else []
-    return [*names, *(_TIMES if _timed(tuning) else ()), *_RESOURCES]
-
-
-def _cells(tuning: Tuning, variant: Variant) -> list[str]:
-    from harness.judge.tune.tunable import as_written
-
-    score, kernel = variant.score, variant.kernel
-    cells = [as_written(value) for value in variant.setting.values()]
-    if _timed(tuning):
-        cells += (
-            [f"{score.ratio:.3f}", f"{score.low:.3f}–{score.high:.3f}", f"{score.kernel_ms:.3f}"]
-            if score
-            else [""] * len(_TIMES)
+    for variant in sorted(tuning.variants, key=order):
+        table.add_row(
+            *_values(variant.setting).values(),
+            *(time_cells(variant.score) if timed else ()),
+            *resource_cells(variant.kernel),
+            _verdict(variant),
         )
-    if kernel is None:
-        return cells + [""] * len(_RESOURCES)
-    used = kernel.resources
-    return [
-        *cells,
-        str(used.registers),
-        str(used.spill_store_bytes + used.spill_load_bytes),
-        str(used.shared_bytes),
-        f"{kernel.occupancy.fraction:.0%}",
-    ]
+    return Group(Text(), table, Text(), *_closing(tuning, timed))
 
 
 def _verdict(variant: Variant) -> Text:
@@ -220,34 +196,19 @@ def _score(score: Score) -> str:
     return f"{score.ratio:.3f} × cuBLAS (95 %: {score.low:.3f} to {score.high:.3f})"
 
 
-def _best_first(tuning: Tuning) -> list[Variant]:
-    def order(variant: Variant) -> tuple[float, bool]:
-        ratio = variant.score.ratio if variant.score else 0.0
-        return -ratio, not isinstance(variant.outcome, Accepted)
-
-    return sorted(tuning.variants, key=order)
-
-
-def _timed(tuning: Tuning) -> bool:
-    return tuning.device.kind is DeviceKind.CUDA
-
-
 def _extent(planned: int, possible: int) -> str:
     if planned == possible:
         return f"{planned} variants"
     return f"{planned} of {possible} variants, drawn at random"
 
 
-def _tried(tuning: Tuning) -> str:
-    extent = _extent(tuning.planned, tuning.possible)
-    tried = len(tuning.variants)
-    return extent if tried == tuning.planned else f"{extent}, interrupted after {tried}"
-
-
-def _closing(tuning: Tuning) -> list[Text]:
-    lines = [Text(f"{tuning.device.name}; {_tried(tuning)}; seed {tuning.seed}", "dim")]
+def _closing(tuning: Tuning, timed: bool) -> list[Text]:
+    extent, tried = _extent(tuning.planned, tuning.possible), len(tuning.variants)
+    if tried < tuning.planned:
+        extent += f", interrupted after {tried}"
+    lines = [Text(f"{tuning.device.name}; {extent}; seed {tuning.seed}", "dim")]
     best, before = tuning.best, tuning.original
-    if not _timed(tuning):
+    if not timed:
         return [*lines, Text("no times without a GPU: resources and verdicts only", "bold")]
     if best is None or best.score is None:
         return [*lines, Text("no variant has a score", "bold red")]

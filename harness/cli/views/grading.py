@@ -30,6 +30,7 @@ from harness.protocol.report import (
     Counters,
     DisassembledKernel,
     JudgeError,
+    KernelFacts,
     Measurement,
     MemoryFault,
     Race,
@@ -295,21 +296,38 @@ def summary(reports: Sequence[Report]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("submission", overflow="fold")
     table.add_column("verdict", no_wrap=True)
-    for title in ("score", "95 %", "ms", "regs", "shared", "occ."):
+    for title in (*TIMES, *RESOURCES):
         table.add_column(title, justify="right", no_wrap=True)
     for report in sorted(reports, key=_order):
-        score, kernel = report.score, report.kernel
         table.add_row(
             report.submission.name,
             Text(report.verdict.value, verdict_style(report.verdict)),
-            f"{score.ratio:.3f}" if score else "",
-            f"{score.low:.3f}–{score.high:.3f}" if score else "",
-            f"{score.kernel_ms:.2f}" if score else "",
-            str(kernel.resources.registers) if kernel else "",
-            str(kernel.resources.shared_bytes) if kernel else "",
-            f"{kernel.occupancy.fraction:.0%}" if kernel else "",
+            *time_cells(report.score),
+            *resource_cells(report.kernel),
         )
     return table
+
+
+TIMES = ("score", "95 %", "ms")
+RESOURCES = ("regs", "spilled", "shared", "occ.")
+"""Columns of a table of kernels."""
+
+
+def time_cells(score: Score | None) -> list[str]:
+    """Return the cells under TIMES."""
+    if score is None:
+        return [""] * len(TIMES)
+    return [f"{score.ratio:.3f}", f"{score.low:.3f}–{score.high:.3f}", f"{score.kernel_ms:.3f}"]
+
+
+def resource_cells(kernel: KernelFacts | None) -> list[str]:
+    """Return the cells under RESOURCES."""
+    if kernel is None:
+        return [""] * len(RESOURCES)
+    used = kernel.resources
+    spilled = used.spill_store_bytes + used.spill_load_bytes
+    counts = (used.registers, spilled, used.shared_bytes)
+    return [*map(str, counts), f"{kernel.occupancy.fraction:.0%}"]
 
 
 def _order(report: Report) -> tuple[float, str]:

@@ -40,7 +40,7 @@ class TerminalProgress:
     """The progress of one grading; nothing is shown if there is no terminal."""
 
     def __init__(self, console: SafeConsole, name: str) -> None:
-        self._name = name
+        self.name = name
         self._bar = _Bar(
             SpinnerColumn(),
             TextColumn("{task.fields[name]}  {task.fields[stage]:8}", markup=False),
@@ -63,13 +63,13 @@ class TerminalProgress:
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task(
-            "", total=total, name=self._name[:18], stage=stage.value, step=""
+            "", total=total, name=self.name[:24], stage=stage.value, step=""
         )
         self._done = 0
 
     def step(self, text: str) -> None:
         if self._task is not None:
-            self._bar.update(self._task, completed=self._done, step=text[:28])
+            self._bar.update(self._task, completed=self._done, step=text[:24])
             self._done += 1
 
     def found(self, sentences: Iterable[str]) -> None:

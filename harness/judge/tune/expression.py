@@ -36,31 +36,13 @@ class ExpressionError(Exception):
     """An expression has no value; the message says why."""
 
 
-def evaluate_by_definitions(
-    expression: str, definitions: Mapping[str, str], known: Mapping[str, int] | None = None
+def evaluate(
+    expression: str, definitions: Mapping[str, str], values: dict[str, int], depth: int = 0
 ) -> int:
-    """Return the value of an expression whose names are defined by other expressions.
-
-    known: the values of some names. Raises ExpressionError.
-    """
-    values = dict(known or {})
-
-    def value_of(name: str, depth: int) -> int:
-        if name not in values:
-            if name not in definitions:
-                raise ExpressionError(f"`{name}` is no constant that the file defines once")
-            if depth == MAX_DEPTH:
-                raise ExpressionError(f"`{name}` is defined by too many other constants")
-            values[name] = evaluate(definitions[name], lambda inner: value_of(inner, depth + 1))
-        return values[name]
-
-    return evaluate(expression, lambda name: value_of(name, 0))
-
-
-def evaluate(expression: str, value_of: Callable[[str], int]) -> int:
     """Return the value of an expression; division is that of C. Raises ExpressionError.
 
-    value_of: returns the value of a name; may raise ExpressionError itself.
+    definitions: the expressions of the names that have no value yet. values: the values of the
+    others; gets the values of those that are defined.
     """
     shown = expression.strip()
     if len(shown) > MAX_CHARACTERS:
@@ -69,6 +51,15 @@ def evaluate(expression: str, value_of: Callable[[str], int]) -> int:
         body = ast.parse(shown, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ExpressionError(f"`{shown}` is not an expression") from None
+
+    def value_of(name: str) -> int:
+        if name not in values:
+            if name not in definitions:
+                raise ExpressionError(f"`{name}` is no constant that the file defines once")
+            if depth == MAX_DEPTH:
+                raise ExpressionError(f"`{name}` is defined by too many other constants")
+            values[name] = evaluate(definitions[name], definitions, values, depth + 1)
+        return values[name]
 
     def walk(node: ast.expr) -> int:
         match node:

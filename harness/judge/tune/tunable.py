@@ -23,7 +23,7 @@ from harness.compiling import lexical
 from harness.compiling.errors import SourceError
 from harness.compiling.source import parse_launch_line
 from harness.compiling.syntax import descendants, syntax_tree, text_of
-from harness.judge.tune.expression import ExpressionError, evaluate_by_definitions
+from harness.judge.tune.expression import ExpressionError, evaluate
 from harness.protocol.errors import UsageError
 
 Setting = dict[str, int | bool]
@@ -116,7 +116,7 @@ class Tunables:
         try:
             return re.sub(
                 r"\{([^{}]*)\}",
-                lambda match: str(evaluate_by_definitions(match[1], self.others, known)),
+                lambda match: str(evaluate(match[1], self.others, known)),
                 self.template.words,
             )
         except ExpressionError as error:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 from pydantic import NonNegativeInt, PositiveInt
 
@@ -96,27 +96,19 @@ class Tuning(Value):
         return find_tunables(self.submission.source).source(self.best.setting)
 
 
-class Watcher(Progress, Protocol):
-    """A progress display that also shows the plan and the result of each variant."""
-
-    def plan(self, planned: int, possible: int, seed: int) -> None: ...
-
-    def trying(self, number: int, setting: Setting) -> None: ...
-
-    def tried(self, number: int, variant: Variant) -> None: ...
-
-
 def tune(
     submission: Submission,
     session: Session,
-    watcher: Watcher,
+    progress: Progress,
     options: GradingOptions = GradingOptions(quick=True),
     limit: int = MAX_VARIANTS,
+    trying: Callable[[Setting], None] = lambda _: None,
+    tried: Callable[[Variant], None] = lambda _: None,
 ) -> Tuning:
     """Try the variants of one kernel file; an interruption ends it with the variants so far.
 
-    limit: the most variants to try. Raises UsageError if there is nothing to tune, or the GPU is in
-    use.
+    limit: the most variants to try. trying, tried: called before and after each variant. Raises
+    UsageError if there is nothing to tune, or the GPU is in use.
     """
     seed = secrets.randbits(48) if options.seed is None else options.seed
     tunables = find_tunables(submission.source)
@@ -129,23 +121,22 @@ def tune(
     def judged(setting: Setting) -> Variant:
         source = tunables.source(setting)
         variant = submission.model_copy(update={"source": source})
-        grading = Grading(variant, session, options, watcher)
+        grading = Grading(variant, session, options, progress)
         outcome = run(grading, _PARTS, own_processes=False)
         assert outcome is not None, "the last part returns one"
         return Variant(setting=setting, outcome=outcome, kernel=grading.facts)
 
-    with session.exclusive_lock(watcher):
-        watcher.plan(len(settings), tunables.count, seed)
+    with session.exclusive_lock(progress):
         with suppress(KeyboardInterrupt):  # the caller sees that fewer were tried than planned
-            for number, setting in enumerate(settings, 1):
-                watcher.trying(number, setting)
+            for setting in settings:
+                trying(setting)
                 variant = judged(setting)
                 if variants and _may_be_a_worker_limit(variant.outcome):
                     # A worker's limits of CPU time and memory hold for its whole life.
                     session.renew()
                     variant = judged(setting)
                 variants.append(variant)
-                watcher.tried(number, variant)
+                tried(variant)
         return Tuning(
             judge=__version__,
             created=datetime.now(UTC).replace(microsecond=0),
@@ -181,10 +172,8 @@ def _time(grading: Grading) -> Outcome:
         timing,
         grading.problem,
         QUICK,
-        baseline=False,
         seconds=grading.options.seconds,
         progress=progress,
-        audit=False,
     )
     if not isinstance(timed, Timed):
         return timed

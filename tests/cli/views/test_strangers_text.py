@@ -149,11 +149,10 @@ def test_progress_lets_no_text_act() -> None:
     out = io.StringIO()
     console = SafeConsole(file=out, width=200)
     variant = Variant(setting={ATTACK: 1}, outcome=RuntimeFault(stage="verify", message=ATTACK))
-    with tune.TuningProgress(console, ATTACK) as progress:
-        progress.plan(1, 1, 0)
-        progress.trying(1, variant.setting)
+    with tune.TuningProgress(console, 1) as progress:
+        progress.trying(variant.setting)
         progress.step(ATTACK)
-        progress.tried(1, variant)
+        progress.tried(variant)
     assert_harmless(out.getvalue(), coloured=False)
     out = io.StringIO()
     with TerminalProgress(SafeConsole(file=out, force_terminal=True), ATTACK) as bar:

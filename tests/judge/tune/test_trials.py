@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from harness.judge.grading import GradingOptions
+from harness.judge.progress import Silent
 from harness.judge.stages import rounds
 from harness.judge.tune.tunable import Setting
-from harness.judge.tune.tune import Tuning, Variant, tune
+from harness.judge.tune.tune import Tuning, tune
 from harness.protocol.compiler import Compile, Compiled, PtxProgram, Translate
 from harness.protocol.report import (
     Accepted,
@@ -28,7 +29,7 @@ from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
 from problem.problem import Problem
 from tests.judge.stages.fake_timing import FakeTiming
-from tests.judge.stages.fakes import FakeCompiler, FakeDevice, Watcher, kernel, right, session
+from tests.judge.stages.fakes import FakeCompiler, FakeDevice, kernel, right, session
 
 SOURCE = """\
 // solve: tile=16x16
@@ -43,16 +44,6 @@ ROWS = [{"ROWS": 1}, {"ROWS": 2}, {"ROWS": 3}]
 def few_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Problem, "cases", lambda *_, **how: [Case(Shape(17, 33, 18))])
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
-
-
-class Listener(Watcher):
-    """Forgets what is tried."""
-
-    def plan(self, planned: int, possible: int, seed: int) -> None: ...
-
-    def trying(self, number: int, setting: Setting) -> None: ...
-
-    def tried(self, number: int, variant: Variant) -> None: ...
 
 
 @dataclass
@@ -92,7 +83,7 @@ def tuned(machine: Machine, *, limit: int = 100, seed: int = 5) -> Tuning:
     (timing,) = machine.timing.workers
     here = session(machine, machine.device, timing=timing, renewed=machine.renew)
     options = GradingOptions(quick=True, seed=seed)
-    found = tune(SUBMISSION, here, Listener(), options, limit)
+    found = tune(SUBMISSION, here, Silent(), options, limit)
     locks = [event for event in here.events if event != "renew"]
     assert locks == ["exclusive", "end of exclusive"], "one lock for all variants"
     return found
