@@ -20,7 +20,7 @@ from tree_sitter import Node
 
 from harness.compiling.syntax import text_of, walked
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.grading import launch_inputs
+from harness.judge.grading import Grading, launch_inputs
 from harness.judge.progress import Silent
 from harness.judge.session import Session
 from harness.judge.stages.outcomes import launch_outcome
@@ -180,10 +180,10 @@ def oracle(session: Session, source: str, guard: Guard, generator: random.Random
         prepare(PROBLEM, Case(each, UNIFORM), generator.getrandbits(40))
         for each in (*guard.shapes, *few)
     )
-    failure = run_cases(
-        session.device, compiled.kernel.launch, drawn, seed=0, seconds=SECONDS, results=[],
-        printed=[], progress=Silent(),
-    )  # fmt: skip
+    submission = Submission(name="", author=None, sha256="0" * 64, source=source)
+    options = GradingOptions(seed=0, seconds=SECONDS)
+    grading = Grading(submission, session, options, Silent(), PROBLEM, compiled=compiled)
+    failure = run_cases(grading, drawn, [])
     if failure is not None:
         return f"{failure.outcome.verdict.value} at {failure.case}"
     if not isinstance(session.sanitizer.ask(Load(kernel=compiled.kernel)), Ready):

@@ -43,8 +43,8 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "FULL", rounds.Extent(rounds=12, seconds=2.0))
-    monkeypatch.setattr(measure, "SUSTAIN_SECONDS", 0.1)
+    monkeypatch.setattr(measure, "FULL", rounds.Extent(12, 2.0, thorough=True))
+    monkeypatch.setattr(rounds, "SUSTAIN_SECONDS", 0.1)
 
 
 def graded(session: Session, source: str) -> Report:

@@ -11,7 +11,6 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import combinations
@@ -137,10 +136,11 @@ def play_off(
             ready = load_kernel(each.kernel, kernel)
             if not isinstance(ready, Ready):
                 raise _failure(submission, ready.message)
-        seconds = min(options.seconds, MAX_LAUNCH_SECONDS)
-        rounds = play(workers, seconds=seconds, progress=progress)
-    if isinstance(rounds, Ended):
-        raise _failure(submissions[rounds.player], rounds.outcome.message)
+        try:
+            seconds = min(options.seconds, MAX_LAUNCH_SECONDS)
+            rounds = play(workers, seconds=seconds, progress=progress)
+        except Ended as ended:
+            raise _failure(submissions[ended.player], ended.outcome.message) from None
     return PlayOff(
         judge=__version__,
         cases=CASES_VERSION,
@@ -184,12 +184,11 @@ def _failure(submission: Submission, message: str) -> JudgeFailure:
 # ------------------------------------------------------------------------------------ launches
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A run that was ended by the launch of a player."""
+class Ended(Exception):
+    """The launch of a player, given by its index, has ended the run."""
 
-    player: int
-    outcome: Outcome
+    def __init__(self, player: int, outcome: Outcome) -> None:
+        self.player, self.outcome = player, outcome
 
 
 def play(
@@ -200,16 +199,17 @@ def play(
     extent: Extent = EXTENT,
     shape: Shape | None = None,
     problem: Problem = MATRIX_MULTIPLICATION,
-) -> tuple[tuple[Round, ...], ...] | Ended:
+) -> tuple[tuple[Round, ...], ...]:
     """Time the kernels that are loaded in these workers, which share baseline and checker.
 
-    Return the rounds of each. seconds: time limit of one launch.
+    Return the rounds of each; raise Ended. seconds: time limit of one launch.
     """
     progress.begin(Stage.MEASURE, None)
     shape = shape or problem.ranked.shape
     players = [Measuring(each, problem, shape, seconds) for each in workers]
     rounds: list[tuple[Round, ...]] = []
-    result: tuple[tuple[Round, ...], ...] | Ended
+    ended: Ended | None = None
+    judged: list[tuple[Round, ...]] = []
     current = players[0]  # whose launch ends the run if something goes wrong
     try:
         progress.step("warm-up")
@@ -241,19 +241,19 @@ def play(
                     for number, player in enumerate(players)
                 )
             )
-        judged: list[tuple[Round, ...]] = []
-        for number, own in enumerate(zip(*rounds, strict=True)):
+        for player, own in zip(players, zip(*rounds, strict=True), strict=True):
+            current = player
             clocks = judge_clocks(own)  # drops the rounds in which the clocks differ
             if not isinstance(clocks, tuple):
-                current = players[number]
                 raise MeasurementAborted(clocks)
             judged.append(clocks)
-        result = tuple(judged)
     except MeasurementAborted as aborted:
-        result = Ended(players.index(current), aborted.outcome)
+        ended = Ended(players.index(current), aborted.outcome)
     for player in players:  # not after an interruption, which must not wait for a launch
         player.end()
-    return result
+    if ended is not None:
+        raise ended
+    return tuple(judged)
 
 
 def _is_enough(rounds: Sequence[tuple[Round, ...]], seconds: float, extent: Extent) -> bool:

@@ -22,16 +22,9 @@ from harness.judge.progress import Silent
 from harness.judge.stages import rounds
 from harness.judge.stages.rounds import Extent
 from harness.protocol.errors import JudgeFailure, UsageError
-from harness.protocol.report import (
-    JudgeError,
-    Report,
-    Round,
-    Rule,
-    RuleViolation,
-    Submission,
-)
+from harness.protocol.report import JudgeError, Report, Round, Rule, RuleViolation, Submission
 from harness.protocol.timing import Checked, TimingWorkers
-from problem.cases import SCORED_INPUTS, UNSCORED_INPUTS, Shape
+from problem.cases import SCALED_GROUPS, SCORED_INPUTS, UNIFORM, UNSCORED_INPUTS, Shape
 from tests.board.factory import rejected, report
 from tests.judge.stages.fake_timing import FakeTiming
 from tests.judge.stages.fakes import (
@@ -40,6 +33,7 @@ from tests.judge.stages.fakes import (
     FakeDevice,
     launch_time,
     session,
+    timed_round,
 )
 
 SHAPE = Shape(64, 32, 48)
@@ -52,20 +46,27 @@ def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 Rounds = tuple[tuple[Round, ...], ...]
+"""Of each player."""
 
 
-def run(timing: FakeTiming, extent: Extent = SHORT) -> Rounds | Ended:
-    played = play(timing.workers, seconds=5, progress=Silent(), extent=extent, shape=SHAPE)
-    assert not any(each.attached for each in (timing.baseline, *timing.kernels))
-    return played
+def run(timing: FakeTiming, extent: Extent = SHORT) -> Rounds:
+    try:
+        return play(timing.workers, seconds=5, progress=Silent(), extent=extent, shape=SHAPE)
+    finally:
+        assert not any(each.attached for each in (timing.baseline, *timing.kernels))
+
+
+def ended(timing: FakeTiming) -> Ended:
+    with pytest.raises(Ended) as found:
+        run(timing)
+    return found.value
 
 
 def test_every_round_launches_each_player_in_random_order() -> None:
     timing = FakeTiming([2.0, 2.1, 2.2], noise=0.001)
     played = run(timing)
-    assert isinstance(played, tuple) and len(played) == 3
     count = len(played[0])
-    assert count >= 40 and all(len(each) == count for each in played)
+    assert count >= 40 and [len(each) for each in played] == [count] * 3
     processes = {id(each): place for place, each in enumerate((timing.baseline, *timing.kernels))}
     last = [processes[id(each)] for each in timing.launched][-4:]
     assert sorted(last) == [0, 1, 2, 3]
@@ -79,54 +80,49 @@ def test_a_drift_of_the_gpu_is_in_no_difference() -> None:
     timing = FakeTiming(
         [2.0, 2.01], noise=0.0005, drift=lambda launch: 1 + 0.4 * math.sin(launch / 200)
     )
-    played = run(timing)
-    assert isinstance(played, tuple)
-    found = difference(*played)
-    assert found is not None
+    found = difference(*run(timing))
+    assert found is not None and found.low > 0
     assert found.value == pytest.approx(math.log(2.01 / 2.0), abs=0.0015)
-    assert found.low > 0
 
 
 def test_a_play_off_runs_until_differences_are_precise() -> None:
     few, many = (
         run(FakeTiming([2.0, 2.1], noise=noise), Extent(40, 600)) for noise in (1e-5, 2e-3)
     )
-    assert isinstance(few, tuple) and isinstance(many, tuple)
     assert len(few[0]) == 40 < len(many[0])
 
 
 @pytest.mark.parametrize("first", [0, 1, 34], ids=["first launch", "warm-up", "rounds"])
-@pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
+@pytest.mark.parametrize("wrong", [-1, 0, 2])
 def test_a_failing_launch_ends_the_play_off(wrong: int, first: int) -> None:
     """-1 is the baseline, which all share; the first player is named."""
     timing = FakeTiming([2.0, 2.1, 2.2], noise=0.001)
     process = [timing.baseline, *timing.kernels][wrong + 1]
     process.check = lambda _, launch: Checked(error=3.0 if launch >= first else 0.2)
-    ended = run(timing)
-    assert isinstance(ended, Ended) and ended.player == max(0, wrong)
-    assert isinstance(ended.outcome, JudgeError if wrong < 0 else RuleViolation)
+    found = ended(timing)
+    assert found.player == max(0, wrong)
+    assert isinstance(found.outcome, JudgeError if wrong < 0 else RuleViolation)
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_changed_events_end_the_play_off(number: int) -> None:
     timing = FakeTiming([2.0, 2.1], noise=0.001)
     timing.kernels[number].answer = lambda _: launch_time(2.0, host_ms=2.5)
-    ended = run(timing)
-    assert isinstance(ended, Ended) and ended.player == number
-    assert isinstance(ended.outcome, RuleViolation)
-    assert ended.outcome.rule is Rule.IMPOSSIBLE_SCORE
+    found = ended(timing)
+    assert found.player == number and isinstance(found.outcome, RuleViolation)
+    assert found.outcome.rule is Rule.IMPOSSIBLE_SCORE
 
 
 def test_all_launches_of_a_round_have_the_same_inputs() -> None:
     timing = FakeTiming([2.0, 2.1], noise=0.001)
-    played = run(timing)
-    assert isinstance(played, tuple)
+    one, other = run(timing)
     scored = [kind for kind in timing.draws if kind not in UNSCORED_INPUTS]
-    one, other = played
-    assert [r.inputs for r in one] == [r.inputs for r in other]
-    assert {r.inputs for r in one} == {*SCORED_INPUTS}
     kinds = [r.inputs for r in one]
+    assert kinds == [r.inputs for r in other] and {*kinds} == {*SCORED_INPUTS}
     assert scored[-3 * len(kinds) :] == [kind for kind in kinds for _ in range(3)]
+
+
+# ------------------------------------------------------------------------------------ submissions
 
 
 @pytest.fixture
@@ -139,34 +135,27 @@ def accepted(monkeypatch: pytest.MonkeyPatch) -> None:
         kernel = made.kernel.model_copy(update={"program_sha256": submission.sha256})
         return made.model_copy(update={"kernel": kernel})
 
-    def soon(*arguments: Any, **options: Any) -> Rounds | Ended:
-        return play(*arguments, **options, extent=Extent(30, 0.1), shape=SHAPE)
-
     monkeypatch.setattr(playing, "grade", graded)
-    monkeypatch.setattr(playing, "play", soon)
 
 
 def submissions(*names: str) -> list[Submission]:
-    digits = "0123456789abcdef"
     return [
-        Submission(name=name, author="ada", sha256=digits[place] * 64, source=name)
+        Submission(name=name, author="ada", sha256=f"{place}" * 64, source=name)
         for place, name in enumerate(names)
     ]
 
 
-def played(times: Sequence[float], *chosen: Submission) -> PlayOff:
-    """Play on a GPU on which the kernels take these times."""
-
+def played(timing: FakeTiming, *chosen: Submission) -> PlayOff:
     def side_by_side(count: int) -> Sequence[TimingWorkers]:
-        assert count == len(times)
-        return FakeTiming(times, noise=3e-4).workers
+        assert count == len(timing.kernels)
+        return timing.workers
 
     made = session(FakeCompiler(), FakeDevice(), INFO, side_by_side=side_by_side)
     return play_off(chosen, made, Silent())
 
 
 def test_the_order_is_known_where_the_difference_is(accepted: None) -> None:
-    found = played((2.0, 2.02), *submissions("a", "b"))
+    found = played(FakeTiming([2.0, 2.02], noise=3e-4), *submissions("a", "b"))
     (only,) = found.differences
     assert only.ordered is Order.FASTER and only.low > 0
     assert only.percent == pytest.approx(1.0, abs=0.1)
@@ -178,19 +167,78 @@ def test_the_order_is_known_where_the_difference_is(accepted: None) -> None:
 def test_a_rejected_kernel_does_not_play(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(playing, "grade", lambda submission, *_: rejected(submission.name))
     with pytest.raises(UsageError, match="a cannot take part: memory-error: reads 4 bytes"):
-        played((), *submissions("a", "b"))
+        played(FakeTiming(), *submissions("a", "b"))
 
 
 def test_one_program_does_not_play_itself(accepted: None) -> None:
     (one,) = submissions("a")
     with pytest.raises(UsageError, match="again and a are one program"):
-        played((), one, one.model_copy(update={"name": "again"}))
+        played(FakeTiming(), one, one.model_copy(update={"name": "again"}))
 
 
-def test_a_kernel_that_fails_in_the_play_off_is_named(
-    accepted: None, monkeypatch: pytest.MonkeyPatch
+def test_a_kernel_that_fails_in_the_play_off_is_named(accepted: None) -> None:
+    timing = FakeTiming([2.0, 2.0])
+    timing.kernels[1].check = lambda *_: Checked(error=3.0)
+    with pytest.raises(JudgeFailure, match="b, which had been accepted: right when verified, wro"):
+        played(timing, *submissions("a", "b"))
+
+
+# ------------------------------------------------------------------------------------ differences
+
+
+def test_a_round_that_is_dropped_for_one_counts_for_neither() -> None:
+    late = timed_round(9.0, dropped=True)
+    one = [timed_round(2.0)] * 7 + [late]
+    other = [late] + [timed_round(2.02)] * 7
+    found = difference(one, other)
+    assert found is not None and found.value == pytest.approx(math.log(1.01))
+    assert difference(one[1:], other[1:]) is not None  # six are enough
+    assert difference(one[2:], other[2:]) is None  # five are not
+
+
+def by_kind(uniform: float, rescaled: float) -> list[Round]:
+    return [
+        timed_round(ms * (1 + n / 1e5), inputs=kind)
+        for n in range(10)
+        for ms, kind in ((uniform, UNIFORM), (rescaled, SCALED_GROUPS))
+    ]
+
+
+def test_kernels_are_compared_on_the_kind_where_both_are_slower() -> None:
+    for one, other in (((2.0, 2.4), (2.2, 2.3)), ((2.4, 2.0), (2.3, 2.2))):
+        found = difference(by_kind(*one), by_kind(*other))
+        assert found is not None and found.value == pytest.approx(math.log(2.3 / 2.4), abs=1e-3)
+
+
+def test_kernels_that_are_slower_on_different_kinds_are_compared_by_their_scores() -> None:
+    found = difference(by_kind(2.0, 2.4), by_kind(2.3, 2.0))
+    assert found is not None and found.low < found.value < found.high
+    assert found.value == pytest.approx(math.log(2.3 / 2.4), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("percent", "spread", "ordered"),
+    [
+        (1.0, 0.0, Order.FASTER),
+        (1.0, 0.9, Order.FASTER),
+        (-1.0, 0.9, Order.SLOWER),
+        (1.0, 1.5, Order.UNKNOWN),
+        (-1.0, 1.5, Order.UNKNOWN),
+        (0.08, 0.0, Order.EQUAL),
+        (-0.08, 0.0, Order.EQUAL),
+        (0.12, 0.0, Order.FASTER),
+        (-0.12, 0.0, Order.SLOWER),
+        (0.08, 0.03, Order.FASTER),
+        (0.0, 0.2, Order.UNKNOWN),
+    ],
+)
+def test_an_order_is_known_where_the_interval_says_it(
+    percent: float, spread: float, ordered: Order
 ) -> None:
-    ended = Ended(1, rejected().outcome)
-    monkeypatch.setattr(playing, "play", lambda *_, **__: ended)
-    with pytest.raises(JudgeFailure, match="b, which had been accepted: reads 4 bytes"):
-        played((2.0, 2.0), *submissions("a", "b"))
+    """The first of two players is faster by so much."""
+    ratios = [1 + (percent + spread * step) / 100 for step in (-1, -0.5, -0.2, 0, 0, 0.2, 0.5, 1)]
+    (found,) = differences([[timed_round(2.0)] * 8, [timed_round(2.0 * each) for each in ratios]])
+    assert found.ordered is ordered
+    assert found.percent == pytest.approx(percent, abs=0.01)
+    assert found.low == pytest.approx(percent - spread, abs=0.02)
+    assert found.high == pytest.approx(percent + spread, abs=0.02)

@@ -20,20 +20,21 @@ MAP_ROWS, MAP_COLUMNS = 20, 64
 Blocks = NDArray[np.bool_]
 
 
-def counterexample(
+def wrong_answer(
     problem: Problem,
+    stage: RunStage,
     case: Case,
     seed: int,
     inputs: Inputs,
     output: Matrix,
     comparison: Comparison,
     corner: tuple[int, int] = (0, 0),
-) -> Counterexample:
-    """Explain an output that differs from the expected one. corner: its first row and column, if it
-    is a part of the whole."""
+) -> WrongAnswer:
+    """Return the verdict for an output whose error is above the limit. corner: its first row and
+    column, if it is a part of the whole."""
     row, column = comparison.worst_block
-    wrong = comparison.wrong
-    return Counterexample(
+    wrong, error = comparison.wrong, f"{comparison.worst:.3g}"
+    found = Counterexample(
         case=case,
         seed=seed,
         error=comparison.worst,
@@ -46,6 +47,12 @@ def counterexample(
         map=block_map(wrong),
         pattern=pattern(problem, inputs, output, comparison),
     )
+    if case.exact:
+        limit = f"must be exact, found an error of {error}"
+    else:
+        limit = f"error at most {comparison.limit:g}, found {error}"
+    message = f"wrong at {case} ({limit}): {found.pattern}"
+    return WrongAnswer(stage=stage, message=message, counterexample=found)
 
 
 def _elements(
@@ -162,22 +169,14 @@ def _places(wrong: Blocks, shape: tuple[int, ...], output: str) -> str:
         return "every block is wrong" if wrong.size > 1 else f"{output} is a single block"
     if wrong.sum() == 1:
         return "a single block is wrong"
-    partial = {"row": shape[0] % BLOCK_SIZE, "column": shape[1] % BLOCK_SIZE}
-    edges = np.zeros_like(wrong)
-    edges[-1, :] = edges[:, -1] = True
-    last_row, last_column = edges.copy(), edges.copy()
-    last_row[:-1], last_column[:, :-1] = False, False
-    for name, line in (("row", last_row), ("column", last_column)):
+    last_row, last_column = np.zeros_like(wrong), np.zeros_like(wrong)
+    last_row[-1] = last_column[:, -1] = True
+    for name, line, size in (("row", last_row, shape[0]), ("column", last_column, shape[1])):
         if (wrong == line).all():
-            found = f"only the last {name} of blocks is wrong"
-            left = partial[name]
-            plural = "s" if left > 1 else ""
-            return (
-                f"{found}, which has only {left} {name}{plural}: check the bounds"
-                if left
-                else found
-            )
-    if (wrong == edges).all():
+            found, left = f"only the last {name} of blocks is wrong", size % BLOCK_SIZE
+            partial = f", which has only {left} {name}{'s' * (left > 1)}: check the bounds"
+            return found + partial if left else found
+    if (wrong == last_row | last_column).all():
         return "exactly the blocks at the lower and right edge are wrong: check the bounds"
     if rows.all() and not columns.all() and (wrong == columns[None, :]).all():
         return _from("column", columns)
@@ -196,27 +195,3 @@ def _from(name: str, wrong: Blocks) -> str:
     if not wrong[int(wrong.sum()) :].any():
         return f"every block before {name} {int(wrong.sum()) * BLOCK_SIZE} is wrong"
     return f"whole {name}s of blocks are wrong, others right"
-
-
-def wrong_answer(
-    problem: Problem,
-    stage: RunStage,
-    case: Case,
-    seed: int,
-    inputs: Inputs,
-    output: Matrix,
-    comparison: Comparison,
-    corner: tuple[int, int] = (0, 0),
-) -> WrongAnswer:
-    """Return the verdict for an output whose error is above the limit; corner: as above."""
-    found = counterexample(problem, case, seed, inputs, output, comparison, corner)
-    error = f"{comparison.worst:.3g}"
-    if case.exact:
-        found_error = f"must be exact, found an error of {error}"
-    else:
-        found_error = f"error at most {comparison.limit:g}, found {error}"
-    return WrongAnswer(
-        stage=stage,
-        message=f"wrong at {case} ({found_error}): {found.pattern}",
-        counterexample=found,
-    )

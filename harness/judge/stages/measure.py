@@ -55,10 +55,6 @@ from problem.cases import UNIFORM, Case
 from problem.problem import Problem
 from problem.reference import MAX_ERROR
 
-SUSTAIN_SECONDS = 1.5
-"""How long kernel and baseline are each launched back to back: power is regulated within tenths of
-a second, and the GPU counts its energy in steps of some hundredths."""
-
 MAX_LAUNCH_SECONDS = 5.0
 """Time limit of a launch at the ranked size on a GPU. The naive kernel takes 0.4 s on an H100; a
 kernel at this limit would hold the GPU for minutes."""
@@ -86,12 +82,8 @@ def measure(grading: Grading) -> Outcome | None:
         workers,
         grading.problem,
         QUICK if grading.quick else FULL,
-        baseline=False,
         seconds=seconds,
         progress=grading.progress,
-        audit=not grading.quick,
-        accuracy=() if grading.quick else grading.problem.accuracy_inputs,
-        sustain=0.0 if grading.quick else SUSTAIN_SECONDS,
         quiet=lambda: wait([compared]),
     )
     if not isinstance(timed, Timed):
@@ -112,11 +104,9 @@ def measure(grading: Grading) -> Outcome | None:
             workers,
             grading.problem,
             OTHER_SIZE,
-            baseline=False,
             seconds=seconds,
             progress=grading.progress,
             shape=size,
-            audit=False,
         )
         if not isinstance(other, Timed):
             return other
@@ -144,16 +134,7 @@ def measure(grading: Grading) -> Outcome | None:
 
 def _explained(grading: Grading, wrong: Failure) -> Outcome:
     """Run the case again as verification does, to say what is wrong with C."""
-    failure = run_cases(
-        grading.session.device,
-        grading.kernel.launch,
-        [prepare(grading.problem, wrong.case, grading.seed)],
-        seed=grading.seed,
-        seconds=grading.options.seconds,
-        results=[],
-        printed=grading.printed,
-        progress=grading.progress,
-    )
+    failure = run_cases(grading, [prepare(grading.problem, wrong.case, grading.seed)], [])
     return failure.outcome if failure else wrong.outcome
 
 

@@ -86,6 +86,11 @@ MAX_UNANNOUNCED_SECONDS = 60.0
 """The time limit of all unannounced checks together. They shorten no rounds."""
 
 
+SUSTAIN_SECONDS = 1.5
+"""How long kernel and baseline are each launched back to back: power is regulated within tenths of
+a second, and the GPU counts its energy in steps of some hundredths."""
+
+
 @dataclass(frozen=True, slots=True)
 class Extent:
     """The limits of a measurement.
@@ -94,11 +99,14 @@ class Extent:
     cannot end the measurement early.
     seconds: no round begins after these, even if the times are not steady.
     checks: the fewest unannounced checks on each unscored kind of inputs, regardless of their time.
+    thorough: keep one launch, to compare it with the full product of the CPU; and measure accuracy
+    and launches back to back.
     """
 
     rounds: int
     seconds: float
     checks: int = 1
+    thorough: bool = False
 
     def fewest(self, done: int, elapsed: float) -> int:
         """Return the fewest rounds, reduced for a slow kernel by its rounds and seconds so far."""
@@ -106,7 +114,7 @@ class Extent:
         return max(MIN_RATIOS, min(self.rounds, fit))
 
 
-FULL = Extent(rounds=36, seconds=25.0)
+FULL = Extent(rounds=36, seconds=25.0, thorough=True)
 QUICK = Extent(rounds=12, seconds=3.0)
 OTHER_SIZE = Extent(rounds=12, seconds=5.0, checks=0)
 
@@ -136,18 +144,18 @@ class RandomOrder:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """All rounds, and one launch that is compared with the full product of the CPU."""
+    """All rounds, and what a thorough measurement adds."""
 
     rounds: tuple[Round, ...]
     stopped_by: Steadiness
-    audited: Fetched | None
-    """The launch; None if none is compared."""
     by_inputs: tuple[InputsTime, ...] = ()
     """How long the kernel takes on each kind of inputs, the slowest first."""
+    audited: Fetched | None = None
+    """The launch that is compared with the full product of the CPU."""
     accuracy: tuple[tuple[str, Errors, Errors], ...] = ()
-    """The errors of kernel and baseline on each kind of inputs that was asked for."""
+    """The errors of kernel and baseline on each kind of inputs."""
     sustained: Sustained | None = None
-    """Launches back to back; None where they were not asked for."""
+    """Launches back to back."""
 
 
 def timed_rounds(
@@ -155,21 +163,16 @@ def timed_rounds(
     problem: Problem,
     extent: Extent,
     *,
-    baseline: bool,
     seconds: float,
     progress: Progress,
     shape: Shape | None = None,
-    audit: bool = True,
-    accuracy: Sequence[str] = (),
-    sustain: float = 0.0,
+    baseline: bool = False,
     quiet: Callable[[], object] = lambda: None,
 ) -> Timed | Outcome:
-    """Time the loaded kernel and the baseline in turn, or the baseline and itself.
+    """Time the loaded kernel and the baseline in turn.
 
-    shape: the ranked one by default. seconds: time limit of one launch. audit: keep one launch, to
-    compare it with the full product of the CPU. accuracy: kinds of inputs on
-    which errors are measured. sustain: seconds for which each is launched back to back, 0 for not
-    at all. quiet: waits until this host does nothing else.
+    shape: the ranked one by default. seconds: time limit of one launch. baseline: time the baseline
+    against itself. quiet: waits until this host does nothing else.
     """
     measuring = Measuring(workers, problem, shape or problem.ranked.shape, seconds)
     result: Timed | Outcome
@@ -178,26 +181,20 @@ def timed_rounds(
         measuring.attach(measuring.lay_out(), baseline)
         warmed_up = measuring.warm_up()
         quiet()
-        timed = _rounds(measuring, extent, warmed_up, progress, audit)
-        if accuracy:
+        result = _rounds(measuring, extent, warmed_up, progress)
+        if extent.thorough:
             progress.step("accuracy on structured inputs")
-        result = replace(timed, accuracy=tuple(measuring.accuracy(each) for each in accuracy))
-        if sustain:
+            accuracy = tuple(map(measuring.accuracy, problem.accuracy_inputs))
             progress.step("launches back to back")
-            result = replace(result, sustained=measuring.sustained(sustain))
+            sustained = measuring.sustained(SUSTAIN_SECONDS)
+            result = replace(result, accuracy=accuracy, sustained=sustained)
     except MeasurementAborted as aborted:
         result = aborted.outcome
     measuring.end()  # not after an interruption, which must not wait for a launch
     return result
 
 
-def _rounds(
-    measuring: Measuring,
-    extent: Extent,
-    warmed_up: float,
-    progress: Progress,
-    audit: bool,
-) -> Timed:
+def _rounds(measuring: Measuring, extent: Extent, warmed_up: float, progress: Progress) -> Timed:
     """Return rounds until the score is steady. warmed_up: the seconds that the warm-up took."""
     rounds: list[Round] = []
     audit_after = extent.rounds // 2 + secrets.randbelow(extent.rounds // 2)
@@ -212,8 +209,11 @@ def _rounds(
         measuring.unannounced_checks(len(rounds))
         fewest = extent.fewest(len(rounds), elapsed())
         if warmed_up + elapsed() > MAX_SECONDS and len(rounds) < fewest:
-            raise MeasurementAborted(_too_slow(len(rounds)))
-        if audit and audited is None and len(rounds) >= min(audit_after, fewest):
+            message = (
+                f"too slow to measure: only {len(rounds)} rounds ended within {MAX_SECONDS:g} s"
+            )
+            raise _too_slow(message, MAX_SECONDS)
+        if extent.thorough and audited is None and len(rounds) >= min(audit_after, fewest):
             # The kernel's launch is the last of the round, so that C is the kernel's.
             rounds.append(measuring.round(len(rounds), UNIFORM, kernel_first=False))
             audited = measuring.fetch()
@@ -221,7 +221,7 @@ def _rounds(
             # In the order ABBA a drift of the clock affects both alike.
             kernel_first = len(rounds) % 4 in (1, 2)
             rounds.append(measuring.round(len(rounds), measuring.scored.draw(), kernel_first))
-        if len(rounds) < fewest or (audit and audited is None):
+        if len(rounds) < fewest or (extent.thorough and audited is None):
             continue
         measuring.unannounced_checks(len(rounds), extent.checks)
         judged = judge_clocks(rounds)
@@ -231,7 +231,7 @@ def _rounds(
         steady = is_steady(judged) and not too_many_dropped(judged)
         if steady or elapsed() > extent.seconds:
             stopped = Steadiness.STEADY if steady else Steadiness.TIME
-            return Timed(judged, stopped, audited, measuring.by_inputs(judged))
+            return Timed(judged, stopped, measuring.by_inputs(judged), audited)
 
 
 def check_near_sizes(
@@ -371,7 +371,12 @@ class Measuring:
             timed, _ = self.launch(inputs, f"before round {number + 1}")
             self._unscored_ms.setdefault(inputs, []).append(timed.ms)
             if self.unannounced_seconds + time.monotonic() - started > MAX_UNANNOUNCED_SECONDS:
-                raise MeasurementAborted(_too_slow_unannounced(inputs))
+                raise _too_slow(
+                    "too slow on unscored inputs: the unannounced checks took more than "
+                    f"{MAX_UNANNOUNCED_SECONDS:g} s, the last of them on inputs of the kind "
+                    f'"{inputs}"',
+                    MAX_UNANNOUNCED_SECONDS,
+                )
         self.unannounced_seconds += time.monotonic() - started
 
     def by_inputs(self, rounds: Sequence[Round]) -> tuple[InputsTime, ...]:
@@ -441,9 +446,18 @@ class Measuring:
 
     def _check_kernel(self, where: str, inputs: str) -> Checked:
         check = _trusted(self.workers.checker.ask(CheckLaunch()))
-        wrong = _wrong(check, where, inputs, self.shape)
-        if wrong is not None:
-            raise MeasurementAborted(wrong)
+        changed, outside = check.changed_inputs, check.wrote_outside
+        wrote = touched(changed, outside, where, self.shape, Stage.MEASURE)
+        if wrote is not None:
+            raise MeasurementAborted(wrote)
+        if check.error > CHECK_LIMIT:
+            message = (
+                f"right when verified, wrong when timed: {where}, on inputs of the kind "
+                f'"{inputs}", the error is {check.error:.3g} times the limit'
+            )
+            raise MeasurementAborted(
+                RuleViolation(stage=Stage.MEASURE, rule=Rule.STALE_RESULT, message=message)
+            )
         return check
 
     def _check_baseline(self, where: str) -> Checked:
@@ -482,40 +496,10 @@ def _trusted(answer: T | Fault) -> T:
     return answer
 
 
-def _too_slow(rounds: int) -> TimeLimit:
-    return TimeLimit(
-        stage=Stage.MEASURE,
-        message=f"too slow to measure: only {rounds} rounds ended within {MAX_SECONDS:g} s",
-        seconds=MAX_SECONDS,
-    )
-
-
-def _too_slow_unannounced(inputs: str) -> TimeLimit:
-    return TimeLimit(
-        stage=Stage.MEASURE,
-        message=f"too slow on unscored inputs: the unannounced checks took more than "
-        f'{MAX_UNANNOUNCED_SECONDS:g} s, the last of them on inputs of the kind "{inputs}"',
-        seconds=MAX_UNANNOUNCED_SECONDS,
-    )
+def _too_slow(message: str, seconds: float) -> MeasurementAborted:
+    return MeasurementAborted(TimeLimit(stage=Stage.MEASURE, message=message, seconds=seconds))
 
 
 def _so_far(rounds: Sequence[Round], problem: Problem) -> str:
     values = ratios(rounds)
     return f", {statistics.median(values):.3f} × {problem.baseline} so far" if values else ""
-
-
-def _wrong(check: Checked, where: str, inputs: str, shape: Shape) -> Outcome | None:
-    """Return the verdict for a launch that the checker found wrong. where: "in round 3"."""
-    changed, outside = check.changed_inputs, check.wrote_outside
-    wrote = touched(changed, outside, where, shape, Stage.MEASURE)
-    if wrote is not None:
-        return wrote
-    if check.error > CHECK_LIMIT:
-        return RuleViolation(
-            stage=Stage.MEASURE,
-            rule=Rule.STALE_RESULT,
-            message=f"right when verified, wrong when timed: {where}, on inputs of the kind "
-            f'"{inputs}", '
-            f"the error is {check.error:.3g} times the limit",
-        )
-    return None

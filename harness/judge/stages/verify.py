@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from harness.devices.guards import unwritten
 from harness.judge import figures
 from harness.judge.grading import Failure, Grading, launch_inputs
-from harness.judge.progress import Progress
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, touched
 from harness.judge.stages.prepared import Prepared, preparing, runs_smaller, sampled_case
@@ -24,17 +23,16 @@ from harness.protocol.device import Finished, Run
 from harness.protocol.report import (
     CaseResult,
     Outcome,
-    RunStage,
     Stage,
     TimeLimit,
     Verification,
     WrongAnswer,
 )
-from harness.protocol.request import Fault, Process
+from harness.protocol.request import Fault
 from problem.cases import Case, Shape
 from problem.inputs import Matrix, Tolerance
 from problem.launcher import Clusters, LaunchLine
-from problem.problem import MATRIX_MULTIPLICATION, Comparable, Inputs, Problem
+from problem.problem import Comparable, Problem
 
 SAMPLED_BLOCKS = 32
 """Blocks of the ranked size that a device without a GPU runs in each of two launches, chosen afresh
@@ -80,16 +78,7 @@ def verify(grading: Grading) -> Outcome | None:
 
     count = len(steps_of_cases) + smaller + grading.grades_accuracy
     grading.progress.begin(Stage.VERIFY, count)
-    failure = run_cases(
-        grading.session.device,
-        grading.launch,
-        prepared(),
-        seed=grading.seed,
-        seconds=seconds,
-        results=results,
-        printed=grading.printed,
-        progress=grading.progress,
-    )
+    failure = run_cases(grading, prepared(), results)
     if failure is not None:
         steps.stop(Place.JUDGE)
         grading.progress.found([f"{failure.outcome.verdict.value}: {failure.outcome.message}"])
@@ -130,29 +119,20 @@ def _preparing(grading: Grading) -> list[Step[Prepared]]:
 
 
 def run_cases(
-    device: Process,
-    launch: LaunchLine,
-    prepared: Iterable[Prepared],
-    *,
-    seed: int,
-    seconds: float,
-    results: list[CaseResult],
-    printed: list[str],
-    progress: Progress,
+    grading: Grading, prepared: Iterable[Prepared], results: list[CaseResult]
 ) -> Failure | None:
-    """Run cases until one fails.
-
-    seconds: time limit of one launch. results: gets the result of each case that is correct.
-    printed: gets what the launches print.
-    """
+    """Run cases until one fails. results: gets the result of each case that is correct."""
+    limit = MAX_LAUNCH_LIMITS * grading.options.seconds
     for each in prepared:
-        progress.step(str(each.case))
-        result = _Launching(device, launch, each, seed, seconds, printed).result()
+        grading.progress.step(str(each.case))
+        result = _Launching(grading, each).result()
         if not isinstance(result, CaseResult):
             return Failure(each.case, result)
         results.append(result)
-        if sum(result.seconds for result in results) > MAX_LAUNCH_LIMITS * seconds:
-            return Failure(each.case, _too_slow(MAX_LAUNCH_LIMITS * seconds))
+        if sum(result.seconds for result in results) > limit:
+            message = f"the launches of verification together took more than {limit:g} s"
+            late = TimeLimit(stage=Stage.VERIFY, message=message, seconds=limit)
+            return Failure(each.case, late)
     return None
 
 
@@ -163,28 +143,20 @@ def _largest(problem: Problem, results: Sequence[CaseResult], seconds: float) ->
     return problem.smaller(slowest.case.shape.flop / slowest.seconds * seconds / 4)
 
 
-def _too_slow(seconds: float) -> TimeLimit:
-    return TimeLimit(
-        stage=Stage.VERIFY,
-        message=f"the launches of verification together took more than {seconds:g} s",
-        seconds=seconds,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Launching:
     """The launches of one case."""
 
-    device: Process
-    launch: LaunchLine
+    grading: Grading
     prepared: Prepared
-    seed: int
-    seconds: float
-    printed: list[str]
 
     @property
     def case(self) -> Case:
         return self.prepared.case
+
+    @property
+    def launch(self) -> LaunchLine:
+        return self.grading.launch
 
     def result(self) -> CaseResult | Outcome:
         expected = self.prepared.expected
@@ -200,9 +172,8 @@ class _Launching:
             return finished
         comparison = expected.compare(finished.output)
         if not comparison.passed:
-            return wrong_answer(
-                problem, Stage.VERIFY, self.case, self.seed, inputs, finished.output, comparison
-            )
+            seed, output = self.grading.seed, finished.output
+            return wrong_answer(problem, Stage.VERIFY, self.case, seed, inputs, output, comparison)
         return CaseResult(case=self.case, error=comparison.worst, seconds=elapsed)
 
     def _sample(self) -> CaseResult | Outcome:
@@ -217,16 +188,7 @@ class _Launching:
             finished = self._run(blocks)
             if not isinstance(finished, Finished):
                 return finished
-            checked = check_blocks(
-                self.case,
-                self.seed,
-                self.prepared.inputs,
-                finished.output,
-                self.launch,
-                blocks,
-                Stage.VERIFY,
-                self.prepared.problem,
-            )
+            checked = check_blocks(self.grading, self.prepared, finished.output, blocks)
             if isinstance(checked, WrongAnswer):
                 return checked
             twice = sorted(written & checked.written)
@@ -244,12 +206,13 @@ class _Launching:
         )
 
     def _run(self, blocks: tuple[int, ...] | None) -> Finished | Outcome:
-        prepared = self.prepared
+        grading, prepared = self.grading, self.prepared
+        seconds = grading.options.seconds
         inputs = launch_inputs(prepared.problem, self.case, prepared.inputs, blocks)
-        finished = self.device.ask(Run(inputs=inputs, seconds=self.seconds))
-        self.printed.append(finished.printed)
+        finished = grading.session.device.ask(Run(inputs=inputs, seconds=seconds))
+        grading.printed.append(finished.printed)
         if isinstance(finished, Fault):
-            return launch_outcome(finished, self.case.shape, self.seconds, Stage.VERIFY)
+            return launch_outcome(finished, self.case.shape, seconds, Stage.VERIFY)
         changed, outside = finished.changed_inputs, finished.wrote_outside
         where, shape = f"at {self.case}", self.case.shape
         return touched(changed, outside, where, shape, Stage.VERIFY) or finished
@@ -261,9 +224,9 @@ class _Launching:
         tile = np.ascontiguousarray(output[rows, columns])
         inputs = problem.part(self.prepared.inputs, rows, columns)
         comparison = problem.compare(self.case, inputs, tile)
-        corner = (rows.start, columns.start)
+        corner, seed = (rows.start, columns.start), self.grading.seed
         found = wrong_answer(
-            problem, Stage.VERIFY, self.case, self.seed, inputs, tile, comparison, corner
+            problem, Stage.VERIFY, self.case, seed, inputs, tile, comparison, corner
         )
         message = (
             f"wrong at {self.case}: different blocks wrote the same tile of "
@@ -310,20 +273,14 @@ class CheckedBlocks:
 
 
 def check_blocks(
-    case: Case,
-    seed: int,
-    inputs: Inputs,
-    output: Matrix,
-    launch: LaunchLine,
-    blocks: tuple[int, ...],
-    stage: RunStage,
-    problem: Problem = MATRIX_MULTIPLICATION,
+    grading: Grading, prepared: Prepared, output: Matrix, blocks: tuple[int, ...]
 ) -> CheckedBlocks | WrongAnswer:
     """Compare only the tiles that these blocks of a launch computed.
 
     A kernel may assign its tiles to blocks in any order, so the written elements tell which tiles
     these are. Only if the blocks wrote no tiles of other blocks must all their own be written.
     """
+    launch, problem, case = grading.launch, prepared.problem, prepared.case
     columns, rows, _ = launch.grid(*output.shape)
     places = ((block // columns % rows, block % columns) for block in blocks)
     own = {
@@ -338,11 +295,11 @@ def check_blocks(
     for tile in sorted(chosen):
         down, across = _slices(launch, tile)
         part = np.ascontiguousarray(output[down, across])
-        given = problem.part(inputs, down, across)
+        given = problem.part(prepared.inputs, down, across)
         comparison = problem.compare(case, given, part)
         if not comparison.passed:
-            corner = (down.start, across.start)
-            return wrong_answer(problem, stage, case, seed, given, part, comparison, corner)
+            corner, seed = (down.start, across.start), grading.seed
+            return wrong_answer(problem, Stage.VERIFY, case, seed, given, part, comparison, corner)
         worst = max(worst, comparison.worst)
     return CheckedBlocks(worst, own, written)
 

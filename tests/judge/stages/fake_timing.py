@@ -131,6 +131,8 @@ class FakeTiming:
     errors_of: list[tuple[int, str, int]] = field(default_factory=list)
     """Seed, kind and number of the inputs of each launch whose errors were measured."""
     interrupted: bool = False
+    fetched_off: float = 0.0
+    """The error of the last element of each output that is fetched."""
 
     def __post_init__(self) -> None:
         self.generator = random.Random(1)
@@ -173,5 +175,7 @@ class FakeTiming:
             case FetchLaunch():
                 assert self.last is not self.baseline
                 self.fetched_after.append(self.baseline.launches)
-                return Fetched(seed=1, output=right(*Case(self.shape).draw(1)))
+                C = right(*Case(self.shape).draw(1))
+                C[-1, -1] += self.fetched_off
+                return Fetched(seed=1, output=C)
         raise AssertionError(request)

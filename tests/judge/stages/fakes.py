@@ -284,6 +284,7 @@ def grading(
     *,
     seed: int = 7,
     blocks_depend: bool = False,
+    launch: LaunchLine = LaunchLine(),
     progress: Progress | None = None,
     problem: Problem = MATRIX_MULTIPLICATION,
     **options: Any,
@@ -291,7 +292,7 @@ def grading(
     """Return a grading whose kernel has been compiled, disassembled and loaded."""
     chosen = GradingOptions(seed=seed, **options)
     found = Grading(SUBMISSION, made, chosen, progress or Silent(), problem)
-    compiled = kernel()
+    compiled = kernel(launch)
     found.compiled = Compiled(kernel=compiled, warnings=(), nvrtc="13.0")
     found.disassembled = Disassembled(kernel=disassembled(compiled), warnings=())
     found.ready = Ready(blocks_depend_on_one_another=blocks_depend)

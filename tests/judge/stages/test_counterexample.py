@@ -1,10 +1,12 @@
 """A wrong output is explained by its likely cause."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from harness.judge.stages.counterexample import block_map, counterexample, pattern
-from harness.protocol.report import Element
+from harness.judge.stages.counterexample import block_map, pattern, wrong_answer
+from harness.protocol.report import Counterexample, Element, Stage
 from problem.cases import ONES_TWOS, Case, Matrix, Shape
 from problem.inputs import Tolerance
 from problem.problem import MATRIX_MULTIPLICATION as PROBLEM
@@ -13,113 +15,88 @@ from problem.reference import Comparison, compare
 SHAPE = Shape(70, 40, 90)
 
 
-@pytest.fixture
-def right() -> tuple[Matrix, Matrix, Matrix]:
+def explained(A: Matrix, B: Matrix, C: Matrix, **how: Any) -> Counterexample:
+    comparison = compare(A, B, C, **how)
+    found = wrong_answer(PROBLEM, Stage.VERIFY, Case(SHAPE), 77, (A, B), C, comparison)
+    return found.counterexample
+
+
+def test_a_counterexample_says_what_is_wrong_and_how_much() -> None:
     A, B = Case(SHAPE).draw(1)
-    return A, B, A @ B
-
-
-def test_the_elements_are_the_worst_of_the_worst_block(
-    right: tuple[Matrix, Matrix, Matrix],
-) -> None:
-    A, B, C = right
-    C[33, 50] += 5
-    C[34, 51] += 9
-    found = counterexample(PROBLEM, Case(SHAPE), 1, (A, B), C, compare(A, B, C))
+    C = A @ B
+    C[:20, :20] += 1
+    C[33, 50] += 50
+    C[34, 51] += 90
+    found, comparison = explained(A, B, C), compare(A, B, C)
+    assert (found.case, found.seed, found.error) == (Case(SHAPE), 77, comparison.worst)
+    assert (found.wrong_blocks, found.blocks, found.worst_block) == (5, 30, (2, 3))
+    assert found.map.rows == ("##....", "##....", "...#..", "......", "......")
+    assert found.map.scale == 1 and found.pattern == pattern(PROBLEM, (A, B), C, comparison)
     assert [(e.row, e.column) for e in found.elements[:2]] == [(34, 51), (33, 50)]
-    assert found.elements[0].found == pytest.approx(found.elements[0].expected + 9, abs=1e-4)
-    assert found.worst_block == (2, 3)
+    assert found.elements[0].found == pytest.approx(found.elements[0].expected + 90, abs=1e-4)
+    assert len(found.elements) == 5
 
 
-def blocks(rows: int, columns: int, *wrong: tuple[int, int]) -> Comparison:
-    """A comparison in which these blocks are wrong, plainly."""
-    errors = np.zeros((rows, columns))
-    for place in wrong:
-        errors[place] = 1.0
-    return Comparison(errors)
-
-
-def everywhere(rows: int, columns: int) -> list[tuple[int, int]]:
-    return [(row, column) for row in range(rows) for column in range(columns)]
+def test_elements_that_are_right_are_not_shown() -> None:
+    A, B = Case(Shape(20, 4, 40), ONES_TWOS).draw(1)
+    C = A @ B
+    C[18, 35] = 7
+    (element,) = explained(A, B, C, tolerance=Tolerance.EXACT).elements
+    assert element == Element(row=18, column=35, expected=8, found=7)
 
 
 @pytest.mark.parametrize(
     ("shape", "wrong", "expected"),
     [
-        ((16, 16), [(0, 0)], "C is a single block"),
-        ((48, 64), everywhere(3, 4), "every block is wrong"),
-        ((16, 32), everywhere(1, 2), "every block is wrong"),
-        ((48, 64), [(1, 2)], "a single block is wrong"),
-        ((48, 64), [(2, 0), (2, 1), (2, 2), (2, 3)], "only the last row of blocks is wrong"),
+        ((16, 16), "#", "C is a single block"),
+        ((48, 64), "#### #### ####", "every block is wrong"),
+        ((16, 32), "##", "every block is wrong"),
+        ((48, 64), ".... ..#. ....", "a single block is wrong"),
+        ((48, 64), ".... .... ####", "only the last row of blocks is wrong"),
         (
             (47, 64),
-            [(2, 0), (2, 1), (2, 2), (2, 3)],
+            ".... .... ####",
             "only the last row of blocks is wrong, which has only 15 rows: check the bounds",
         ),
-        ((48, 64), [(0, 3), (1, 3), (2, 3)], "only the last column of blocks is wrong"),
+        ((48, 64), "...# ...# ...#", "only the last column of blocks is wrong"),
         (
             (48, 49),
-            [(0, 3), (1, 3), (2, 3)],
+            "...# ...# ...#",
             "only the last column of blocks is wrong, which has only 1 column: check the bounds",
         ),
         (
             (48, 64),
-            [(2, 0), (2, 1), (2, 2), (2, 3), (0, 3), (1, 3)],
+            "...# ...# ####",
             "exactly the blocks at the lower and right edge are wrong: check the bounds",
         ),
-        (
-            (48, 64),
-            [(i, j) for i in range(3) for j in (1, 2, 3)],
-            "every block from column 16 on is wrong",
-        ),
-        (
-            (48, 64),
-            [(i, j) for i in range(3) for j in (0, 1)],
-            "every block before column 32 is wrong",
-        ),
-        (
-            (48, 64),
-            [(i, j) for i in range(3) for j in (0, 2)],
-            "whole columns of blocks are wrong, others right",
-        ),
-        (
-            (64, 48),
-            [(i, j) for i in (2, 3) for j in range(3)],
-            "every block from row 32 on is wrong",
-        ),
-        ((64, 48), [(i, j) for i in (0,) for j in range(3)], "every block before row 16 is wrong"),
-        (
-            (64, 48),
-            [(i, j) for i in (1, 2) for j in range(3)],
-            "whole rows of blocks are wrong, others right",
-        ),
+        ((48, 64), ".### .### .###", "every block from column 16 on is wrong"),
+        ((48, 64), "##.. ##.. ##..", "every block before column 32 is wrong"),
+        ((48, 64), "#.#. #.#. #.#.", "whole columns of blocks are wrong, others right"),
+        ((64, 48), "... ... ### ###", "every block from row 32 on is wrong"),
+        ((64, 48), "### ... ... ...", "every block before row 16 is wrong"),
+        ((64, 48), "... ### ### ...", "whole rows of blocks are wrong, others right"),
         (
             (48, 48),
-            [place for place in everywhere(3, 3) if place[0] != place[1]],
+            ".## #.# ##.",
             "only the blocks on the diagonal are right: rows and columns are swapped",
         ),
-        ((48, 64), [(0, 0), (1, 2), (2, 1)], "25 % of the blocks are wrong, in several places"),
-        ((48, 48), [(0, 0), (1, 2), (2, 1)], "33.3 % of the blocks are wrong, in several places"),
-        ((48, 64), [(0, 1), (1, 2), (2, 0)], "25 % of the blocks are wrong, in several places"),
-        (
-            (48, 64),
-            [(1, 0), (1, 1), (2, 2), (2, 3)],
-            "33.3 % of the blocks are wrong, in several places",
-        ),
-        ((48, 64), [(0, 1), (1, 1)], "16.7 % of the blocks are wrong, in several places"),
-        ((64, 48), [(1, 0), (1, 1)], "16.7 % of the blocks are wrong, in several places"),
+        ((48, 64), "#... ..#. .#..", "25 % of the blocks are wrong, in several places"),
+        ((48, 48), "#.. ..# .#.", "33.3 % of the blocks are wrong, in several places"),
+        ((48, 64), ".... ##.. ..##", "33.3 % of the blocks are wrong, in several places"),
+        ((48, 64), ".#.. .#.. ....", "16.7 % of the blocks are wrong, in several places"),
+        ((64, 48), "... ##. ... ...", "16.7 % of the blocks are wrong, in several places"),
     ],
 )
 def test_the_places_of_wrong_blocks_are_described(
-    shape: tuple[int, int], wrong: list[tuple[int, int]], expected: str
+    shape: tuple[int, int], wrong: str, expected: str
 ) -> None:
     A, B = Case(Shape(shape[0], 8, shape[1])).draw(1)
     C = np.full(shape, 3, np.float32)
-    comparison = blocks(-(-shape[0] // 16), -(-shape[1] // 16), *wrong)
-    assert (
-        pattern(PROBLEM, (A, B), C, comparison)
-        == f"the values are far from the right ones; {expected}"
+    comparison = Comparison(
+        np.array([[cell == "#" for cell in row] for row in wrong.split()]) * 1.0
     )
+    found = pattern(PROBLEM, (A, B), C, comparison)
+    assert found == f"the values are far from the right ones; {expected}"
 
 
 @pytest.mark.parametrize(
@@ -142,15 +119,12 @@ def test_the_size_of_errors_suggests_a_cause(worst: float, expected: str) -> Non
     ("n", "kept", "expected"),
     [
         (40, slice(0, 32), "the last 8 of 40 products of each sum are missing (N mod 16)"),
-        (20, slice(0, 16), "the last 4 of 20 products of each sum are missing (N mod 16)"),
         (80, slice(0, 64), "the last 16 of 80 products of each sum are missing (N mod 32)"),
         (12, slice(0, 8), "the last 4 of 12 products of each sum are missing (N mod 8)"),
-        (160, slice(0, 128), "the last 32 of 160 products of each sum are missing (N mod 64)"),
         (192, slice(0, 128), "the last 64 of 192 products of each sum are missing (N mod 128)"),
         (14, slice(0, 13), "the last product of each sum is missing"),
         (14, slice(1, 14), "the first product of each sum is missing"),
         (2, slice(0, 1), "the last product of each sum is missing"),
-        (2, slice(1, 2), "the first product of each sum is missing"),
         (14, slice(2, 14), "the values are far from the right ones"),
     ],
 )
@@ -184,34 +158,6 @@ def test_a_scaled_output_is_recognised(factor: float, expected: str) -> None:
     A, B = Case(SHAPE).draw(1)
     C = (factor * (A @ B)).astype(np.float32)
     assert pattern(PROBLEM, (A, B), C, compare(A, B, C)).startswith(expected)
-
-
-def test_a_counterexample_says_how_much_is_wrong() -> None:
-    A, B = Case(SHAPE).draw(1)
-    C = A @ B
-    C[:20, :20] += 9
-    comparison = compare(A, B, C)
-    found = counterexample(PROBLEM, Case(SHAPE), 77, (A, B), C, comparison)
-    assert (found.case, found.seed, found.error) == (Case(SHAPE), 77, comparison.worst)
-    assert (found.wrong_blocks, found.blocks) == (4, 30)
-    assert found.map.rows == ("##....", "##....", "......", "......", "......")
-    assert found.map.scale == 1 and found.pattern == pattern(PROBLEM, (A, B), C, comparison)
-    assert len(found.elements) == 5
-
-
-def test_elements_that_are_right_are_not_shown() -> None:
-    A, B = Case(Shape(20, 4, 40), ONES_TWOS).draw(1)
-    C = A @ B
-    C[18, 35] = 7
-    (element,) = counterexample(
-        PROBLEM,
-        Case(SHAPE),
-        1,
-        (A, B),
-        C,
-        compare(A, B, C, tolerance=Tolerance.EXACT),
-    ).elements
-    assert element == Element(row=18, column=35, expected=8, found=7)
 
 
 @pytest.mark.parametrize(

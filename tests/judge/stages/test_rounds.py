@@ -68,16 +68,24 @@ def timing(
     return made
 
 
-def run(**what: Any) -> Timed | Outcome:
-    return run_on(timing(**what))
+def ended(**what: Any) -> Outcome:
+    """Return the outcome that ends the rounds."""
+    outcome = tried(timing(**what))
+    assert not isinstance(outcome, Timed)
+    return outcome
 
 
-def run_on(workers: FakeTiming, extent: Extent = Extent(40, 1, checks=0)) -> Timed | Outcome:
+def run(workers: FakeTiming, extent: Extent = Extent(40, 1, checks=0)) -> Timed:
+    timed = tried(workers, extent)
+    assert isinstance(timed, Timed), timed
+    return timed
+
+
+def tried(workers: FakeTiming, extent: Extent = Extent(40, 1, checks=0)) -> Timed | Outcome:
     timed = timed_rounds(
         workers.workers[0],
         MATRIX_MULTIPLICATION,
         extent,
-        baseline=False,
         seconds=20,
         progress=Silent(),
         shape=SHAPE,
@@ -93,8 +101,7 @@ def warm_up_launches(workers: FakeTiming, timed: Timed) -> int:
 
 def test_an_honest_kernel_is_timed_on_each_scored_kind() -> None:
     workers = timing()
-    timed = run_on(workers)
-    assert isinstance(timed, Timed) and timed.audited is not None
+    timed = run(workers)
     assert {round.inputs for round in timed.rounds} == {*SCORED_INPUTS}
     launches = workers.kernel.launches + workers.baseline.launches
     assert len(workers.draws) == launches + 1  # one for the first
@@ -106,30 +113,20 @@ def test_an_honest_kernel_is_timed_on_each_scored_kind() -> None:
 @pytest.mark.usefixtures("no_unannounced_checks")
 def test_both_launches_of_a_round_have_inputs_of_one_kind() -> None:
     workers = timing()
-    timed = run_on(workers)
-    assert isinstance(timed, Timed)
-    kinds = [round.inputs for round in timed.rounds]
+    kinds = [round.inputs for round in run(workers).rounds]
     assert workers.draws[-2 * len(kinds) :] == [kind for kind in kinds for _ in range(2)]
 
 
-def test_unscored_launches_lie_anywhere_among_the_rounds() -> None:
-    """If they were in the warm-up alone, a kernel could behave well until it is over."""
+def test_unscored_launches_lie_anywhere_and_do_not_predict_the_next() -> None:
+    """If they were in the warm-up alone, a kernel could behave well until it is over; and one that
+    has seen such a launch could cheat in the next."""
     workers = timing()
-    timed = run_on(workers, Extent(100, 1))
-    assert isinstance(timed, Timed)
-    last = workers.draws[-2 * len(timed.rounds) :]
-    unscored = [n for n, drawn in enumerate(last) if drawn in UNSCORED_INPUTS]
-    assert len(unscored) > 5 and unscored[0] < 30 and unscored[-1] > 170
+    last = 2 * len(run(workers, Extent(200, 1)).rounds)
+    unscored = [drawn in UNSCORED_INPUTS for drawn in workers.draws]
+    places = [n for n, each in enumerate(unscored[-last:]) if each]
+    assert places[0] < 30 and places[-1] > last - 30
     assert workers.kernel.launches > workers.baseline.launches + 5
-
-
-def test_an_unscored_launch_does_not_predict_the_next() -> None:
-    """Otherwise a kernel that has seen such a launch could cheat in the next."""
-    workers = timing()
-    timed = run_on(workers, Extent(200, 1))
-    assert isinstance(timed, Timed)
-    kinds = [drawn in UNSCORED_INPUTS for drawn in workers.draws]
-    follow = [after for before, after in pairwise(kinds) if before]
+    follow = [after for before, after in pairwise(unscored) if before]
     assert len(follow) / 3 < follow.count(True) < 2 / 3 * len(follow)
 
 
@@ -137,18 +134,15 @@ def test_an_unscored_launch_does_not_predict_the_next() -> None:
 @pytest.mark.parametrize("checks", [1, 3])
 def test_each_unscored_kind_is_checked_a_fixed_number_of_times(checks: int) -> None:
     workers = timing()
-    assert isinstance(run_on(workers, Extent(12, 1, checks)), Timed)
-    assert [workers.draws.count(kind) for kind in UNSCORED_INPUTS] == [checks] * len(
-        UNSCORED_INPUTS
-    )
+    run(workers, Extent(12, 1, checks))
+    assert {workers.draws.count(kind) for kind in UNSCORED_INPUTS} == {checks}
 
 
 def test_the_slowest_kind_is_reported_with_the_score() -> None:
     slow = UNSCORED_INPUTS[0]
     workers = timing()
     workers.kernel.answer = lambda _: launch_time(32 if workers.draws[-1] == slow else 10)
-    timed = run_on(workers, Extent(40, 1, checks=2))
-    assert isinstance(timed, Timed)
+    timed = run(workers, Extent(40, 1, checks=2))
     slowest = timed.by_inputs[0]
     assert (slowest.inputs, slowest.scored, slowest.kernel_ms) == (slow, False, 32)
     assert slowest.ratio == pytest.approx(0.25) and slowest.launches >= 2
@@ -159,7 +153,7 @@ def test_unannounced_checks_that_take_too_long_end_the_measurement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rounds, "MAX_UNANNOUNCED_SECONDS", 0.0)
-    outcome = run_on(timing(), Extent(12, 1, checks=1))
+    outcome = tried(timing(), Extent(12, 1, checks=1))
     assert isinstance(outcome, TimeLimit) and "unscored inputs" in outcome.message
 
 
@@ -175,27 +169,23 @@ def test_unannounced_checks_shorten_no_rounds(monkeypatch: pytest.MonkeyPatch) -
 
     workers.kernel.answer = slow
     monkeypatch.setattr(rounds, "MAX_WARM_UP_SECONDS", 0.0)
-    timed = run_on(workers, Extent(30, 1, checks=2))
-    assert isinstance(timed, Timed) and len(timed.rounds) >= 30
+    assert len(run(workers, Extent(30, 1, checks=2)).rounds) >= 30
 
 
 def test_kernel_and_baseline_errors_come_from_the_same_inputs() -> None:
     workers = timing()
-    timed = timed_without_audit(workers, Extent(12, 1), accuracy=("normal", "four levels"))
-    assert isinstance(timed, Timed)
-    assert [(each[0], each[1].block, each[2].block) for each in timed.accuracy] == [
-        ("normal", 2e-6, 1e-6),
-        ("four levels", 2e-6, 1e-6),
-    ]
-    kernel, baseline = workers.errors_of[:2]
-    assert kernel == baseline and kernel[1] == "normal"
+    timed = run(workers, Extent(12, 1, thorough=True))
+    expected = [(inputs, 2e-6, 1e-6) for inputs in MATRIX_MULTIPLICATION.accuracy_inputs]
+    assert [(each[0], each[1].block, each[2].block) for each in timed.accuracy] == expected
+    kernels, baselines = workers.errors_of[::2], workers.errors_of[1::2]
+    assert kernels == baselines and [each[1] for each in kernels] == [each[0] for each in expected]
 
 
 @pytest.mark.parametrize("kind", [*SCORED_INPUTS, *UNSCORED_INPUTS])
 def test_an_error_on_one_kind_of_inputs_is_found(kind: str) -> None:
     """It begins when the warm-up is over."""
     workers = timing(check=lambda drawn, n: Checked(error=2) if drawn == kind and n > 20 else RIGHT)
-    outcome = run_on(workers, Extent(30, 1, checks=3))
+    outcome = tried(workers, Extent(30, 1, checks=3))
     assert isinstance(outcome, RuleViolation) and f'kind "{kind}"' in outcome.message
     before = "before round" if kind in UNSCORED_INPUTS else "in round"
     assert before in outcome.message
@@ -210,7 +200,7 @@ def test_an_error_on_one_kind_of_inputs_is_found(kind: str) -> None:
     ],
 )
 def test_a_wrong_launch_is_a_stale_result(wrong: int, where: str) -> None:
-    outcome = run(check=lambda _, launch: RIGHT if launch < wrong else Checked(error=1.01))
+    outcome = ended(check=lambda _, launch: RIGHT if launch < wrong else Checked(error=1.01))
     assert isinstance(outcome, RuleViolation) and outcome.rule is Rule.STALE_RESULT
     assert f"right when verified, wrong when timed: {where}, on" in outcome.message
 
@@ -222,12 +212,9 @@ def test_throttled_rounds_are_dropped() -> None:
             return launch_time(10, throttled=("power cap",))
         return launch_time(99, throttled=("hardware slowdown",))
 
-    timed = run(kernel_time=throttled)
-    assert isinstance(timed, Timed)
-    assert {round.kernel_ms for round in timed.rounds if round.dropped} == {99}
-    assert all(round.dropped == (round.kernel_ms == 99) for round in timed.rounds)
-    reasons = {(round.dropped, round.throttled) for round in timed.rounds}
-    assert reasons == {(True, ("hardware slowdown",)), (False, ("power cap",))}
+    timed = run(timing(kernel_time=throttled))
+    kinds = {(each.dropped, each.kernel_ms, each.throttled) for each in timed.rounds}
+    assert kinds == {(True, 99, ("hardware slowdown",)), (False, 10, ("power cap",))}
     assert not any(round.clocks_differ for round in timed.rounds)
 
 
@@ -243,13 +230,13 @@ def test_other_memory_that_changes_is_named(
     found: dict[str, Any], kind: type[Outcome], words: str
 ) -> None:
     changed = Checked(error=0.3, **found)
-    outcome = run(check=lambda _, launch: changed if launch > 20 else RIGHT)
-    assert isinstance(outcome, kind) and words in getattr(outcome, "message", "")
+    outcome = ended(check=lambda _, launch: changed if launch > 20 else RIGHT)
+    assert isinstance(outcome, kind) and words in outcome.message
 
 
 @pytest.mark.parametrize("late", [0.07, 0.2])
 def test_a_gpu_clock_that_the_host_contradicts_is_not_believed(late: float) -> None:
-    outcome = run(kernel_time=lambda _: launch_time(10, host_ms=10.02 + late))
+    outcome = ended(kernel_time=lambda _: launch_time(10, host_ms=10.02 + late))
     assert isinstance(outcome, RuleViolation) and outcome.rule is Rule.IMPOSSIBLE_SCORE
     assert "host's clock" in outcome.message
 
@@ -262,11 +249,12 @@ def test_a_temporarily_late_host_costs_some_more_rounds(late: int, count: int) -
     def host_ms(launch: int, ms: float) -> float:
         return ms + (4 if 10 <= launch < 10 + late else 0.02)
 
-    timed = run(
+    workers = timing(
         kernel_time=lambda n: launch_time(10, host_ms(n, 10)),
         baseline_time=lambda n: launch_time(8, host_ms(n, 8)),
     )
-    assert isinstance(timed, Timed) and timed.stopped_by is Steadiness.STEADY
+    timed = run(workers)
+    assert timed.stopped_by is Steadiness.STEADY
     assert sum(round.dropped for round in timed.rounds) == late
     assert len(timed.rounds) == count
 
@@ -278,12 +266,12 @@ def test_an_interruption_waits_for_no_launch() -> None:
 
     workers = timing(kernel_time=interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_on(workers)
+        tried(workers)
 
 
 def test_a_wrong_baseline_is_the_judges_fault() -> None:
     for first, where in ((0, "its first launch"), (1, "warm-up"), (6, "in round 1")):
-        wrong = run(
+        wrong = ended(
             baseline_check=lambda _, n, first=first: Checked(error=2.0) if n >= first else RIGHT
         )
         message = f"cuBLAS itself was wrong ({where}): its error is 2 times the limit"
@@ -292,7 +280,7 @@ def test_a_wrong_baseline_is_the_judges_fault() -> None:
 
 def test_a_launch_that_does_not_end_is_a_time_limit() -> None:
     fault = Fault(cause="time-limit", message="no end within 25 s")
-    outcome = run(kernel_time=lambda n: fault if n > 8 else launch_time(10))
+    outcome = ended(kernel_time=lambda n: fault if n > 8 else launch_time(10))
     message = "the kernel did not end within 20 s at 64×32×48"
     assert outcome == TimeLimit(stage=Stage.MEASURE, message=message, seconds=20)
 
@@ -314,10 +302,11 @@ def test_a_slow_kernel_gets_the_rounds_that_fit(
 ) -> None:
     workers = timing()
     monkeypatch.setattr(rounds, "time", Clock(workers, seconds))
-    timed = run_on(workers, FULL)
-    assert isinstance(timed, Timed) and timed.audited is not None
+    timed = run(workers, FULL)
+    assert timed.audited is not None
     assert len(timed.rounds) in (rounds_then, rounds_then + 1)  # the audit may ask for one more
-    assert (workers.kernel.launches - len(UNSCORED_INPUTS)) * seconds < 45
+    checks = len(UNSCORED_INPUTS) + len(MATRIX_MULTIPLICATION.accuracy_inputs)
+    assert (workers.kernel.launches - checks) * seconds < 45
 
 
 @pytest.mark.usefixtures("no_unannounced_checks")
@@ -326,7 +315,7 @@ def test_a_kernel_without_time_for_enough_rounds_is_too_slow(
 ) -> None:
     workers = timing()
     monkeypatch.setattr(rounds, "time", Clock(workers, 9.0))
-    outcome = run_on(workers, FULL)
+    outcome = tried(workers, FULL)
     message = "too slow to measure: only 4 rounds ended within 40 s"
     assert outcome == TimeLimit(stage=Stage.MEASURE, message=message, seconds=40)
     assert workers.kernel.launches * 9 < 60
@@ -336,22 +325,12 @@ def test_a_launch_of_the_second_half_is_kept_for_audit() -> None:
     found = set()
     for _ in range(40):
         workers = timing()
-        timed = run_on(workers, Extent(12, 1, checks=0))
-        assert isinstance(timed, Timed) and timed.audited is not None
+        timed = run(workers, Extent(12, 1, checks=0, thorough=True))
+        assert timed.audited is not None
         (launches,) = workers.fetched_after
-        found.add(launches - warm_up_launches(workers, timed))
+        accuracy = len(MATRIX_MULTIPLICATION.accuracy_inputs)
+        found.add(launches - warm_up_launches(workers, timed) + accuracy)
     assert min(found) >= 7 and len(found) > 3, "the choice is random"
-
-
-def timed_without_audit(workers: FakeTiming, extent: Extent, **options: Any) -> Timed | Outcome:
-    return timed_rounds(
-        workers.workers[0],
-        MATRIX_MULTIPLICATION,
-        extent,
-        **{"baseline": False, "seconds": 20, "audit": False} | options,
-        progress=Silent(),
-        shape=SHAPE,
-    )
 
 
 def unsteady(launch: int) -> LaunchTime:
@@ -366,8 +345,8 @@ def test_an_unsteady_score_is_given_its_time(
     workers = timing(kernel_time=unsteady)
     monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
     monkeypatch.setattr(rounds, "MAX_SECONDS", 5.0 + 29.5)
-    timed = timed_without_audit(workers, Extent(30, 40.0))
-    assert isinstance(timed, Timed) and timed.stopped_by is Steadiness.TIME
+    timed = run(workers, Extent(30, 40.0))
+    assert timed.stopped_by is Steadiness.TIME
     assert len(timed.rounds) == 41
 
 
@@ -382,8 +361,8 @@ def test_warming_up_takes_its_time_and_no_more(
     monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 6.0)
     monkeypatch.setattr(rounds, "MAX_WARM_UP_SECONDS", 8.0)
-    timed = timed_without_audit(workers, Extent(12, 30.0))
-    assert isinstance(timed, Timed) and warm_up_launches(workers, timed) == launches
+    timed = run(workers, Extent(12, 30.0))
+    assert warm_up_launches(workers, timed) == launches
 
 
 def near(workers: FakeTiming) -> Failure | None:

@@ -3,47 +3,47 @@
 import pytest
 
 from harness.devices.guards import poisoned
+from harness.judge.stages.prepared import Prepared, prepare
 from harness.judge.stages.verify import CheckedBlocks, check_blocks, sampled_blocks
-from harness.protocol.report import Stage, WrongAnswer
+from harness.protocol.report import WrongAnswer
 from harness.ptxcpu.grid import Clusters
 from problem.cases import Case, Matrix, Shape
 from problem.launcher import LaunchLine
+from problem.problem import MATRIX_MULTIPLICATION
+from tests.judge.stages.fakes import FakeDevice, grading, on_cpu
 
-CASE = Case(Shape(128, 40, 192))
 LINE = LaunchLine(32, 64)
-BLOCKS = (0, 4, 11)
 
 
-def tile(block: int) -> tuple[slice, slice]:
-    row, column = divmod(block, 3)
-    return slice(row * 32, row * 32 + 32), slice(column * 64, column * 64 + 64)
+@pytest.fixture(scope="module")
+def prepared() -> Prepared:
+    return prepare(MATRIX_MULTIPLICATION, Case(Shape(128, 40, 192)), 1, whole=False)
 
 
-def check(C: Matrix) -> CheckedBlocks | WrongAnswer:
-    return check_blocks(CASE, 1, CASE.draw(1), C, LINE, BLOCKS, Stage.VERIFY)
+def check(
+    prepared: Prepared, C: Matrix, *blocks: int, line: LaunchLine = LINE
+) -> CheckedBlocks | WrongAnswer:
+    return check_blocks(grading(on_cpu(FakeDevice()), launch=line), prepared, C, blocks)
 
 
-def computed(*blocks: int) -> Matrix:
-    A, B = CASE.draw(1)
+def test_a_wrong_element_is_named_by_its_place_in_C(prepared: Prepared) -> None:
+    A, B = prepared.inputs
     C = poisoned(128, 192)
-    for block in blocks:
-        C[tile(block)] = (A @ B)[tile(block)]
-    return C
-
-
-@pytest.mark.parametrize("blocks", [(), (0, 4)])
-def test_leaving_out_an_own_tile_is_wrong(blocks: tuple[int, ...]) -> None:
-    answer = check(computed(*blocks))
-    assert isinstance(answer, WrongAnswer)
-
-
-def test_a_wrong_element_is_named_by_its_place_in_C() -> None:
-    C = computed(1, 7, 9)
+    C[64:96, 64:128] = (A @ B)[64:96, 64:128]
     C[70, 70] += 9
-    answer = check(C)
+    answer = check(prepared, C, 0)
     assert isinstance(answer, WrongAnswer)
     first = answer.counterexample.elements[0]
     assert (first.row, first.column) == (70, 70)
+
+
+def test_blocks_that_fill_a_cluster_have_no_own_tile(prepared: Prepared) -> None:
+    """Three columns of tiles and four rows, in a grid that is rounded up, two deep."""
+    line, (A, B) = LaunchLine(32, 64, cluster=(2, 1, 2)), prepared.inputs
+    checked = check(prepared, A @ B, *range(32), line=line)
+    assert isinstance(checked, CheckedBlocks)
+    tiles = {(row, column) for row in range(4) for column in range(3)}
+    assert checked.own == checked.written == tiles
 
 
 @pytest.mark.parametrize("cluster", [(2, 1, 1), (2, 4, 1), (1, 1, 2)])
@@ -55,17 +55,6 @@ def test_samples_are_of_whole_clusters(cluster: tuple[int, int, int]) -> None:
     for sample in (first, second):
         whole = [block for block in sample for block in clusters.blocks(clusters.of(block))]
         assert {*whole} == {*sample}
-
-
-def test_blocks_that_fill_a_cluster_have_no_own_tile() -> None:
-    """Three columns of tiles and four rows, in a grid that is rounded up, two deep."""
-    line = LaunchLine(32, 64, cluster=(2, 1, 2))
-    A, B = CASE.draw(1)
-    checked = check_blocks(CASE, 1, (A, B), A @ B, line, tuple(range(32)), Stage.VERIFY)
-    assert isinstance(checked, CheckedBlocks)
-    assert (
-        checked.own == checked.written == {(row, column) for row in range(4) for column in range(3)}
-    )
 
 
 def test_samples_are_disjoint_secret_and_have_the_corners() -> None:
