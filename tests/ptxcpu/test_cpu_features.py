@@ -20,6 +20,11 @@ TAIL = "\n    if (row < M && column < K) C[row * K + column] = s;\n}"
 
 # name: (what stands before the kernel, its body)
 FEATURES = {
+    "size of a warp": (
+        "",
+        """if (warpSize != 32) __trap();
+        for (int i = warpSize / 2; i > 0; i /= 2) s += __shfl_down_sync(0xffffffff, 1.0f, i);""",
+    ),
     "cooperative groups": (
         "#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>",
         """auto block = cooperative_groups::this_thread_block();

@@ -58,7 +58,9 @@ _MAX_DIGITS = 100
 @functools.lru_cache(1 << 12)
 def number(word: str) -> Integer | Float | None:
     """Return an integer (decimal, hexadecimal, octal, binary) of at most 64 bits, since ptxas
-    ignores further bits, or a float written as its bits."""
+    ignores further bits, the constant WARP_SZ, or a float written as its bits."""
+    if word == "WARP_SZ":  # what C++ calls warpSize; a name that ptxas lets nothing else have
+        return Integer(32)
     if not word[:1].isdigit() or len(word) > _MAX_DIGITS:
         return None
     if _SINGLE.fullmatch(word):
