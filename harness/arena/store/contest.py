@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, func, insert, select, text, update
 
 from harness.arena.problems import NotPossible
-from harness.arena.states import State
 from harness.arena.store.gradings import cancel, cancel_rejudging, queue_grading
 from harness.arena.store.people import Person, change
-from harness.arena.store.tables import (
-    audit,
-    gradings,
-    people,
-    rejudges,
-    submissions,
-)
-from harness.board.tables import entries
+from harness.arena.store.tables import audit, gradings, people, rejudges, submissions
 
 
 def note(
@@ -125,71 +116,48 @@ def rejudge(connection: Connection, actor: Person, chosen: Collection[str], reas
 
 def counting_submissions(connection: Connection) -> list[str]:
     """Return the submissions that have a result and were neither withdrawn nor disqualified."""
-    return list(
-        connection.scalars(
-            select(submissions.c.id).where(
-                submissions.c.counts.is_not(None),
-                submissions.c.withdrawn.is_(None),
-                submissions.c.disqualified.is_(None),
-            )
-        )
-    )
+    return list(connection.scalars(_COUNTING))
+
+
+_COUNTING = text(
+    """SELECT id FROM submissions
+    WHERE counts IS NOT NULL AND withdrawn IS NULL AND disqualified IS NULL"""
+)
 
 
 def rejudgings(connection: Connection, id: int | None = None) -> list[Rejudge]:
     """Return the latest rejudgings, newest first, or the one with this number."""
-    ended = func.count().filter(gradings.c.state.in_((State.DONE, State.CANCELLED)))
-    query: Select[Any] = (
-        select(
-            rejudges.c.id,
-            rejudges.c.reason,
-            people.c.name,
-            rejudges.c.created,
-            rejudges.c.applied,
-            rejudges.c.dropped,
-            func.count(),
-            ended,
-        )
-        .join(people, people.c.id == rejudges.c.made_by)
-        .join(gradings, gradings.c.rejudge == rejudges.c.id)
-        .group_by(rejudges.c.id, people.c.name)
-        .order_by(rejudges.c.id.desc())
-        .limit(20)
-    )
-    if id is not None:
-        query = query.where(rejudges.c.id == id)
-    return [Rejudge(*row) for row in connection.execute(query)]
+    return [Rejudge(*row) for row in connection.execute(_REJUDGINGS, {"id": id})]
+
+
+_REJUDGINGS = text(
+    """SELECT r.id, r.reason, p.name, r.created, r.applied, r.dropped, count(*),
+        count(*) FILTER (WHERE g.state IN ('done', 'cancelled'))
+    FROM rejudges r JOIN people p ON p.id = r.made_by JOIN gradings g ON g.rejudge = r.id
+    WHERE r.id = :id OR CAST(:id AS bigint) IS NULL
+    GROUP BY r.id, p.name ORDER BY r.id DESC LIMIT 20"""
+)
 
 
 def changes(connection: Connection, rejudge: int) -> Sequence[RowMapping]:
     """Return the results of each submission before and after a rejudging, those that differ first:
     submission, name, author, state, and verdict and score before and after."""
-    old, new = gradings.alias("old"), gradings.alias("new")
-    old_entry, new_entry = entries.alias("old_entry"), entries.alias("new_entry")
-    return (
-        connection.execute(
-            select(
-                submissions.c.id.label("submission"),
-                submissions.c.name,
-                people.c.name.label("author"),
-                new.c.state,
-                old.c.verdict.label("verdict_before"),
-                new.c.verdict.label("verdict_after"),
-                old_entry.c.score.label("score_before"),
-                new_entry.c.score.label("score_after"),
-            )
-            .select_from(new)
-            .join(submissions, submissions.c.id == new.c.submission)
-            .join(people, people.c.id == submissions.c.person)
-            .outerjoin(old, old.c.id == submissions.c.counts)
-            .outerjoin(old_entry, old_entry.c.id == old.c.report)
-            .outerjoin(new_entry, new_entry.c.id == new.c.report)
-            .where(new.c.rejudge == rejudge)
-            .order_by(old.c.verdict.is_distinct_from(new.c.verdict).desc(), submissions.c.received)
-        )
-        .mappings()
-        .all()
-    )
+    return connection.execute(_CHANGES, {"rejudge": rejudge}).mappings().all()
+
+
+_CHANGES = text(
+    """SELECT s.id AS submission, s.name, p.name AS author, new.state,
+        old.verdict AS verdict_before, new.verdict AS verdict_after,
+        old_entry.score AS score_before, new_entry.score AS score_after
+    FROM gradings new
+    JOIN submissions s ON s.id = new.submission
+    JOIN people p ON p.id = s.person
+    LEFT JOIN gradings old ON old.id = s.counts
+    LEFT JOIN entries old_entry ON old_entry.id = old.report
+    LEFT JOIN entries new_entry ON new_entry.id = new.report
+    WHERE new.rejudge = :rejudge
+    ORDER BY old.verdict IS DISTINCT FROM new.verdict DESC, s.received"""
+)
 
 
 def apply_rejudging(connection: Connection, actor: Person, id: int) -> None:
@@ -197,18 +165,16 @@ def apply_rejudging(connection: Connection, actor: Person, id: int) -> None:
     found = _open(connection, id)
     if not found.ready:
         raise NotPossible(f"{found.gradings - found.ended} of its gradings have not ended yet")
-    connection.execute(
-        update(submissions)
-        .where(
-            submissions.c.id == gradings.c.submission,
-            gradings.c.rejudge == id,
-            gradings.c.state == State.DONE,
-            gradings.c.verdict != "judge-error",
-        )
-        .values(counts=gradings.c.id)
-    )
+    connection.execute(_APPLY, {"rejudge": id})
     connection.execute(update(rejudges).where(rejudges.c.id == id).values(applied=func.now()))
     note(connection, actor, "apply rejudging", str(id))
+
+
+_APPLY = text(
+    """UPDATE submissions SET counts = g.id FROM gradings g
+    WHERE g.submission = submissions.id AND g.rejudge = :rejudge
+        AND g.state = 'done' AND g.verdict <> 'judge-error'"""
+)
 
 
 def drop_rejudging(connection: Connection, actor: Person, id: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, select, text, update
 
 from harness.arena.problems import NotPossible
 from harness.arena.rules import Rules
@@ -22,8 +22,7 @@ from harness.arena.store.people import (
     open_invitations,
     proper_name,
 )
-from harness.arena.store.tables import gradings, invitations, people, submissions
-from harness.board.tables import entries
+from harness.arena.store.tables import invitations, people
 
 COLUMNS = ("name", "login", "section")
 _ALSO_CALLED = {"email": "login", "e-mail": "login", "group": "section"}
@@ -82,7 +81,9 @@ def import_roster(
         for row in connection.execute(select(people.c.id, people.c.login)).all()
         if row.login
     }
-    waiting = {each.login.lower(): each.id for each in open_invitations(connection) if each.login}
+    waiting = {
+        each["login"].lower(): each["id"] for each in open_invitations(connection) if each["login"]
+    }
     links = []
     for each in roster:
         login = each.login.lower()
@@ -106,30 +107,33 @@ def kernels(connection: Connection, ids: Collection[str] | None = None) -> list[
 
     They are the newest programs of each person, each as it was first submitted.
     """
-    accepted = (
-        select(submissions.c.id)
-        .join(people, people.c.id == submissions.c.person)
-        .join(gradings, gradings.c.id == submissions.c.counts)
-        .join(entries, entries.c.id == gradings.c.report)
-        .where(entries.c.verdict == "accepted", func.length(submissions.c.source) <= MAX_CHARACTERS)
-        .order_by(submissions.c.received)
+    rows = connection.execute(
+        _COMPARED,
+        {
+            "longest": MAX_CHARACTERS,
+            "of_a_person": MAX_OF_A_PERSON,
+            "most": MAX_KERNELS,
+            "ids": None if ids is None else list(ids),
+        },
     )
-    if ids is not None:
-        accepted = accepted.where(submissions.c.id.in_(ids))
-    first: dict[tuple[int, str], str] = {}
-    for id, person, code in connection.execute(
-        accepted.add_columns(submissions.c.person, entries.c.code)
-    ):
-        first.setdefault((person, code), id)
-    programs: dict[int, list[str]] = {}
-    for (person, _), id in first.items():
-        programs.setdefault(person, []).append(id)
-    newest = [id for each in programs.values() for id in each[-MAX_OF_A_PERSON:]]
-    found = accepted.add_columns(
-        submissions.c.name, people.c.name, submissions.c.source, entries.c.code
+    return [Kernel(*row) for row in rows][::-1]
+
+
+_COMPARED = text(
+    """WITH programs AS (
+        SELECT DISTINCT ON (s.person, e.code) s.id, s.person, s.received, e.code
+        FROM submissions s JOIN gradings g ON g.id = s.counts JOIN entries e ON e.id = g.report
+        WHERE e.verdict = 'accepted' AND length(s.source) <= :longest
+            AND (s.id = ANY(CAST(:ids AS text[])) OR CAST(:ids AS text[]) IS NULL)
+        ORDER BY s.person, e.code, s.received
+    ), numbered AS (
+        SELECT *, row_number() OVER (PARTITION BY person ORDER BY received DESC) AS number
+        FROM programs
     )
-    rows = connection.execute(found.where(submissions.c.id.in_(newest))).all()
-    return [Kernel(*row) for row in rows[-MAX_KERNELS:]]
+    SELECT s.id, s.name, p.name, s.source, n.code
+    FROM numbered n JOIN submissions s ON s.id = n.id JOIN people p ON p.id = n.person
+    WHERE n.number <= :of_a_person ORDER BY n.received DESC LIMIT :most"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,27 +156,8 @@ class Result:
 
 def gradebook(connection: Connection, rules: Rules) -> list[Result]:
     """Return the best accepted result of every contestant, by points and then by score."""
-    number = select(submissions.c.person, func.count()).group_by(submissions.c.person)
-    counted = {row[0]: row[1] for row in connection.execute(number)}
-    rows = connection.execute(
-        select(
-            submissions.c.person,
-            submissions.c.name,
-            submissions.c.received,
-            entries.c.score,
-            entries.c.cores,
-            entries.c.launch,
-            entries.c.accuracy,
-        )
-        .join(gradings, gradings.c.id == submissions.c.counts)
-        .join(entries, entries.c.id == gradings.c.report)
-        .where(
-            entries.c.verdict == "accepted",
-            submissions.c.withdrawn.is_(None),
-            submissions.c.disqualified.is_(None),
-        )
-        .order_by(submissions.c.received)
-    ).all()
+    counted: dict[int, int] = dict(connection.execute(_NUMBERS).tuples().all())
+    rows = connection.execute(_RESULTS).all()
     contestants = [each for each in everybody(connection) if not each.organises]
     contestants.sort(key=lambda each: (each.section is None, each.section))
     found = []
@@ -187,6 +172,15 @@ def gradebook(connection: Connection, rules: Rules) -> list[Result]:
         results = [_result(nothing, person, row, rules) for row in own]
         found.append(max(results, key=lambda each: (each.points, each.score or 0), default=nothing))
     return found
+
+
+_NUMBERS = text("SELECT person, count(*) FROM submissions GROUP BY person")
+_RESULTS = text(
+    """SELECT s.person, s.name, s.received, e.score, e.cores, e.launch, e.accuracy
+    FROM submissions s JOIN gradings g ON g.id = s.counts JOIN entries e ON e.id = g.report
+    WHERE e.verdict = 'accepted' AND s.withdrawn IS NULL AND s.disqualified IS NULL
+    ORDER BY s.received"""
+)
 
 
 def _result(nothing: Result, person: Person, row: Any, rules: Rules) -> Result:

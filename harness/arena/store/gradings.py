@@ -10,7 +10,6 @@ import math
 import secrets
 import statistics
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -37,7 +36,7 @@ from harness.arena.submitted import gave_up, stored
 from harness.board.document import Document
 from harness.board.entry import Entry
 from harness.board.tables import entries, reports
-from harness.protocol.report import Submission, Value, Verdict
+from harness.protocol.report import Submission, Value
 
 QUEUE, TASK = "gradings", "grade"
 """The queue that every worker serves, and the name of its jobs."""
@@ -272,20 +271,18 @@ def recent(
 def totals(connection: Connection, person: int) -> tuple[int, int, float | None]:
     """Return how many submissions a person has, how many are accepted, and the best score of those
     that were neither withdrawn nor disqualified."""
-    counts = submissions.c.withdrawn.is_(None) & submissions.c.disqualified.is_(None)
-    query = (
-        select(
-            func.count(),
-            func.count().filter(gradings.c.verdict == Verdict.ACCEPTED),
-            func.max(entries.c.score).filter(counts),
-        )
-        .select_from(submissions)
-        .outerjoin(gradings, gradings.c.id == submissions.c.counts)
-        .outerjoin(entries, entries.c.id == gradings.c.report)
-        .where(submissions.c.person == person)
-    )
-    count, accepted, best = connection.execute(query).one()
+    count, accepted, best = connection.execute(_TOTALS, {"person": person}).one()
     return count, accepted, best
+
+
+_TOTALS = text(
+    """SELECT count(*), count(*) FILTER (WHERE g.verdict = 'accepted'),
+        max(e.score) FILTER (WHERE s.withdrawn IS NULL AND s.disqualified IS NULL)
+    FROM submissions s
+    LEFT JOIN gradings g ON g.id = s.counts
+    LEFT JOIN entries e ON e.id = g.report
+    WHERE s.person = :person"""
+)
 
 
 def previous(connection: Connection, status: Status) -> str | None:
@@ -505,29 +502,16 @@ _ENQUEUE = text(
 # ------------------------------------------------------------------------ attempts that were lost
 
 
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """The result of a sweep, as ids of submissions."""
-
-    again: tuple[str, ...]
-    """Submissions whose attempts died, and which are queued again."""
-    given_up: tuple[str, ...]
-    """Submissions whose last attempt died."""
-
-
-def sweep(connection: Connection, lease_seconds: float, quick: bool) -> Swept:
-    """Find the gradings whose worker has died, and queue them again or end them.
+def sweep(connection: Connection, lease_seconds: float, quick: bool) -> dict[str, bool]:
+    """Queue the gradings again whose worker has died, or end them; return, for each submission,
+    whether it was queued again.
 
     The caller makes sure that workers could reach the arena for the whole lease. quick: whether
     the arena grades by a sample of the cases.
     """
     silent = gradings.c.seen < func.now() - timedelta(seconds=lease_seconds)
     held = lock(connection, gradings.c.state == State.GRADING, silent, skip_locked=True)
-    found = [(each.submission, lose(connection, each, quick)) for each in held]
-    return Swept(
-        again=tuple(id for id, queued in found if queued),
-        given_up=tuple(id for id, queued in found if not queued),
-    )
+    return {each.submission: lose(connection, each, quick) for each in held}
 
 
 def lose(connection: Connection, held: Held, quick: bool) -> bool:

@@ -10,14 +10,14 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Executable,
+    Row,
     RowMapping,
-    Select,
     Update,
     delete,
     func,
@@ -306,29 +306,7 @@ def sign_out_everywhere(connection: Connection, person: int) -> None:
 # ---------------------------------------------------------------------------------- invitations
 
 
-@dataclass(frozen=True, slots=True)
-class Invitation:
-    id: int
-    role: Role
-    note: str
-    uses_left: int
-    created: datetime
-    expires: datetime
-    name: str | None
-    """The name of the one person whom the roster names."""
-    login: str | None
-    section: str | None
-
-    @classmethod
-    def query(cls) -> Select[Any]:
-        """Return a query for the invitations that can be used."""
-        columns = (invitations.c[each.name] for each in fields(cls))
-        usable = invitations.c.uses_left > 0, invitations.c.expires > func.now()
-        return select(*columns).where(*usable)
-
-    @classmethod
-    def of(cls, row: Any) -> Self:
-        return cls(row[0], Role(row[1]), *row[2:])
+_USABLE = select(invitations).where(invitations.c.uses_left > 0, invitations.c.expires > func.now())
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,16 +342,16 @@ def invite(
     return token
 
 
-def invited(connection: Connection, token: str) -> Invitation:
-    """Return the invitation of a link. Raises NotPossible where it is not valid."""
-    query = Invitation.query().where(invitations.c.hash == hashed(token))
-    row = connection.execute(query).one_or_none()
+def invited(connection: Connection, token: str) -> Row[Any]:
+    """Return the invitation of a link, a row of its table. Raises NotPossible where it is not
+    valid."""
+    row = connection.execute(_USABLE.where(invitations.c.hash == hashed(token))).one_or_none()
     if row is None:
         raise NotPossible(
             "this invitation is not valid: it was used up, has expired, or never existed; "
             "ask the organiser for another"
         )
-    return Invitation.of(row)
+    return row
 
 
 def join(connection: Connection, token: str, name: str) -> Person:
@@ -390,23 +368,23 @@ def by_roster(connection: Connection, login: str, issuer: str, subject: str) -> 
     by_link = (func.lower(people.c.login) == login.lower()) & people.c.issuer.is_(None)
     person = _not_locked_out(connection, by_link)
     if person is None:
-        query = Invitation.query().where(func.lower(invitations.c.login) == login.lower())
+        query = _USABLE.where(func.lower(invitations.c.login) == login.lower())
         row = connection.execute(query.order_by(invitations.c.id).limit(1)).one_or_none()
         if row is None:
             return None
-        person = _use(connection, Invitation.of(row))
+        person = _use(connection, row)
     theirs = {"issuer": issuer, "subject": subject}
     connection.execute(update(people).where(people.c.id == person.id).values(**theirs))
     return person
 
 
-def _use(connection: Connection, invitation: Invitation, name: str = "") -> Person:
+def _use(connection: Connection, invitation: Row[Any], name: str = "") -> Person:
     """Add the person who uses an invitation. name: where the invitation has none. Raises
     NotPossible."""
     if invitation.name is None:
-        person = add_person(connection, name, invitation.role)
+        person = add_person(connection, name, Role(invitation.role))
     else:
-        person = add_namesake(connection, invitation.name, invitation.role)
+        person = add_namesake(connection, invitation.name, Role(invitation.role))
     if invitation.login is not None:
         course = {"login": invitation.login, "section": invitation.section}
         connection.execute(update(people).where(people.c.id == person.id).values(**course))
@@ -417,9 +395,11 @@ def _use(connection: Connection, invitation: Invitation, name: str = "") -> Pers
     return person
 
 
-def open_invitations(connection: Connection) -> list[Invitation]:
-    rows = connection.execute(Invitation.query().order_by(invitations.c.created, invitations.c.id))
-    return [Invitation.of(row) for row in rows]
+def open_invitations(connection: Connection) -> Sequence[RowMapping]:
+    """Return the columns of each invitation that can be used, but the hash of its link."""
+    shown = [each for each in invitations.c if each is not invitations.c.hash]
+    query = _USABLE.with_only_columns(*shown).order_by(invitations.c.created, invitations.c.id)
+    return connection.execute(query).mappings().all()
 
 
 def end_invitation(connection: Connection, id: int) -> None:

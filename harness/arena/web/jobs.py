@@ -9,7 +9,7 @@ import time
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from harness.arena.store.gradings import Swept, sweep
+from harness.arena.store.gradings import sweep
 from harness.arena.web.context import Site
 from harness.arena.web.live import listen
 
@@ -67,12 +67,14 @@ class Jobs:
                 reachable_since = time.monotonic()
 
 
-def sweep_once(site: Site, lease_seconds: float) -> Swept:
-    """Put gradings whose worker has died back into the queue, or give them up."""
+def sweep_once(site: Site, lease_seconds: float) -> dict[str, bool]:
+    """Put gradings whose worker has died back into the queue, or give them up; return, for each
+    submission, whether it was queued again."""
     with site.engine.begin() as connection:
         swept = sweep(connection, lease_seconds, site.build.quick)
-    for submission in swept.again:
-        log.warning("queued again", extra={"submission": submission})
-    for submission in swept.given_up:
-        log.error("given up", extra={"submission": submission})
+    for submission, again in swept.items():
+        if again:
+            log.warning("queued again", extra={"submission": submission})
+        else:
+            log.error("given up", extra={"submission": submission})
     return swept

@@ -127,7 +127,7 @@ def _join(visitor: Visitor, link: str, name: str = "", problem: str | None = Non
         visitor,
         "join.html",
         here="account",
-        organises=invitation.role is Role.ORGANISER,
+        organises=invitation.role == Role.ORGANISER,
         pseudonyms=visitor.rules.pseudonyms,
         name=name,
         invited=invitation.name,
