@@ -25,6 +25,7 @@ _STATE = re.compile(
     re.MULTILINE,
 )
 
+_BARRIER = re.compile(r"\b__sync(?:threads|warp)\b|\bsync\s*\(")
 _WITHOUT_VALUE = re.compile(r"^[ \t]*(?:float|double)\s+(\w+)\s*(?:\[[^\]]*\]\s*)*;", re.MULTILINE)
 
 
@@ -41,7 +42,7 @@ def advice(report: Report) -> str | None:
     if causes:
         return " ".join(causes)
     if isinstance(outcome, MemoryFault | Race) and outcome.findings:
-        return _of_finding(outcome.findings[0])
+        return _of_finding(outcome.findings[0], source)
     return _of_state(source)
 
 
@@ -49,7 +50,7 @@ def _from_source(source: str) -> tuple[str | None, ...]:
     return _one_dimensional(source), _order_of_sizes(source), _sum_without_start(source)
 
 
-def _of_finding(found: Finding) -> str | None:
+def _of_finding(found: Finding, source: str) -> str | None:
     match found.hazard:
         case Hazard.OUT_OF_BOUNDS if found.array in (*SIGNATURE.inputs, SIGNATURE.output):
             return (
@@ -73,7 +74,7 @@ def _of_finding(found: Finding) -> str | None:
                 "tile takes several loads per thread."
             )
         case Hazard.RACE if found.array == Array.SHARED and "no barrier between" in found.message:
-            return (
+            return _next_iteration(found, source) or (
                 "Write `__syncthreads();` between the two, where all threads of the block reach "
                 "it: no thread continues past it before. If only threads of one warp share the "
                 "elements, `__syncwarp();` is enough."
@@ -82,6 +83,24 @@ def _of_finding(found: Finding) -> str | None:
             return (
                 "All threads of a block must reach each barrier: put a condition around loads and "
                 "stores in place of an early `return`."
+            )
+    return None
+
+
+def _next_iteration(found: Finding, source: str) -> str | None:
+    """Say so if a barrier stands between a store and a read in the same iteration."""
+    lines = [found.at.line, found.other.line if found.other else None]
+    read, write = lines if found.access == "read" else lines[::-1]
+    if read is None or write is None:
+        return None
+    for number, text in enumerate(source.splitlines()[write : read - 1], write + 1):
+        if _BARRIER.search(text):
+            return (
+                f"Line {number} has a barrier between the store and the read. If all threads reach "
+                "it in each iteration, the missing one is after the read: write "
+                "`__syncthreads();` at the end of the loop, so that no thread stores the next tile "
+                "while another still reads this one. If only threads of one warp share the "
+                "elements, `__syncwarp();` is enough."
             )
     return None
 

@@ -128,7 +128,7 @@ def _values(problem: Problem, inputs: Inputs, output: Matrix, comparison: Compar
     if close(output.reshape(R.shape[::-1]).T, R) and not close(output, R):
         return f"{C} is transposed: it was written column by column"
     scale = float((output * R).sum() / ((R * R).sum() or 1.0))
-    if abs(scale - 1) > 1e-3 and abs(scale) > 1e-3 and close(output, scale * R):
+    if output.size > 1 and abs(scale - 1) > 1e-3 and abs(scale) > 1e-3 and close(output, scale * R):
         return f"every element is {scale:.4g} times what it should be"
     return problem.hint(inputs, output) or _magnitude(comparison)
 

@@ -160,6 +160,13 @@ def test_a_scaled_output_is_recognised(factor: float, expected: str) -> None:
     assert pattern(PROBLEM, (A, B), C, compare(A, B, C)).startswith(expected)
 
 
+def test_a_single_element_is_not_taken_for_a_scaled_output() -> None:
+    A, B = Case(Shape(1, 257, 1)).draw(1)
+    C = A[:, :-1] @ B[:-1]
+    found = pattern(PROBLEM, (A, B), C, compare(A, B, C))
+    assert found.startswith("the last 1 of 257 products of each sum are missing")
+
+
 @pytest.mark.parametrize(
     ("rows", "columns", "scale"),
     [(20, 64, 1), (21, 64, 2), (20, 65, 2), (40, 65, 2), (41, 9, 3), (5, 193, 4)],
