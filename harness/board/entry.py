@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC
 from statistics import median
 from typing import NamedTuple, Self
 
@@ -98,7 +98,7 @@ class Entry(NamedTuple):
         clocks = [round.clock_mhz for round in rounds if not round.dropped]
         return cls(
             id=id,
-            created=timestamp(report.created),
+            created=report.created.astimezone(UTC).isoformat(timespec="microseconds"),
             name=report.submission.name,
             author=report.submission.author or ANONYMOUS,
             sha256=report.submission.sha256,
@@ -158,12 +158,6 @@ def differ(one: Entry, other: Entry) -> bool:
     if None in (one.low, one.high, other.low, other.high):
         return False
     return (one.low or 0) > (other.high or 0) or (other.low or 0) > (one.high or 0)
-
-
-def timestamp(moment: datetime) -> str:
-    """Return the moment in UTC and ISO 8601, always of one length; no zone means UTC."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def _badge(report: Report, *choices: Badge) -> str | None:

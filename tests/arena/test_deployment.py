@@ -59,28 +59,34 @@ def test_the_deployed_paths_agree() -> None:
 
 
 def test_the_command_of_the_unit_runs_an_arena(folder: Path) -> None:
-    """It starts, shows a key, grades a submission, logs that, and ends."""
+    """It starts, shows a key, serves people behind a proxy that removes TLS and a path, grades a
+    submission, logs that, and ends."""
     words, port = list(SERVICE), free_port()
     words[words.index("--data") + 1] = str(folder / "data")
-    command = [sys.executable, "-m", "harness", *words, "--port", str(port)]
+    (folder / "data").mkdir(mode=0o700)
+    (folder / "data" / "rules.toml").write_text("[limits]\nper_address_per_minute = 60\n")
+    command = [sys.executable, "-m", "harness", *words, "--port", str(port), "--root", "/arena"]
     output, log = folder / "output", folder / "log"
+    behind_proxy = {
+        "Host": "arena.example.org",
+        "X-Forwarded-For": "10.0.0.1",
+        "X-Forwarded-Proto": "https",
+    }
     with (
         open(output, "w") as out,
         open(log, "w") as errors,
         subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=errors) as arena,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}") as client,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=behind_proxy) as client,
     ):
         try:
             eventually(lambda: "The arena is at" in output.read_text(), "the arena answers")
-            answer = client.get(
-                "/submit.py", headers={"Host": "arena.example.org", "X-Forwarded-Proto": "https"}
-            )
-            assert "https://arena.example.org" in answer.text, "links name the proxy's address"
-            assert "strict-transport-security" in answer.headers
             key = re.search(r"The organiser's key is (\S+)", output.read_text())
             assert key is not None
+            check_proxied(client, key[1])
             client.headers["Authorization"] = f"Bearer {key[1]}"
-            id = client.post("/api/v1/submissions", content=BROKEN).json()["id"]
+            sent = client.post("/api/v1/submissions", content=BROKEN)
+            id = sent.json()["id"]
+            assert sent.headers["location"] == f"/arena/api/v1/submissions/{id}"
             events = f"/api/v1/submissions/{id}/events"
             with client.stream("GET", events, timeout=PATIENCE) as stream:
                 lines = [line for line in stream.iter_lines() if line.startswith("data: ")]
@@ -90,6 +96,28 @@ def test_the_command_of_the_unit_runs_an_arena(folder: Path) -> None:
         finally:
             arena.terminate()
     assert arena.returncode == 0
+
+
+def check_proxied(client: httpx.Client, key: str) -> None:
+    """Check links, cookies and limits. Each address behind the proxy has its own limit."""
+    script = client.get("/submit.py")
+    assert "https://arena.example.org" in script.text
+    assert "strict-transport-security" in script.headers
+    assert 'href="/arena/assets/site.css"' in client.get("/account").text
+    assert client.get("/assets/site.css").status_code == 200
+    answer = client.post("/signin", data={"key": key})
+    assert answer.headers["location"] == "/arena/submit"
+    cookie = answer.headers["set-cookie"].lower()
+    for attribute in ("secure", "httponly", "samesite=lax", "path=/arena/"):
+        assert attribute in cookie
+    session, _, _ = answer.headers["set-cookie"].partition(";")
+    assert client.get("/submit", headers={"Cookie": session}).status_code == 200
+
+    def asks(address: str) -> int:
+        return client.get("/problem", headers={"X-Forwarded-For": address}).status_code
+
+    assert eventually(lambda: asks("10.0.0.7") == 429, "one address has asked too much")
+    assert asks("10.0.0.8") != 429
 
 
 def logged(log: Path, submission: str) -> list[str]:

@@ -71,15 +71,6 @@ def test_too_many_requests_of_one_person_or_address_are_refused(
         assert client.get(free).status_code != 429
 
 
-def test_large_assets_are_compressed_and_kept(client: TestClient) -> None:
-    answer = client.get("/assets/plotly.min.js")
-    assert answer.headers["content-encoding"] == "gzip"
-    assert int(answer.headers["content-length"]) < 2_000_000
-    assert "max-age" in answer.headers["cache-control"]
-    again = {"If-None-Match": answer.headers["etag"]}
-    assert client.get("/assets/plotly.min.js", headers=again).status_code == 304
-
-
 def test_watching_pages_of_one_person_are_bounded(
     client: TestClient, person: Add, key: Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,13 +17,6 @@ def written(message: str, error: BaseException | None = None, **fields: object) 
     return JsonLines("cpu-0").format(record)
 
 
-def test_a_line_names_its_part_and_its_submission() -> None:
-    line = json.loads(written("graded", submission="00ff", seconds=1.5))
-    assert (line["part"], line["level"], line["message"]) == ("cpu-0", "info", "graded")
-    assert (line["submission"], line["seconds"]) == ("00ff", 1.5)
-    assert line["at"].endswith("+00:00")
-
-
 def test_a_hostile_name_forges_no_line() -> None:
     for line in (written(HOSTILE), written("x", name_of_kernel=HOSTILE)):
         assert line.isprintable() and HOSTILE in json.loads(line).values()

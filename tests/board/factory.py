@@ -121,7 +121,7 @@ def report(
         submission=Submission(
             name=name,
             author=author,
-            sha256=hashlib.sha256(source.encode()).hexdigest(),
+            sha256=_sha256(source),
             source=source,
         ),
         device=device,
@@ -261,15 +261,12 @@ def like(
 ) -> Entry:
     """Return the index row that another kernel would have, without making its report."""
 
-    def sha256(text: str) -> str:
-        return hashlib.sha256(text.encode()).hexdigest()
-
     return model._replace(
-        id=sha256(identity),
+        id=_sha256(identity),
         name=name,
         author=author,
-        sha256=sha256(f"source {identity}"),
-        code=sha256(f"code {identity}"),
+        sha256=_sha256(f"source {identity}"),
+        code=_sha256(f"code {identity}"),
         created=(START + timedelta(days=day)).isoformat(timespec="microseconds"),
         score=score,
         low=score - 0.002,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.board.document import Document
-from harness.board.entry import Entry, Version, differ
+from harness.board.entry import Entry, Version
 from harness.board.ranking import Board, Filter, Status, as_data, rank, ranks, status
 from harness.protocol.report import Badge, Report
 from tests.board.factory import H100, SOURCE, entry, our_fault, rejected, report, wrong
@@ -246,14 +246,6 @@ def test_programs_get_every_row() -> None:
     ]
     (unverified,) = data["unverified"]
     assert (unverified["rank"], unverified["status"]) == (None, "unverified")
-
-
-def test_two_scores_differ_where_their_intervals_do_not_meet() -> None:
-    assert not differ(entry(score=0.9), entry(score=0.903))
-    assert differ(entry(score=0.9), entry(score=0.91)) and differ(
-        entry(score=0.91), entry(score=0.9)
-    )
-    assert not differ(entry(score=0.9), entry(score=None))
 
 
 def test_entries_of_one_moment_have_a_fixed_order() -> None:

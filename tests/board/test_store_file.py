@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -178,17 +176,3 @@ def test_a_writer_waits_for_another_and_then_gives_up(
                 connection.exec_driver_sql("PRAGMA user_version")
         with one.reading(), other.writing():
             pass
-
-
-def loaded(code: str) -> set[str]:
-    """Return the database libraries that a fresh Python has loaded after running this."""
-    code += "\nimport sys; print(*{'sqlalchemy', 'alembic', 'psycopg'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
-
-
-def test_commands_load_database_libraries_only_when_needed(path: Path) -> None:
-    Store(path, "create").close()
-    assert loaded("from harness.cli import main; main.parser()") == set()
-    opened = f"from harness.board.store import Store; Store(Path({str(path)!r})).entries()"
-    assert loaded(f"from pathlib import Path; {opened}") == {"sqlalchemy"}

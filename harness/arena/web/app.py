@@ -62,8 +62,6 @@ def application(
             asyncio.create_task(app.state.watch.run()),
             asyncio.create_task(app.state.jobs.run()),
         ]
-        if board_renderer is not None:
-            running.append(asyncio.create_task(app.state.boards.prepare()))
         yield
         for each in running:
             each.cancel()

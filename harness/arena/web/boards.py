@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.concurrency import run_in_threadpool
 
@@ -31,7 +30,6 @@ REST = 2
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    variant: Variant
     rendered: Rendered
     seconds: float
     """The time that it took to make."""
@@ -49,7 +47,7 @@ class Boards:
     def __init__(self, site: Site, renderer: Renderer) -> None:
         self._site = site
         self._renderer = renderer
-        self._kept: dict[tuple[object, ...], _Kept] = {}
+        self._kept: dict[Variant, _Kept] = {}
         self._making: dict[Variant, asyncio.Task[Rendered]] = {}
 
     async def rendered(self, visitor: Visitor, form: Form) -> Rendered:
@@ -66,17 +64,12 @@ class Boards:
         everything = organises or rules.failures
         readable = visitor.reads_imported
         variant = Variant(form, self._site.rules_file.stamp, frozen, everything, hidden, readable)
-        kept = self._kept.get(_kind(variant))
-        if kept is None or kept.variant != variant:
+        kept = self._kept.get(variant)
+        if kept is None:
             return await self._renew(variant)
         if not kept.fresh:
             await asyncio.wait([self._renew(variant)], timeout=PATIENCE_SECONDS)
-        return self._kept[_kind(variant)].rendered
-
-    async def prepare(self) -> None:
-        """Make the board before the first visitor comes."""
-        with suppress(Problem):
-            await self.rendered(Visitor(self._site, None), Form.PAGES)
+        return self._kept.get(variant, kept).rendered
 
     def _renew(self, variant: Variant) -> asyncio.Future[Rendered]:
         """Render once for all visitors who wait. A visitor who disconnects cancels nothing."""
@@ -93,22 +86,18 @@ class Boards:
 
     async def _renewed(self, variant: Variant) -> Rendered:
         began = time.monotonic()
-        kept = self._kept.get(_kind(variant))
-        same = kept is not None and kept.variant == variant
-        if kept and same and kept.rendered.version == await run_in_threadpool(self._version):
-            self._kept[_kind(variant)] = _Kept(variant, kept.rendered, kept.seconds, began)
-            return kept.rendered
-        rendered = await self._renderer.boards(variant)
-        done = time.monotonic()
-        self._kept[_kind(variant)] = _Kept(variant, rendered, done - began, done)
-        return rendered
+        kept = self._kept.get(variant)
+        if kept and kept.rendered.version == await run_in_threadpool(self._version):
+            renewed = replace(kept, checked=began)
+        else:
+            rendered = await self._renderer.boards(variant)
+            done = time.monotonic()
+            renewed = _Kept(rendered, done - began, done)
+        # Boards of earlier rules are not asked for any more.
+        current = {each: it for each, it in self._kept.items() if each.stamp == variant.stamp}
+        self._kept = {**current, variant: renewed}
+        return renewed.rendered
 
     def _version(self) -> int:
         with self._site.transaction() as connection:
             return board.version(connection)
-
-
-def _kind(variant: Variant) -> tuple[object, ...]:
-    """Return the facts that differ between visitors; the others only change with time."""
-    frozen = variant.frozen_at is not None
-    return variant.form, frozen, variant.everything, variant.pseudonyms, variant.readable
