@@ -52,9 +52,13 @@ def disassembling(grading: Grading) -> Step[Disassembled | Outcome]:
 
     def run(steps: Steps) -> Disassembled | Outcome:
         compiled = grading.compiled or steps.get(_compiling(grading))
-        if isinstance(compiled, Compiled):
-            return disassemble_kernel(steps.session.compiler, compiled.kernel)
-        return _compile_outcome(compiled, grading.options.compile_seconds)
+        if not isinstance(compiled, Compiled):
+            return _compile_outcome(compiled, grading.options.compile_seconds)
+        request = Disassemble(kernel=compiled.kernel)
+        answer = steps.session.compiler.ask(request)
+        if isinstance(answer, Disassembled):
+            return answer
+        return _compile_outcome(answer, request.time_limit)
 
     return Step(Place.COMPILER, "disassemble", run)
 
@@ -158,15 +162,6 @@ def compile_kernel(
     """Compile for an architecture such as sm_90a. seconds: time limit of the compiler."""
     answer = compiler.ask(Compile(source=source, arch=arch, seconds=seconds))
     return answer if isinstance(answer, Compiled) else _compile_outcome(answer, seconds)
-
-
-def disassemble_kernel(compiler: Process, kernel: Kernel) -> Disassembled | Outcome:
-    """Find badges, loops and lines of a kernel's machine code."""
-    request = Disassemble(kernel=kernel)
-    answer = compiler.ask(request)
-    if isinstance(answer, Disassembled):
-        return answer
-    return _compile_outcome(answer, request.time_limit)
 
 
 def load_kernel(device: Process, kernel: Kernel) -> Ready | Outcome:

@@ -36,8 +36,7 @@ from harness.protocol.report import (
 )
 from harness.protocol.request import Fault
 from problem.cases import CASES_VERSION, WATCHED_INPUTS, Case
-from problem.launcher import Clusters, LaunchLine
-from problem.problem import Problem
+from problem.launcher import Clusters
 
 SECONDS = 120.0
 """Time limit of each program: all tools, all shapes."""
@@ -191,7 +190,14 @@ def sanitize_in_background(grading: Grading) -> Outcome | None:
     outcome = unsafe(merged(grading.findings), seen) or wrong or grading.sanitizer_outcome
     missing = _missing(grading)
     if outcome is None and missing:
-        message = f"no sanitizer could run {missing[0]}: {_why_missing(grading, missing[0])}"
+        reasons = (
+            f"{program.program} says {run.message}"
+            for program in grading.sanitizing
+            for run in program.tools
+            if run.tool is missing[0] and run.message
+        )
+        why = "; ".join(reasons) or "it was not started"
+        message = f"no sanitizer could run {missing[0]}: {why}"
         return JudgeError(stage=Stage.SANITIZE, message=message)
     return outcome
 
@@ -205,7 +211,7 @@ def _ruled_out(grading: Grading, watched: Watched) -> bool:
     ran the same cases without a finding, and some blocks of the case that is too large for it."""
     every = [watched]
     if not grading.quick:
-        sample = _sample(grading, grading.problem.mid_size_case(grading.seed))
+        sample = sample_of(grading, grading.problem.mid_size_case(grading.seed))
         every.append(replace(watched, cases=(), samples=(sample,)))
     return all(_is_clean(_result(grading, each), each) for each in every)
 
@@ -240,8 +246,7 @@ def _dismiss_races(grading: Grading) -> None:
 def _on_device(grading: Grading) -> Watched:
     """Return what the verifying device runs. On a GPU the smallest case comes first, because the
     first error ends a tool, and memcheck takes a minute for an error of many threads."""
-    tools = tools_of(quick=grading.quick, gpu=grading.scores)
-    cases = _cases(grading)
+    tools, cases = _tools(grading), _cases(grading)
     if not grading.scores:
         place = Place.DEVICE if grading.few_cases else Place.SANITIZER
         return Watched(place, cases, _samples(grading), tools)
@@ -252,18 +257,17 @@ def _on_device(grading: Grading) -> Watched:
 
 def _on_cpu(grading: Grading) -> Watched:
     """Return what the CPU device next to a GPU runs."""
-    tools = tools_of(quick=grading.quick, gpu=True)
     return Watched(
         Place.CPU_SANITIZER,
         _cases(grading),
         _samples(grading),
-        tools,
+        _tools(grading),
         sample_seconds=SAMPLE_SECONDS_NEXT_TO_GPU,
     )
 
 
 def _cases(grading: Grading) -> tuple[Case, ...]:
-    cases = sanitizer_cases(grading.problem, grading.launch, grading.seed, quick=grading.quick)
+    cases = sanitizer_cases(grading)
     failed = grading.failure.case if grading.failure else None
     return (failed, *cases) if failed and failed.shape.flop <= SMALL_FLOP else cases
 
@@ -272,11 +276,7 @@ def _samples(grading: Grading) -> tuple[Sample, ...]:
     failed = grading.failure.case if grading.failure else None
     if grading.quick or (failed is not None and failed.shape != grading.problem.ranked.shape):
         return ()
-    return (_sample(grading, sampled_case(grading)),)
-
-
-def _sample(grading: Grading, case: Case | None) -> Sample:
-    return sample_of(grading.problem, grading.launch, grading.seed, case)
+    return (sample_of(grading, sampled_case(grading)),)
 
 
 def _note(grading: Grading, answer: Sanitized | Refusal | Fault, watched: Watched) -> None:
@@ -336,17 +336,7 @@ def _missing(grading: Grading) -> list[Tool]:
         for run in program.tools
         if run.status != "unavailable"
     }
-    return [tool for tool in tools_of(grading.quick, grading.scores) if tool not in ran]
-
-
-def _why_missing(grading: Grading, tool: Tool) -> str:
-    reasons = (
-        f"{program.program} says {run.message}"
-        for program in grading.sanitizing
-        for run in program.tools
-        if run.tool is tool and run.message
-    )
-    return "; ".join(reasons) or "it was not started"
+    return [tool for tool in _tools(grading) if tool not in ran]
 
 
 def sanitizers_may_say_more(grading: Grading, failure: Failure) -> bool:
@@ -406,28 +396,28 @@ def unsafe(
 # ----------------------------------------------------------------------------------------- cases
 
 
-def tools_of(quick: bool, gpu: bool) -> tuple[Tool, ...]:
+def _tools(grading: Grading) -> tuple[Tool, ...]:
     """Return the tools of a grading. Without a GPU one launch serves all of them."""
-    return (Tool.MEMCHECK, Tool.RACECHECK) if quick and gpu else tuple(Tool)
+    few = grading.quick and grading.scores
+    return (Tool.MEMCHECK, Tool.RACECHECK) if few else tuple(Tool)
 
 
-def sanitizer_cases(
-    problem: Problem, launch: LaunchLine, seed: int, *, quick: bool
-) -> tuple[Case, ...]:
-    """Return the cases of a launch, around its tiles."""
-    rows, columns = (
-        min(max(16, size), MAX_EDGE) for size in (launch.tile_rows, launch.tile_columns)
-    )
-    return problem.watched_cases(rows, columns, seed, quick=quick, max_work=EXTRA_FLOP)
+def sanitizer_cases(grading: Grading) -> tuple[Case, ...]:
+    """Return the cases around the tiles of the launch."""
+    tiles = (grading.launch.tile_rows, grading.launch.tile_columns)
+    rows, columns = (min(max(16, size), MAX_EDGE) for size in tiles)
+    seed, quick = grading.seed, grading.quick
+    return grading.problem.watched_cases(rows, columns, seed, quick=quick, max_work=EXTRA_FLOP)
 
 
-def sample_of(problem: Problem, launch: LaunchLine, seed: int, case: Case | None = None) -> Sample:
+def sample_of(grading: Grading, case: Case | None) -> Sample:
     """Return the first blocks of a large case, then secret others: a kernel may forget a barrier
     only there. It is for the CPU device, which runs as many of them as it has time for.
 
     case: the one to sample; None for inputs of the ranked size.
     """
-    generator = np.random.default_rng([seed, CASES_VERSION, 7])
+    generator = np.random.default_rng([grading.seed, CASES_VERSION, 7])
+    problem, launch = grading.problem, grading.launch
     shape = case.shape if case else problem.ranked.shape
     output = problem.arguments(shape).output
     clusters = Clusters(launch.grid(output.rows, output.columns), launch.cluster)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -88,6 +88,10 @@ def outcome(device: FakeDevice, cpu: FakeDevice | None = None, **how: Any) -> An
     return run(device, cpu, **how)[0]
 
 
+def cases_of(launch: LaunchLine = LaunchLine(), seed: int = 7) -> tuple[Case, ...]:
+    return sanitizer_cases(grading(on_cpu(FakeDevice()), problem=PROBLEM, launch=launch, seed=seed))
+
+
 def test_a_right_kernel_is_clean_under_both_programs() -> None:
     device, cpu = FakeDevice(), FakeDevice(program="the CPU device")
     found, made = run(device, cpu)
@@ -104,9 +108,9 @@ def test_a_right_kernel_is_clean_under_both_programs() -> None:
 @pytest.mark.parametrize("launch", [LaunchLine(), LaunchLine(128, 256), LaunchLine(200, 32)])
 def test_shapes_are_secret_awkward_and_larger_than_a_tile(launch: LaunchLine) -> None:
     rows, columns = launch.tile_rows, launch.tile_columns
-    drawn = [sanitizer_cases(PROBLEM, launch, seed, quick=False) for seed in range(60)]
+    drawn = [cases_of(launch, seed) for seed in range(60)]
     assert len({cases[0].shape for cases in drawn}) > 50
-    assert drawn[5] == sanitizer_cases(PROBLEM, launch, 5, quick=False)
+    assert drawn[5] == cases_of(launch, 5)
     for cases in drawn:
         shapes = [case.shape for case in cases]
         small, aligned, awkward = shapes[:3]
@@ -147,14 +151,18 @@ def test_only_the_cpu_device_samples_the_ranked_size(
 
 def test_a_sample_is_the_first_cluster_and_secret_ones() -> None:
     launch = LaunchLine(16, 32, cluster=(2, 2, 1))  # 8 by 20 blocks
-    drawn = [sample_of(PROBLEM, launch, seed) for seed in range(40)]
+    device = on_cpu(FakeDevice())
+    drawn = [
+        sample_of(grading(device, problem=PROBLEM, launch=launch, seed=seed % 39), None)
+        for seed in range(40)
+    ]
     for each in drawn:
         assert each.blocks is not None and {*each.blocks} == {*range(160)}
         assert len(each.blocks) == 160 and {*each.blocks[:4]} == {0, 1, 8, 9}
         others = Clusters((8, 20, 1), (2, 2, 1))
         assert len({others.of(block) for block in each.blocks[4:8]}) == 1
     assert len({each.blocks for each in drawn}) > 20
-    assert drawn[3] == sample_of(PROBLEM, launch, 3) and drawn[3].case.shape == SMALL.shape
+    assert drawn[0] == drawn[39] and drawn[3].case.shape == SMALL.shape
     assert {each.case.exact for each in drawn} == {True, False}
 
 
@@ -168,8 +176,8 @@ def test_wrong_only_when_watched_is_a_wrong_answer() -> None:
 def test_a_launch_that_stops_under_a_tool_is_its_verdict() -> None:
     trap = Stopped(launch=1, fault=Fault(cause="trap", message="it trapped"))
     found = outcome(FakeDevice(sanitized={"stopped": (trap,)}))
-    shape = sanitizer_cases(PROBLEM, LaunchLine(), 7, quick=False)[1].shape
-    assert isinstance(found, RuntimeFault) and f"it trapped at {shape}" in found.message
+    assert isinstance(found, RuntimeFault)
+    assert f"it trapped at {cases_of()[1].shape}" in found.message
 
 
 def test_a_tool_that_did_not_run_is_not_clean() -> None:
@@ -230,61 +238,65 @@ def test_races_stay_unless_the_cpu_device_rules_them_out(
     assert isinstance(found, Race) and RACE.at in {finding.at for finding in found.findings}
 
 
-def test_memory_errors_come_before_the_races_that_follow_from_them() -> None:
-    verdict = unsafe((RACE, OUTSIDE), None)
-    assert isinstance(verdict, MemoryFault) and verdict.findings == (OUTSIDE, RACE)
-    assert isinstance(unsafe((RACE,), None), Race)
-    wrong = outcome(FakeDevice(watched=lambda A, B: 2 * right(A, B)))
-    assert isinstance(wrong, WrongAnswer)
-    shown = unsafe((RACE,), wrong.counterexample)
-    assert isinstance(shown, Race) and shown.counterexample == wrong.counterexample
+UNINITIALISED = RACE.model_copy(update={"hazard": Hazard.UNINITIALISED})
+
+
+@pytest.mark.parametrize(
+    ("found", "kind", "first"),
+    [
+        ((RACE, OUTSIDE), MemoryFault, OUTSIDE),
+        ((RACE,), Race, RACE),
+        ((UNINITIALISED, RACE), Race, RACE),
+        ((UNINITIALISED,), MemoryFault, UNINITIALISED),
+        ((RACE, BARRIER), Race, BARRIER),
+    ],
+)
+def test_errors_come_before_those_that_follow_from_them(
+    found: tuple[Finding, ...], kind: type[Outcome], first: Finding
+) -> None:
+    verdict = unsafe(found, None)
+    assert isinstance(verdict, MemoryFault | Race) and isinstance(verdict, kind)
+    assert verdict.findings[0] == first and {*verdict.findings} == {*found}
     assert unsafe((), None) is None
-    uninitialised = RACE.model_copy(update={"hazard": Hazard.UNINITIALISED})
-    assert isinstance(unsafe((uninitialised, RACE), None), Race)
-    assert isinstance(unsafe((uninitialised,), None), MemoryFault)
-    verdict = unsafe((RACE, BARRIER), None)
-    assert isinstance(verdict, Race) and verdict.findings == (BARRIER, RACE)
 
 
 def test_a_full_sanitizing_takes_small_cases_of_verification_too() -> None:
     for seed in range(10):
         verified = PROBLEM.small_cases(seed, 2, 1 << 23)
-        assert sanitizer_cases(PROBLEM, LaunchLine(), seed, quick=False)[4:] == tuple(verified)
+        assert cases_of(seed=seed)[4:] == tuple(verified)
         assert {*verified} <= {*PROBLEM.cases(seed, quick=False, sampled=True)}
 
 
-def test_a_device_that_fails_is_a_verdict_of_this_stage() -> None:
-    class Stuck(FakeDevice):
-        def ask(self, request: Any) -> Any:
-            return Fault(cause="time-limit", message="no end")
+@dataclass
+class Saying(FakeDevice):
+    """A device that says one thing, to all or to some requests."""
 
-    shape = sanitizer_cases(PROBLEM, LaunchLine(), 7, quick=False)[0].shape
-    message = f"the kernel did not end within {SECONDS:g} s at {shape}"
+    answer: Any = None
+    to: type = object
+    asked: list[Any] = field(default_factory=list)
+
+    def ask(self, request: Any) -> Any:
+        self.asked.append(request)
+        return self.answer if isinstance(request, self.to) else super().ask(request)
+
+
+def test_a_device_that_fails_is_a_verdict_of_this_stage() -> None:
+    message = f"the kernel did not end within {SECONDS:g} s at {cases_of()[0].shape}"
     expected = TimeLimit(stage=Stage.SANITIZE, message=message, seconds=SECONDS)
-    assert outcome(Stuck()) == expected
+    assert outcome(Saying(answer=Fault(cause="time-limit", message="no end"))) == expected
 
 
 @pytest.mark.parametrize(("signal", "verdict"), [("SIGKILL", JudgeError), ("SIGSEGV", WrongAnswer)])
 def test_a_wrong_kernel_whose_sanitizer_was_killed_is_graded_again(
     signal: str, verdict: type[Outcome]
 ) -> None:
-    class Ended(FakeDevice):
-        def ask(self, request: Any) -> Any:
-            return Fault(cause="judge", message=f"ended by {signal}", signal=signal)
-
-    found, _ = run(Ended(), failed=Case(Shape(16, 16, 16)))
-    assert isinstance(found, verdict)
-
-
-class Refusing(FakeDevice):
-    """A device that cannot run this kernel."""
-
-    def ask(self, request: Any) -> Any:
-        return Refusal(message="no clusters here")
+    ended = Fault(cause="judge", message=f"ended by {signal}", signal=signal)
+    assert isinstance(outcome(Saying(answer=ended), failed=Case(Shape(16, 16, 16))), verdict)
 
 
 def test_each_program_says_why_a_tool_did_not_run() -> None:
-    found = outcome(FakeDevice(unavailable=("racecheck",)), Refusing())
+    refusing = Saying(answer=Refusal(message="no clusters here"))
+    found = outcome(FakeDevice(unavailable=("racecheck",)), refusing)
     assert found == JudgeError(
         stage=Stage.SANITIZE,
         message="no sanitizer could run racecheck: a fake says out of order; "
@@ -292,39 +304,31 @@ def test_each_program_says_why_a_tool_did_not_run() -> None:
     )
 
 
-def hanging(answer: Any, case: Case) -> tuple[Outcome | None, list[Any]]:
+LATE = TimeLimit(stage=Stage.VERIFY, message="no end", seconds=20)
+
+
+def hanging(answer: Any, case: Case) -> tuple[Outcome | None, Sanitize]:
     """Sanitize a kernel whose launch did not end in this case, with what the CPU device says."""
-    asked: list[Any] = []
-
-    class Cpu(FakeDevice):
-        def ask(self, request: Any) -> Any:
-            if not isinstance(request, Sanitize):
-                return super().ask(request)
-            asked.append(request)
-            return answer
-
-    made = grading(on_gpu(FakeDevice(), Cpu()), problem=PROBLEM)
-    late = TimeLimit(stage=Stage.VERIFY, message="no end", seconds=20)
-    made.failure = Failure(case, late)
+    cpu = Saying(answer=answer, to=Sanitize)
+    made = grading(on_gpu(FakeDevice(), cpu), problem=PROBLEM)
+    made.failure = Failure(case, LATE)
     assert sanitizers_may_say_more(made, made.failure)
-    return sanitize_on_device(made), asked
+    return sanitize_on_device(made), cpu.asked[-1]
 
 
 def test_a_hang_is_explained_by_the_cpu_device() -> None:
     case = Case(Shape(16, 16, 16))
     sanitized = Sanitized(program="cpu", runs=(), findings=(BARRIER,), products=())
-    found, (asked,) = hanging(sanitized, case)
+    found, asked = hanging(sanitized, case)
     assert isinstance(found, Race) and found.findings == (BARRIER,)
+    assert [each.shape for each in asked.launches] == [case.shape] and asked.seconds == 2
     assert found.counterexample is None and found.stage is Stage.SANITIZE
-    assert (asked.seconds, asked.tools) == (2, tuple(Tool))
-    assert (case.draw(7)[0] == asked.launches[0].matrices[0]).all()
     nothing = sanitized.model_copy(update={"findings": ()})
     for answer in (nothing, Fault(cause="time-limit", message="no end")):
         assert isinstance(hanging(answer, case)[0], TimeLimit)
 
 
 def test_hangs_are_explained_only_in_small_cases_next_to_a_gpu() -> None:
-    late = TimeLimit(stage=Stage.VERIFY, message="no end", seconds=20)
     gpu, cpu = (grading(each(FakeDevice()), problem=PROBLEM) for each in (on_gpu, on_cpu))
-    assert not sanitizers_may_say_more(gpu, Failure(RANKED, late))
-    assert not sanitizers_may_say_more(cpu, Failure(Case(Shape(16, 16, 16)), late))
+    assert not sanitizers_may_say_more(gpu, Failure(RANKED, LATE))
+    assert not sanitizers_may_say_more(cpu, Failure(Case(Shape(16, 16, 16)), LATE))

@@ -11,18 +11,9 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import main
-from harness.judge.grading import GradingOptions
-from harness.judge.progress import Silent
-from harness.judge.submission import read
 from harness.judge.tune.tunable import find_tunables
-from harness.judge.tune.tune import Tuning, tune
-from harness.judge.workers.session import Session
-from harness.protocol.report import (
-    CompileError,
-    Submission,
-    Verdict,
-    WrongAnswer,
-)
+from harness.judge.tune.tune import Tuning
+from harness.protocol.report import CompileError, Verdict, WrongAnswer
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("shared_workers")
@@ -58,15 +49,19 @@ def kernel(tmp_path: Path) -> Path:
     return path
 
 
-def test_each_variant_gets_the_judges_verdict(kernel: Path, cpu_session: Session) -> None:
-    submission = read(kernel)
-    assert isinstance(submission, Submission)
-    options = GradingOptions(quick=True, seed=5, seconds=PATIENCE)
-    found = tune(submission, cpu_session, Silent(), options)
-    verdicts = {
-        (variant.setting["ROWS"], variant.setting["AHEAD"]): variant.outcome.verdict
-        for variant in found.variants
-    }
+def test_the_command_shows_and_writes_the_verdict_of_each_variant(
+    kernel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "table.json"
+    code = main(["tune", "--device", "cpu", "--seed", "5", "--json", str(table), str(kernel)])
+    shown = capsys.readouterr().out
+    assert code == 0 and shown.startswith("6 variants\n")
+    assert "1/6  ROWS=1 AHEAD=0  accepted" in shown
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["ROWS", "AHEAD", "regs", "spilled", "shared", "occ.", "verdict"] in lines
+    assert any(line[:2] == ["1", "1"] and "wrong-answer" in line for line in lines)
+    found = Tuning.model_validate_json(table.read_text())
+    verdicts = {tuple(each.setting.values()): each.outcome.verdict for each in found.variants}
     assert verdicts == {
         (1, 0): Verdict.ACCEPTED,
         (1, 1): Verdict.WRONG_ANSWER,
@@ -79,66 +74,15 @@ def test_each_variant_gets_the_judges_verdict(kernel: Path, cpu_session: Session
     assert found.planned == found.possible == 6
     two_rows = next(each for each in found.variants if each.setting == {"ROWS": 2, "AHEAD": 0})
     assert two_rows.kernel is not None and two_rows.kernel.launch.tile_rows == 32
-    assert two_rows.kernel.resources.registers > 0
     broken = found.variants[-1].outcome
     assert isinstance(broken, CompileError) and "three rows are too many" in broken.message
     wrong = found.variants[1].outcome
     assert isinstance(wrong, WrongAnswer) and wrong.counterexample.seed == 5
-    assert Tuning.model_validate_json(found.model_dump_json()) == found
-
-
-def test_the_command_shows_a_table_and_writes_json(
-    kernel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = tmp_path / "table.json"
-    kernel.write_text(KERNEL.replace("// tune: 1 2 3", ""))
-    kernel.write_text(kernel.read_text().replace("// tune: solve tile={16 * ROWS}x16\n", ""))
-    code = main(["tune", "--device", "cpu", "--seed", "5", "--json", str(table), str(kernel)])
-    shown = capsys.readouterr().out
-    assert code == 0
-    assert shown.startswith("2 variants\n") and "1/2  AHEAD=0  accepted" in shown
-    lines = [line.split() for line in shown.splitlines()]
-    assert ["AHEAD", "regs", "spilled", "shared", "occ.", "verdict"] in lines
-    assert any(line[:1] == ["1"] and "wrong-answer" in line for line in lines)
-    found = Tuning.model_validate_json(table.read_text())
-    assert [each.outcome.verdict for each in found.variants] == ["accepted", "wrong-answer"]
 
 
 def test_no_accepted_variant_is_exit_code_1(kernel: Path) -> None:
     kernel.write_text(KERNEL.replace("AHEAD = 0;", "AHEAD = 1;"))
     assert main(["tune", "--device", "cpu", "--limit", "1", str(kernel)]) == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--device", "cpu", "none.cu"], "there is no file none.cu"),
-        (["--device", "cpu", "solutions/01_naive.cu"], "01_naive.cu: no constant has values"),
-        (["--device", "cpu", "--out", "best.cu", "FILE"], "which only a GPU can tell"),
-        (["--out", "no/such/best.cu", "FILE"], "there is no folder no/such"),
-        (["--json", "tests", "FILE"], "tests is a folder"),
-    ],
-)
-def test_wrong_usage_is_exit_code_2_and_one_sentence(
-    arguments: list[str],
-    sentence: str,
-    kernel: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(ROOT)
-    assert main(["tune", *(str(kernel) if word == "FILE" else word for word in arguments)]) == 2
-    said = capsys.readouterr().err
-    assert sentence in said and said.count("\n") == 1
-
-
-def test_a_missing_gpu_is_reported(
-    kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("harness.devices.available.why_no_cuda", lambda: "there is no NVIDIA GPU")
-    assert main(["tune", str(kernel)]) == 2
-    said = capsys.readouterr().err
-    assert "there is no NVIDIA GPU" in said and "--device cpu" in said and said.count("\n") == 1
 
 
 def test_an_interruption_ends_with_the_table_so_far(kernel: Path, tmp_path: Path) -> None:
