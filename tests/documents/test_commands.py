@@ -156,14 +156,11 @@ def test_every_documented_command_is_run_by_a_test() -> None:
     assert all((ROOT / tests).exists() for tests in ELSEWHERE.values())
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_a_session_is_that_of_its_command(command: str) -> None:
-    """Documents may say `nox -s COMMAND` of every command, and every session that they name."""
-    sessions = {*COMMANDS, "tests", "architectures", "bench", "fuzz", "lab", "mutants", "lint"}
+def test_documents_name_only_sessions_that_exist() -> None:
+    own = re.findall(r"^def (\w+)", (ROOT / "noxfile.py").read_text(encoding="utf-8"), re.MULTILINE)
     for name in DOCUMENTS:
         named = set(re.findall(r"nox -s ([a-z]+)", (ROOT / name).read_text(encoding="utf-8")))
-        assert named <= sessions, name
-    assert importlib.import_module(f"harness.cli.commands.{command}").__doc__
+        assert named <= {*COMMANDS, *own}, name
 
 
 @pytest.fixture(scope="module")

@@ -16,15 +16,12 @@ from typing import Any
 import pytest
 
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.progress import Silent
 from harness.judge.session import Session
 from harness.judge.submission import read
-from harness.judge.workers.isolation import Role
 from harness.judge.workers.session import open_session
 from harness.judge.workers.worker import Worker
-from harness.protocol.compiler import Compile
 from harness.protocol.errors import JudgeFailure
-from harness.protocol.report import JudgeError, Report, Stage
+from harness.protocol.report import JudgeError, Report
 from harness.protocol.request import Answer_co, Fault, Request
 from harness.protocol.timing import TimingWorkers
 from problem.cases import QUICK_CASES
@@ -210,19 +207,6 @@ def test_a_worker_that_cannot_start_is_the_judges_fault(monkeypatch: pytest.Monk
     next_is_right()
 
 
-def test_a_compiler_without_memory_is_the_sources_fault(tmp_path: Path) -> None:
-    """The compiler gets so little memory that it cannot even start."""
-    with Worker(Role.COMPILER) as worker:
-        worker.ask(Compile(source=""))
-        assert worker.process_id is not None
-        resource.prlimit(worker.process_id, resource.RLIMIT_AS, (1 << 20, 1 << 20))
-        answer = worker.ask(Compile(source=RIGHT.read_text()))
-        assert not getattr(answer, "kernel", None)
-        assert getattr(answer, "cause", None) != "time-limit"
-        message = getattr(answer, "message", "")
-        assert message and "Traceback" not in message
-
-
 # ------------------------------------------------------------------------------------- reports
 
 
@@ -288,25 +272,6 @@ def test_an_interrupted_grading_leaves_nothing(
     _, stderr = judge.communicate(timeout=PATIENCE)
     assert judge.returncode == code, stderr
     assert "Traceback" not in stderr
-
-
-class InterruptedAt(Silent):
-    """A watcher that simulates Ctrl-C at the beginning of a stage."""
-
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-
-    def begin(self, stage: Stage, total: int | None) -> None:
-        if stage is self.stage:
-            raise KeyboardInterrupt
-
-
-def test_an_interruption_at_any_stage_leaves_nothing() -> None:
-    with open_session("cpu") as session:
-        for stage in (Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE):
-            with pytest.raises(KeyboardInterrupt):
-                grade(read(RIGHT), lasting(session), QUICK, InterruptedAt(stage))
-        assert grade(read(RIGHT), lasting(session), QUICK).verdict == "accepted"
 
 
 # -------------------------------------------------------------------------------- our own bugs

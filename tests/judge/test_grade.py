@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -52,9 +52,11 @@ from tests.judge.stages.fakes import (
     FakeCompiler,
     FakeDevice,
     FakeSession,
+    Watcher,
+    on_cpu,
+    on_gpu,
     right,
 )
-from tests.judge.stages.fakes import session as session_of
 from tests.waiting import PATIENCE
 
 SUBMISSION = Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
@@ -77,13 +79,9 @@ def small_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
-def session(device: FakeDevice, **parts: Any) -> FakeSession:
-    return session_of(FakeCompiler(), device, **parts)
-
-
 def with_times(device: FakeDevice) -> FakeSession:
     (timing,) = FakeTiming([8.0], baseline_ms=16.0).workers
-    return session(device, timing=timing, cpu_sanitizer=FakeDevice())
+    return on_gpu(device, timing=timing)
 
 
 def graded(session: FakeSession, **options: Any) -> Report:
@@ -93,7 +91,7 @@ def graded(session: FakeSession, **options: Any) -> Report:
 
 
 def test_a_right_kernel_is_accepted_without_times() -> None:
-    report = graded(session(FakeDevice()))
+    report = graded(on_cpu(FakeDevice()))
     assert isinstance(report.outcome, Accepted) and isinstance(report.outcome.score, Unscored)
     assert [time.stage for time in report.stages] == [
         Stage.COMPILE,
@@ -172,50 +170,25 @@ RACE = Finding(tool=Tool.RACECHECK, hazard=Hazard.RACE, message="a race", at=Pla
 
 def test_unsafe_beats_wrong_and_shows_the_wrong_answer() -> None:
     wrong = FakeDevice(multiply=lambda A, B: 2 * right(A, B), findings=(RACE,))
-    outcome = graded(session(wrong)).outcome
+    outcome = graded(on_cpu(wrong)).outcome
     assert isinstance(outcome, Race) and outcome.counterexample is not None
     safe = FakeDevice(multiply=lambda A, B: 2 * right(A, B))
-    outcome = graded(session(safe)).outcome
+    outcome = graded(on_cpu(safe)).outcome
     assert isinstance(outcome, WrongAnswer) and outcome.stage is Stage.VERIFY
 
 
 def test_a_fault_of_verification_is_the_verdict() -> None:
     device = FakeDevice(run=lambda _: Fault(cause="trap", message="it trapped"))
-    report = graded(session(device))
+    report = graded(on_cpu(device))
     assert report.verdict == "runtime-error" and report.sanitizing == ()
 
 
-class Told:
-    """Keeps the messages of a grading."""
-
-    def __init__(self) -> None:
-        self.found_in: list[tuple[Stage, str]] = []
-
-    def begin(self, stage: Stage, total: int | None) -> None:
-        self._stage = stage
-
-    def step(self, text: str) -> None: ...
-
-    def found(self, sentences: Iterable[str]) -> None:
-        self.found_in += [(self._stage, sentence) for sentence in sentences]
-
-
-def said(session: FakeSession, **options: Any) -> list[tuple[Stage, str]]:
-    """Return the messages that a view gets, in order."""
-    told = Told()
-    grade(SUBMISSION, session, GradingOptions(seed=3, **options), told, PROBLEM)
-    return told.found_in
-
-
 def test_findings_are_shown_while_it_grades() -> None:
-    wrong = FakeDevice(multiply=lambda A, B: 2 * right(A, B), findings=(RACE,))
-    told = said(session(wrong))
-    assert [stage for stage, _ in told] == [
-        Stage.COMPILE,
-        Stage.VERIFY,
-        *(Stage.SANITIZE, Stage.SANITIZE),
-    ]
-    (_, used), (_, failed), (_, clean), (_, race) = told
+    wrong, watcher = FakeDevice(multiply=lambda A, B: 2 * right(A, B), findings=(RACE,)), Watcher()
+    grade(SUBMISSION, on_cpu(wrong), GradingOptions(seed=3), watcher, PROBLEM)
+    begun = [each[0] for each in watcher.told if isinstance(each, tuple)]
+    assert begun == [Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE]
+    used, failed, clean, race = watcher.sentences
     assert used.startswith("32 registers, 0 B shared memory, 0 B spilled; 100% occupancy")
     assert failed.startswith("wrong-answer: wrong at ") and "2 times what it should be" in failed
     assert "nothing found by memcheck" in clean and "racecheck" not in clean
@@ -236,11 +209,11 @@ WRONG = FakeDevice(multiply=lambda A, B: 2 * right(A, B))
 
 
 def test_only_an_accepted_kernel_has_badges() -> None:
-    accepted = graded(session(FakeDevice())).kernel
+    accepted = graded(on_cpu(FakeDevice())).kernel
     assert isinstance(accepted, DisassembledKernel)
     assert [badge.value for badge in accepted.badges] == ["cuda-cores", "default-launch"]
     for device in (WRONG, FakeDevice(findings=(RACE,))):
-        rejected = graded(session(device)).kernel
+        rejected = graded(on_cpu(device)).kernel
         assert rejected is not None and not isinstance(rejected, DisassembledKernel)
 
 
@@ -250,17 +223,17 @@ def test_only_an_accepted_kernel_has_badges() -> None:
 )
 def test_a_failed_disassembly_is_not_accepted(cause: Any, verdict: str, times: bool) -> None:
     compiler = Disassembler(Fault(cause=cause, message="it went wrong"))
-    here = with_times(FakeDevice()) if times else session(FakeDevice())
+    here = with_times(FakeDevice()) if times else on_cpu(FakeDevice())
     report = graded(replace(here, compiler=compiler), quick=True)
     assert report.verdict == verdict and report.measurement is None
 
 
 def test_whatever_is_explained_is_disassembled() -> None:
-    examined = examine(SUBMISSION, session(WRONG), problem=PROBLEM)
+    examined = examine(SUBMISSION, on_cpu(WRONG), problem=PROBLEM)
     assert isinstance(examined, Examination) and isinstance(examined.outcome, WrongAnswer)
     assert examined.kernel.instructions == {"FFMA": 1}
     fault = Fault(cause="judge", message="it went wrong")
-    broken = replace(session(FakeDevice()), compiler=Disassembler(fault))
+    broken = replace(on_cpu(FakeDevice()), compiler=Disassembler(fault))
     assert isinstance(examine(SUBMISSION, broken, problem=PROBLEM), JudgeError)
 
 
@@ -278,7 +251,7 @@ class Watched(FakeDevice):
 
 def examined(device: Watched, submission: Submission = SUBMISSION) -> Examination:
     (timing,) = FakeTiming().workers
-    found = examine(submission, session(device, timing=timing), problem=PROBLEM)
+    found = examine(submission, on_cpu(device, timing=timing), problem=PROBLEM)
     assert isinstance(found, Examination), found
     return found
 
@@ -305,7 +278,7 @@ def test_an_unreadable_file_needs_no_device(tmp_path: Path) -> None:
     (tmp_path / "mine.cu").write_bytes(b"\xff")
     unreadable = read(tmp_path / "mine.cu")
     assert isinstance(unreadable, Unreadable)
-    nothing = session(FakeDevice(run=stop))
+    nothing = on_cpu(FakeDevice(run=stop))
     assert examine(unreadable, nothing) is unreadable.error
     report = grade(unreadable, nothing)
     assert (report.submission, report.outcome) == (unreadable.submission, unreadable.error)
@@ -360,7 +333,7 @@ def test_counted_launches_branch_like_the_ranked_size(
             update = {"shape": shape, "global_store_sectors": stored, **sampled}
             return COUNTERS.model_copy(update=update)
 
-    examined = examine(SUBMISSION, session(Counting()), problem=PROBLEM)
+    examined = examine(SUBMISSION, on_cpu(Counting()), problem=PROBLEM)
     assert isinstance(examined, Examination) and compared == shapes
     assert examined.blocks_share_work == depend
     if alike:
@@ -375,13 +348,13 @@ def test_a_busy_gpu_is_reported() -> None:
         raise UsageError("another grading has held this GPU")
         yield
 
-    report = graded(replace(session(FakeDevice()), lock=busy))
+    report = graded(replace(on_cpu(FakeDevice()), lock=busy))
     assert isinstance(report.outcome, JudgeError) and "has held" in report.outcome.message
 
 
 def test_every_grading_has_a_seed_of_its_own() -> None:
     seeds = {
-        grade(SUBMISSION, session(FakeDevice(run=stop)), problem=PROBLEM).seed for _ in range(5)
+        grade(SUBMISSION, on_cpu(FakeDevice(run=stop)), problem=PROBLEM).seed for _ in range(5)
     }
     assert len(seeds) == 5
 

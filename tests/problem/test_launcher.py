@@ -1,6 +1,5 @@
 """The launch is the rules' launch."""
 
-from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -44,37 +43,21 @@ def test_a_kernel_is_launched_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "grid"),
+    ("line", "size", "grid"),
     [
-        (LaunchLine(), (256, 512, 1)),
-        (LaunchLine(128, 256), (16, 64, 1)),
-        (LaunchLine(200, 128), (32, 41, 1)),
+        (LaunchLine(), (8192, 4096), (256, 512, 1)),
+        (LaunchLine(128, 256), (8192, 4096), (16, 64, 1)),
+        (LaunchLine(200, 128), (8192, 4096), (32, 41, 1)),
+        (LaunchLine(), (100, 70), (5, 7, 1)),
+        (LaunchLine(cluster=(2, 1, 1)), (100, 70), (6, 7, 1)),
+        (LaunchLine(cluster=(1, 4, 1)), (100, 70), (5, 8, 1)),
+        (LaunchLine(cluster=(2, 2, 2)), (100, 70), (6, 8, 2)),
     ],
 )
-def test_the_grid_covers_C(line: LaunchLine, grid: tuple[int, int, int]) -> None:
-    assert line.grid(8192, 4096) == grid
-    assert are_counts(line.grid(8191, 4095))
-
-
-def are_counts(numbers: Iterable[object]) -> bool:
-    """CUDA takes no 3.0 for 3."""
-    return all(type(number) is int for number in numbers)
-
-
-@pytest.mark.parametrize(
-    ("cluster", "grid"),
-    [
-        ((1, 1, 1), (5, 7, 1)),
-        ((2, 1, 1), (6, 7, 1)),
-        ((1, 4, 1), (5, 8, 1)),
-        ((2, 2, 2), (6, 8, 2)),
-    ],
-)
-def test_the_grid_has_whole_clusters(
-    cluster: tuple[int, int, int], grid: tuple[int, int, int]
-) -> None:
-    covering = LaunchLine(cluster=cluster).grid(100, 70)
-    assert covering == grid and are_counts(covering)
+def test_the_grid_covers_C_with_whole_clusters(line: LaunchLine, size: Any, grid: Any) -> None:
+    covering = line.grid(*size)
+    assert covering == grid
+    assert all(type(number) is int for number in covering), "CUDA takes no 3.0 for 3"
 
 
 @pytest.mark.parametrize(

@@ -186,6 +186,7 @@ class Watcher:
 
     def __init__(self) -> None:
         self.told: list[Any] = []
+        self.sentences: list[str] = []
 
     def begin(self, stage: Stage, total: int | None) -> None:
         self.told.append((stage, total))
@@ -194,7 +195,7 @@ class Watcher:
         self.told.append(text)
 
     def found(self, sentences: Iterable[str]) -> None:
-        self.told += sentences
+        self.sentences += sentences
 
 
 class FakeCompiler(Process):

@@ -76,11 +76,3 @@ def test_a_matrix_that_did_not_come_is_missed(number: int) -> None:
     os.write(theirs.fileno(), announced(1, 1, output=number) + bytes(4))
     with pytest.raises(ValueError, match="no such matrix"):
         channel.receive(ours, lambda _: FINISHED)
-
-
-def test_a_value_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel, "_MAX_BYTES", 50)
-    ours, theirs = Pipe()
-    channel.send(ours, Finished(seconds=1, output=FLOATS))
-    with pytest.raises(OSError, match="bad message length"):
-        channel.receive(theirs, lambda _: FINISHED)

@@ -77,31 +77,25 @@ def test_the_scratch_folder_can_be_used(role: Role, scratch: Path) -> None:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_nothing_is_written_elsewhere(role: Role, scratch: Path, tmp_path: Path) -> None:
+def test_nothing_is_changed_elsewhere(role: Role, scratch: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("still here")
     folders = (tmp_path, Path.home(), ROOT / "harness")
     paths = [folder / "matmul-arena-was-here" for folder in folders]
     try:
-        codes = (f"open({str(path)!r}, 'w')" for path in paths)
-        for result in attempt(role, scratch, *codes, needs="scratch folder"):
-            assert result.startswith("PermissionError")
+        codes = (
+            *(f"open({str(path)!r}, 'w')" for path in paths),
+            f"Path({str(victim)!r}).unlink()",
+            f"Path({str(victim)!r}).rename(Path(scratch, 'mine'))",
+            f"import os; os.truncate({str(victim)!r}, 0)",
+        )
+        results = attempt(role, scratch, *codes, needs="scratch folder")
+        assert all("Error" in result for result in results), results
         assert not any(path.exists() for path in paths)
+        assert victim.read_text() == "still here"
     finally:
         for path in paths:
             path.unlink(missing_ok=True)
-
-
-@pytest.mark.parametrize("role", Role)
-def test_nothing_is_removed_or_renamed_elsewhere(role: Role, scratch: Path, tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("still here")
-    codes = (
-        f"Path({str(victim)!r}).unlink()",
-        f"Path({str(victim)!r}).rename(Path(scratch, 'mine'))",
-        f"import os; os.truncate({str(victim)!r}, 0)",
-    )
-    results = attempt(role, scratch, *codes, needs="scratch folder")
-    assert all("Error" in result for result in results), results
-    assert victim.read_text() == "still here"
 
 
 @pytest.mark.parametrize("role", READERS)
