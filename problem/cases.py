@@ -190,18 +190,16 @@ _DIVIDING_CASES = (
 """Sizes that divide well, where a kernel may mix parts of A and B that differ in scale."""
 
 
-def _mixed(offset_N: int, offset_K: int) -> tuple[Case, ...]:
-    """Return cases in which each of SIZES is M once, N once and K once, in mixed combinations."""
-    count = len(SIZES)
-    return tuple(
-        Case(Shape(SIZES[i], SIZES[(i + offset_N) % count], SIZES[(i + offset_K) % count]))
-        for i in range(count)
-    )
+_MIXED_CASES = tuple(
+    Case(Shape(M, SIZES[(i + 5) % len(SIZES)], SIZES[(i + 11) % len(SIZES)]))
+    for i, M in enumerate(SIZES)
+)
+"""Each of SIZES is M once, N once and K once, in mixed combinations."""
 
 
 CASES: tuple[Case, ...] = (
     *_SHAPE_CASES,
-    *_mixed(5, 11),
+    *_MIXED_CASES,
     *_EXACT_CASES,
     *(Case(Shape(40, 72, 56), inputs) for inputs in SPECIAL_VALUES),
     *_STRUCTURED_CASES,
@@ -213,7 +211,7 @@ each time with other inputs, which detects a kernel that returns its previous re
 
 QUICK_CASES: tuple[Case, ...] = (
     *_SHAPE_CASES,
-    *_mixed(5, 11)[::2],
+    *_MIXED_CASES[::2],
     Case(Shape(65, 129, 33), ODD_INTEGERS),
     Case(Shape(65, 129, 33), SCALED_GROUPS),
     Case(Shape(65, 129, 33), CHANGING_SCALE),

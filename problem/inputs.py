@@ -11,7 +11,6 @@ A "line" is a row of A or a column of B: an element of C is computed from two li
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self, TypeVar
@@ -19,7 +18,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from problem.threads import available_cores
+from problem.threads import in_threads
 
 Matrix = NDArray[np.float32]
 Words = NDArray[np.uint64]
@@ -326,12 +325,7 @@ class Draw:
             end = min(start + _PART, flat.size)
             flat[start:end] = _elements(self, start, end, rows, columns)
 
-        starts = range(0, flat.size, _PART)
-        if len(starts) == 1:
-            part(0)
-        else:
-            with ThreadPoolExecutor(available_cores()) as threads:
-                list(threads.map(part, starts))
+        in_threads(part, range(0, flat.size, _PART))
         return matrix
 
 

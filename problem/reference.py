@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +12,10 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from problem.inputs import Matrix, Tolerance
-from problem.threads import available_cores
+from problem.threads import in_threads
 
 # BLAS's own threads spin while they wait for one another. When other processes use their cores, a
-# hundred small products take ten times as long. Our own threads (`_by_panels`) do not spin.
+# hundred small products take ten times as long. Our own threads (`in_threads`) do not spin.
 threadpool_limits(1, user_api="blas")
 
 BLOCK_SIZE = 16
@@ -164,7 +163,8 @@ class Expected:
             if self.tolerance is Tolerance.STRUCTURED:
                 return _per_block(_quotient(np.abs(difference), self.scale[rows]), np.maximum)
             blocks = slice(rows.start // BLOCK_SIZE, -(-rows.stop // BLOCK_SIZE))
-            return _relative(difference, self.scale[blocks])
+            norms = np.sqrt(_per_block(np.square(difference), np.add))
+            return _quotient(norms, self.scale[blocks])
 
         found = np.concatenate(_by_panels(errors, len(C)))
         return Comparison(np.where(np.isfinite(found), found, np.inf), self.tolerance)
@@ -178,31 +178,22 @@ def compare(
 
 
 def _by_panels(work: Callable[[slice], Float64], rows: int) -> list[Float64]:
-    """Call the function for some rows at a time, in threads: NumPy releases the interpreter's
-    lock."""
+    """Call the function for some rows at a time."""
     panels = [slice(top, min(top + _PANEL_ROWS, rows)) for top in range(0, rows, _PANEL_ROWS)]
-    if len(panels) == 1:
-        return [work(panels[0])]
-    with ThreadPoolExecutor(available_cores()) as threads:
-        return [*threads.map(work, panels)]
+    return in_threads(work, panels)
 
 
 def compare_repeated(rows: Matrix, columns: Matrix, C: Matrix) -> Comparison:
     """Compare as `compare` does, if A repeats these few rows and B these few columns. Their numbers
     are multiples of BLOCK_SIZE and divide those of C."""
-    R = reference(rows, columns)
-    norms = np.linalg.norm(rows.astype(np.float64), axis=1), np.linalg.norm(columns, axis=0)
-    scale = _block_scale(R, norms[0][:, None] * norms[1] / np.sqrt(rows.shape[1]))
-
-    times = C.shape[1] // R.shape[1]
-    across, scale = np.tile(R, times), np.tile(scale, times)
+    expected = Expected.of(rows, columns)
+    height, width = expected.R.shape
 
     def panel(top: int) -> Float64:
-        errors = _relative(C[top : top + len(R)] - across, scale)
-        return np.where(np.isfinite(errors), errors, np.inf)
+        repeats = np.split(C[top : top + height], C.shape[1] // width, axis=1)
+        return np.concatenate([expected.compare(each).block_errors for each in repeats], axis=1)
 
-    with ThreadPoolExecutor(available_cores()) as threads:
-        return Comparison(np.concatenate([*threads.map(panel, range(0, len(C), len(R)))]))
+    return Comparison(np.concatenate(in_threads(panel, range(0, len(C), height))))
 
 
 def repeated(part: Matrix, rows: int, columns: int) -> Matrix:
@@ -215,11 +206,6 @@ def repeated(part: Matrix, rows: int, columns: int) -> Matrix:
 
 def _block_scale(R: Float64, S: Float64) -> Float64:
     return np.sqrt(np.maximum(_per_block(np.square(R), np.add), _per_block(np.square(S), np.add)))
-
-
-def _relative(difference: Float64, scale: Float64) -> Float64:
-    """Return ‖difference‖_F / scale for each block."""
-    return _quotient(np.sqrt(_per_block(np.square(difference), np.add)), scale)
 
 
 def _quotient(numerator: Float64, scale: Float64) -> Float64:

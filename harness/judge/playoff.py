@@ -42,8 +42,8 @@ from harness.protocol.report import (
     Verdict,
 )
 from harness.protocol.timing import TimingWorkers
-from problem.cases import CASES_VERSION, RANKED, Shape
-from problem.problem import MATRIX_MULTIPLICATION, Problem
+from problem.cases import CASES_VERSION, RANKED
+from problem.problem import MATRIX_MULTIPLICATION
 
 EQUAL = 0.001
 """Two kernels that surely differ by less are equal."""
@@ -197,16 +197,13 @@ def play(
     seconds: float,
     progress: Progress,
     extent: Extent = EXTENT,
-    shape: Shape | None = None,
-    problem: Problem = MATRIX_MULTIPLICATION,
 ) -> tuple[tuple[Round, ...], ...]:
     """Time the kernels that are loaded in these workers, which share baseline and checker.
 
     Return the rounds of each; raise Ended. seconds: time limit of one launch.
     """
     progress.begin(Stage.MEASURE, None)
-    shape = shape or problem.ranked.shape
-    players = [Measuring(each, problem, shape, seconds) for each in workers]
+    players = [Measuring(each, MATRIX_MULTIPLICATION, RANKED.shape, seconds) for each in workers]
     rounds: list[tuple[Round, ...]] = []
     ended: Ended | None = None
     judged: list[tuple[Round, ...]] = []

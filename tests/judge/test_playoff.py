@@ -24,7 +24,7 @@ from harness.judge.stages.rounds import Extent
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import JudgeError, Report, Round, Rule, RuleViolation, Submission
 from harness.protocol.timing import Checked, TimingWorkers
-from problem.cases import SCALED_GROUPS, SCORED_INPUTS, UNIFORM, UNSCORED_INPUTS, Shape
+from problem.cases import SCALED_GROUPS, SCORED_INPUTS, UNIFORM, UNSCORED_INPUTS
 from tests.board.factory import rejected, report
 from tests.judge.stages.fake_timing import FakeTiming
 from tests.judge.stages.fakes import (
@@ -36,7 +36,6 @@ from tests.judge.stages.fakes import (
     timed_round,
 )
 
-SHAPE = Shape(64, 32, 48)
 SHORT = Extent(40, 0.2)
 
 
@@ -51,7 +50,7 @@ Rounds = tuple[tuple[Round, ...], ...]
 
 def run(timing: FakeTiming, extent: Extent = SHORT) -> Rounds:
     try:
-        return play(timing.workers, seconds=5, progress=Silent(), extent=extent, shape=SHAPE)
+        return play(timing.workers, seconds=5, progress=Silent(), extent=extent)
     finally:
         assert not any(each.attached for each in (timing.baseline, *timing.kernels))
 
