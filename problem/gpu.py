@@ -96,25 +96,20 @@ def worst_error(A: Any, B: Any, C: Any, kind: Kind, seed: int) -> float:
     row and all rows together are checked, too: each of the three detects errors that the others
     miss.
     """
-    found = worst_block(A, B, C, kind.tolerance, ~seed & (1 << 64) - 1)
+    tolerance, found = kind.tolerance, block_errors(A, B, C, ~seed & (1 << 64) - 1)
+    if tolerance is Tolerance.STRUCTURED:
+        worst = found.by_rows / norms_scale(tolerance, A.shape[1]) / LIMITS[tolerance]
+    else:
+        worst = found.block / MAX_ERROR
     if Distribution.POSITIVE in (kind.A.distribution, kind.B.distribution):
-        return found  # R is far larger than S
-    return max(found, freivalds(A, B, C, kind.tolerance, seed))
+        return worst  # R is far larger than S
+    return max(worst, freivalds(A, B, C, tolerance, seed))
 
 
 _BLOCKS_COMPARED = 1024
 """The number of blocks compared after each launch. If one block in a hundred is wrong, 30 launches
 miss that with a probability of 1e-134; if one in 10 000 is wrong, with 5 %, but so few save no
 time."""
-
-
-def worst_block(A: Any, B: Any, C: Any, tolerance: Tolerance, seed: int) -> float:
-    """Return the largest error of some blocks of C, which the seed chooses, divided by the
-    limit."""
-    found = block_errors(A, B, C, seed)
-    if tolerance is Tolerance.STRUCTURED:
-        return found.by_rows / norms_scale(tolerance, A.shape[1]) / LIMITS[tolerance]
-    return found.block / MAX_ERROR
 
 
 def block_errors(A: Any, B: Any, C: Any, seed: int) -> Errors:

@@ -284,10 +284,6 @@ _STEP = np.float32(2.0**-23)
 _PART = 1 << 16
 """Elements that one thread draws at a time: they stay in its cache."""
 
-STRUCTURE_CODES = {structure: code for code, structure in enumerate(Structure)}
-DISTRIBUTION_CODES = {distribution: code for code, distribution in enumerate(Distribution)}
-MAGNITUDE_CODES = {magnitude: code for code, magnitude in enumerate(Magnitude)}
-
 
 @dataclass(frozen=True, slots=True)
 class Draw:
@@ -307,9 +303,9 @@ class Draw:
         """The recipe as numbers, in the order of `struct Recipe` in gpu.cu."""
         recipe = self.recipe
         return (
-            DISTRIBUTION_CODES[recipe.distribution],
-            STRUCTURE_CODES[recipe.structure],
-            MAGNITUDE_CODES[recipe.magnitude],
+            [*Distribution].index(recipe.distribution),
+            [*Structure].index(recipe.structure),
+            [*Magnitude].index(recipe.magnitude),
             recipe.low,
             recipe.high,
             int(self.by_column),

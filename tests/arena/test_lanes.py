@@ -16,7 +16,7 @@ from harness.arena.workers.process import Worker
 from harness.protocol.report import CompileError, Report, Stage
 from harness.protocol.request import Fault
 from tests.board import factory
-from tests.judge.stages.fakes import FakeDevice, Process, session
+from tests.judge.stages.fakes import FakeDevice, FakeSession, Process
 from tests.waiting import PATIENCE
 
 
@@ -81,7 +81,7 @@ def test_each_lane_compiles_one_submission_at_a_time(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(process.signal, "signal", lambda *_: None)
     both = threading.Barrier(2)
     compilers = [Compiler(both), Compiler(both)]
-    sessions = [session(each, FakeDevice()) for each in compilers]
+    sessions = [FakeSession(each, FakeDevice()) for each in compilers]
     arena = Arena(tasks=6)
     assert Worker(arena, sessions, True, uuid4(), "gpu-0").run() is End.DRAINED
     assert arena.verdicts == ["compile-error"] * 6

@@ -249,19 +249,6 @@ def test_an_error_shows_the_users_line(broken: Path, capsys: pytest.CaptureFixtu
     assert not any(line.endswith(" ") for line in out.splitlines())
 
 
-@pytest.mark.parametrize("variable", ["FORCE_COLOR", "NO_COLOR"])
-def test_colour_is_shown_only_if_it_is_wanted(
-    variable: str,
-    broken: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv(variable, "1")
-    _, out, _ = called(capsys, "grade", broken)
-    assert ("\x1b[31" in out or "\x1b[1;31" in out) == (variable == "FORCE_COLOR")
-
-
 def test_the_same_seed_draws_the_same_inputs(
     tmp_path: Path, cpu_session: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:

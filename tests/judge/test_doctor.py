@@ -7,40 +7,33 @@ import pytest
 
 from harness.cli.main import main
 from harness.judge.doctor import Check, examine
-from harness.judge.workers.session import Session
 from harness.protocol.request import Fault
-from tests.judge.stages.fakes import INFO, FakeCompiler, FakeDevice
-from tests.judge.stages.fakes import session as session_of
-
-
-def parts(session: Session) -> dict[str, Check]:
-    return {part.name: part for part in examine(session)}
-
+from tests.judge.stages.fakes import INFO, FakeDevice, on_cpu
 
 CPU_INFO = INFO.model_copy(update={"kind": "cpu", "name": "a processor"})
 
 
-def session(device: FakeDevice) -> Session:
-    return session_of(FakeCompiler(), device, CPU_INFO)
+def parts(device: FakeDevice) -> dict[str, Check]:
+    return {part.name: part for part in examine(on_cpu(device, known=CPU_INFO))}
 
 
 def test_each_part_is_tried() -> None:
-    found = parts(session(FakeDevice()))
+    found = parts(FakeDevice())
     working = {name for name, part in found.items() if part.works}
     tools = {"memcheck", "racecheck", "initcheck", "synccheck"}
     assert working == {"compiler", "disassembler", "device", "isolation", *tools}
     assert found["device"].message == "a processor" and found["memcheck"].message == "a fake"
-    assert parts(session(FakeDevice()))["isolation"] == Check("isolation", True, "cpu: no network")
+    assert parts(FakeDevice())["isolation"] == Check("isolation", True, "cpu: no network")
 
 
 def test_a_part_that_fails_says_why() -> None:
     fault = Fault(cause="judge", message="the driver would not start")
-    found = parts(session(FakeDevice(run=lambda _: fault)))
+    found = parts(FakeDevice(run=lambda _: fault))
     assert found["device"] == Check("device", False, "the driver would not start")
     assert "memcheck" not in found
-    wrong = parts(session(FakeDevice(multiply=lambda A, B: np.zeros((33, 50), np.float32))))
+    wrong = parts(FakeDevice(multiply=lambda A, B: np.zeros((33, 50), np.float32)))
     assert wrong["device"].message == "its product is wrong"
-    broken = parts(session(FakeDevice(unavailable=("initcheck",))))
+    broken = parts(FakeDevice(unavailable=("initcheck",)))
     assert not broken["initcheck"].works and broken["initcheck"].message == "out of order"
     assert broken["memcheck"].works
 

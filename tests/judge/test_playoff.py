@@ -27,14 +27,7 @@ from harness.protocol.timing import Checked, TimingWorkers
 from problem.cases import SCALED_GROUPS, SCORED_INPUTS, UNIFORM, UNSCORED_INPUTS
 from tests.board.factory import rejected, report
 from tests.judge.stages.fake_timing import FakeTiming
-from tests.judge.stages.fakes import (
-    INFO,
-    FakeCompiler,
-    FakeDevice,
-    launch_time,
-    session,
-    timed_round,
-)
+from tests.judge.stages.fakes import INFO, FakeDevice, launch_time, on_cpu, timed_round
 
 SHORT = Extent(40, 0.2)
 
@@ -149,8 +142,7 @@ def played(timing: FakeTiming, *chosen: Submission) -> PlayOff:
         assert count == len(timing.kernels)
         return timing.workers
 
-    made = session(FakeCompiler(), FakeDevice(), INFO, side_by_side=side_by_side)
-    return play_off(chosen, made, Silent())
+    return play_off(chosen, on_cpu(FakeDevice(), side_by_side=side_by_side), Silent())
 
 
 def test_the_order_is_known_where_the_difference_is(accepted: None) -> None:

@@ -1,7 +1,6 @@
 """The report goes to JSON and back without loss, and cannot contradict itself."""
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from harness.protocol.report import (
     CompileError,
     Counterexample,
     Element,
-    Environment,
     Report,
     Score,
     Stage,
@@ -22,20 +20,10 @@ from harness.protocol.report import (
     WrongAnswer,
 )
 from problem.cases import Case, Shape
-from tests.judge.stages.fakes import disassembled, kernel
+from tests.judge.stages.fakes import disassembled, kernel, report
 
-
-def report(**fields: Any) -> Report:
-    values: dict[str, Any] = {
-        "environment": Environment(judge="0", cases=1, python="3", system="test"),
-        "created": datetime(2026, 1, 1, tzinfo=UTC),
-        "seed": 1,
-        "quick": False,
-        "submission": Submission(name="x", author=None, sha256="0" * 64, source="é\0\r\n"),
-        "device": None,
-        "outcome": CompileError(stage=Stage.READ, message="no"),
-    }
-    return Report(**values | fields)
+REFUSED = CompileError(stage=Stage.READ, message="no")
+SUBMISSION = Submission(name="x", author=None, sha256="0" * 64, source="é\0\r\n")
 
 
 def counterexample(found: float) -> Counterexample:
@@ -55,7 +43,7 @@ def counterexample(found: float) -> Counterexample:
 @pytest.mark.parametrize("found", [float("nan"), float("inf"), float("-inf"), 0.1, -0.0, 1e-45])
 def test_json_and_back(found: float) -> None:
     wrong = WrongAnswer(stage=Stage.VERIFY, message="m", counterexample=counterexample(found))
-    before = report(outcome=wrong)
+    before = report(wrong, submission=SUBMISSION)
     text = before.model_dump_json()
     assert Report.model_validate_json(text).model_dump_json() == text  # NaN equals nothing
     assert str(found).lower() in text.lower()
@@ -79,11 +67,13 @@ UNSCORED = Unscored(reason="device", message="m")
 def test_an_accepted_report_has_its_evidence(score: Any, facts: Any, missing: str) -> None:
     """The kernel must have been disassembled."""
     with pytest.raises(ValidationError, match=f"needs {missing}"):
-        report(outcome=Accepted(score=score), kernel=facts)
+        report(Accepted(score=score), kernel=facts)
 
 
 def test_a_disassembled_kernel_stays_one() -> None:
-    assert Report.model_validate_json(report(kernel=KNOWN).model_dump_json()).kernel == KNOWN
+    assert (
+        Report.model_validate_json(report(REFUSED, kernel=KNOWN).model_dump_json()).kernel == KNOWN
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,6 +89,6 @@ def test_a_disassembled_kernel_stays_one() -> None:
     ],
 )
 def test_a_report_edited_by_hand_is_refused(change: dict[str, Any]) -> None:
-    edited = json.loads(report().model_dump_json()) | change
+    edited = json.loads(report(REFUSED).model_dump_json()) | change
     with pytest.raises(ValidationError):
         Report.model_validate_json(json.dumps(edited))

@@ -1,7 +1,6 @@
 """The terminal view: one screen, 80 columns, the last line the one that matters."""
 
 import io
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from harness.protocol.report import (
     Counterexample,
     Diagnostic,
     Element,
-    Environment,
     Finding,
     Hazard,
     JudgeError,
@@ -24,7 +22,6 @@ from harness.protocol.report import (
     Outcome,
     Place,
     Race,
-    Report,
     Rule,
     RuleViolation,
     RuntimeFault,
@@ -39,6 +36,7 @@ from harness.protocol.report import (
     WrongAnswer,
 )
 from problem.cases import Case, Shape
+from tests.judge.stages.fakes import report
 
 SOURCE = "line one\n" + "x" * 300 + " here\nline [bold]three[/bold]\n"
 COUNTEREXAMPLE = Counterexample(
@@ -96,28 +94,18 @@ OUTCOMES: list[tuple[Outcome, list[str]]] = [
 ]
 
 
-def report(outcome: Outcome, **fields: Any) -> Report:
-    return Report(
-        environment=Environment(judge="0", cases=1, python="3", system="test"),
-        created=datetime(2026, 1, 1, tzinfo=UTC),
-        seed=12,
-        quick=False,
-        submission=Submission(name="two", author=None, sha256="0" * 64, source=SOURCE),
-        device=None,
-        outcome=outcome,
-        **fields,
-    )
+TWO = Submission(name="two", author=None, sha256="0" * 64, source=SOURCE)
 
 
-def shown(report: Report) -> str:
+def shown(outcome: Outcome, **fields: Any) -> str:
     output = io.StringIO()
-    SafeConsole(file=output, width=80).print(screen(report))
+    SafeConsole(file=output, width=80).print(screen(report(outcome, submission=TWO, **fields)))
     return output.getvalue()
 
 
 @pytest.mark.parametrize(("outcome", "words"), OUTCOMES, ids=lambda value: str(value)[:30])
 def test_every_verdict_has_its_screen(outcome: Outcome, words: list[str]) -> None:
-    text = shown(report(outcome))
+    text = shown(outcome)
     for word in words:
         assert word in text
     lines = text.rstrip().splitlines()
@@ -126,7 +114,7 @@ def test_every_verdict_has_its_screen(outcome: Outcome, words: list[str]) -> Non
 
 
 def test_output_of_the_kernel_is_marked_as_such() -> None:
-    text = shown(report(OUTCOMES[0][0], printed="[red]accepted[/red] 9.99 × cuBLAS"))
+    text = shown(OUTCOMES[0][0], printed="[red]accepted[/red] 9.99 × cuBLAS")
     assert "The kernel printed:\n[red]accepted[/red] 9.99 × cuBLAS" in text
 
 
@@ -144,11 +132,9 @@ def test_the_screen_says_how_many_blocks_ran(watched: int, bounded: int, said: s
     )
     ranked = WatchedBlocks(blocks=131072, watched=watched, bounded=bounded)
     text = shown(
-        report(
-            OUTCOMES[0][0],
-            verification=Verification(cases=(case,), worst_error=0),
-            sanitizing=(Sanitizing(program="it", shapes=(), tools=(), ranked=ranked),),
-        )
+        OUTCOMES[0][0],
+        verification=Verification(cases=(case,), worst_error=0),
+        sanitizing=(Sanitizing(program="it", shapes=(), tools=(), ranked=ranked),),
     )
     lines = [each.strip().replace("\N{NO-BREAK SPACE}", " ") for each in text.splitlines()]
     assert "ranked size: 64 of 131 072 blocks (0.049 %)" in lines

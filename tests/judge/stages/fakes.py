@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,12 @@ from harness.protocol.report import (
     DeviceInfo,
     DeviceKind,
     DisassembledKernel,
+    Environment,
     Finding,
     KernelFacts,
     Occupancy,
+    Outcome,
+    Report,
     Resources,
     Round,
     Stage,
@@ -134,11 +138,6 @@ class FakeSession:
     @contextmanager
     def timing_of_each(self, count: int) -> Iterator[Sequence[TimingWorkers]]:
         yield self.side_by_side(count)
-
-
-def session(compiler: Any, device: Any, info: DeviceInfo = INFO, **parts: Any) -> FakeSession:
-    """Return a session of parts that are no processes."""
-    return FakeSession(compiler, device, info, **parts)
 
 
 class Process:
@@ -280,6 +279,20 @@ class FakeDevice(Process):
 SUBMISSION = Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
 
 
+def report(outcome: Outcome, **fields: Any) -> Report:
+    """Return a report of a grading that found nothing but its outcome."""
+    values: dict[str, Any] = {
+        "environment": Environment(judge="0", cases=1, python="3", system="test"),
+        "created": datetime(2026, 1, 1, tzinfo=UTC),
+        "seed": 12,
+        "quick": False,
+        "submission": SUBMISSION,
+        "device": None,
+        "outcome": outcome,
+    }
+    return Report(**values | fields)
+
+
 def grading(
     made: FakeSession,
     *,
@@ -304,9 +317,9 @@ def on_gpu(device: Any, cpu_sanitizer: Any = None, **parts: Any) -> FakeSession:
     """Return a session on a device whose times mean something."""
     timing = parts.pop("timing", TimingWorkers(device, device, checker=device))
     cpu = cpu_sanitizer or FakeDevice()
-    return session(FakeCompiler(), device, cpu_sanitizer=cpu, timing=timing, **parts)
+    return FakeSession(FakeCompiler(), device, cpu_sanitizer=cpu, timing=timing, **parts)
 
 
 def on_cpu(device: Any, **parts: Any) -> FakeSession:
     """Return a session on a device without times."""
-    return session(FakeCompiler(), device, **parts)
+    return FakeSession(FakeCompiler(), device, **parts)

@@ -29,7 +29,7 @@ from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
 from problem.problem import Problem
 from tests.judge.stages.fake_timing import FakeTiming
-from tests.judge.stages.fakes import FakeCompiler, FakeDevice, kernel, right, session
+from tests.judge.stages.fakes import FakeCompiler, FakeDevice, FakeSession, kernel, right
 
 SOURCE = """\
 // solve: tile=16x16
@@ -81,7 +81,7 @@ class Machine(FakeCompiler):
 
 def tuned(machine: Machine, *, limit: int = 100, seed: int = 5) -> Tuning:
     (timing,) = machine.timing.workers
-    here = session(machine, machine.device, timing=timing, renewed=machine.renew)
+    here = FakeSession(machine, machine.device, timing=timing, renewed=machine.renew)
     options = GradingOptions(quick=True, seed=seed)
     found = tune(SUBMISSION, here, Silent(), options, limit)
     locks = [event for event in here.events if event != "renew"]
