@@ -91,7 +91,7 @@ def _next_iteration(found: Finding, source: str) -> str | None:
     """Say so if a barrier stands between a store and a read in the same iteration."""
     lines = [found.at.line, found.other.line if found.other else None]
     read, write = lines if found.access == "read" else lines[::-1]
-    if read is None or write is None:
+    if read is None or write is None or "reads" not in found.message:
         return None
     for number, text in enumerate(source.splitlines()[write : read - 1], write + 1):
         if _BARRIER.search(text):
