@@ -314,8 +314,8 @@ def _barrier_message(raw: RawFinding, at: Location, other: Location | None) -> s
             "issued as many"
         )
     return (
-        f"{_access_of(at)} names lanes {raw.address % (1 << 32):#010x}, but some of them have "
-        "returned, or its own is not among them"
+        f"{_access_of(at)} names lanes {raw.address % (1 << 32):#010x}, but its own is not among "
+        "them, or it needs one that has returned"
     )
 
 

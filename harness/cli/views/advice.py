@@ -25,7 +25,6 @@ _STATE = re.compile(
     re.MULTILINE,
 )
 
-_BARRIER = re.compile(r"\b__sync(?:threads|warp)\b|\bsync\s*\(")
 _WITHOUT_VALUE = re.compile(r"^[ \t]*(?:float|double)\s+(\w+)\s*(?:\[[^\]]*\]\s*)*;", re.MULTILINE)
 
 
@@ -74,33 +73,51 @@ def _of_finding(found: Finding, source: str) -> str | None:
                 "tile takes several loads per thread."
             )
         case Hazard.RACE if found.array == Array.SHARED and "no barrier between" in found.message:
-            return _next_iteration(found, source) or (
-                "Write `__syncthreads();` between the two, where all threads of the block reach "
-                "it: no thread continues past it before. If only threads of one warp share the "
-                "elements, `__syncwarp();` is enough."
+            return _missing_barrier(found, source)
+        case Hazard.DIVERGENT_BARRIER if "names lanes" in found.message:
+            return (
+                "The lanes that a warp-wide instruction reads must reach it, too: put a condition "
+                "around loads and stores, not around the instruction."
             )
         case Hazard.DIVERGENT_BARRIER:
             return (
-                "All threads of a block must reach each barrier: put a condition around loads and "
-                "stores in place of an early `return`."
+                "All threads of a block must reach each barrier: put conditions around loads and "
+                "stores, in place of an early `return` or a condition around the barrier."
             )
     return None
 
 
+def _missing_barrier(found: Finding, source: str) -> str:
+    at, other = found.at, found.other
+    if other and at.block and other.block and at.block != other.block:
+        return (
+            "The two threads are in different blocks of a cluster: only a barrier of the cluster, "
+            "such as `cluster.sync();`, orders them."
+        )
+    return _next_iteration(found, source) or (
+        "Write `__syncthreads();` between the two, where all threads of the block reach "
+        "it: no thread continues past it before. If only threads of one warp share the "
+        "elements, `__syncwarp();` is enough."
+    )
+
+
 def _next_iteration(found: Finding, source: str) -> str | None:
-    """Say so if a barrier stands between a store and a read in the same iteration."""
-    lines = [found.at.line, found.other.line if found.other else None]
-    read, write = lines if found.access == "read" else lines[::-1]
-    if read is None or write is None or "reads" not in found.message:
+    """Say so if a barrier of both threads stands between a store and a read of one iteration."""
+    at, other = found.at, found.other
+    if other is None or at.thread is None or other.thread is None or "reads" not in found.message:
         return None
-    for number, text in enumerate(source.splitlines()[write : read - 1], write + 1):
-        if _BARRIER.search(text):
+    read, write = (at, other) if found.access == "read" else (other, at)
+    if read.line is None or write.line is None:
+        return None
+    same_warp = at.thread[1] // 2 == other.thread[1] // 2
+    barrier = re.compile(r"\b__sync(?:threads|warp)\b" if same_warp else r"\b__syncthreads\b")
+    for number, text in enumerate(source.splitlines()[write.line : read.line - 1], write.line + 1):
+        if name := barrier.search(text):
             return (
                 f"Line {number} has a barrier between the store and the read. If all threads reach "
                 "it in each iteration, the missing one is after the read: write "
-                "`__syncthreads();` at the end of the loop, so that no thread stores the next tile "
-                "while another still reads this one. If only threads of one warp share the "
-                "elements, `__syncwarp();` is enough."
+                f"`{name[0]}();` at the end of the loop, so that no thread stores the next tile "
+                "while another still reads this one."
             )
     return None
 

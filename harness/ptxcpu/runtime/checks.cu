@@ -366,6 +366,23 @@ __device__ void check_arrival(Context* c, long long t, long long pc, Address add
 // ---- barriers and collectives
 
 // Reports a collective whose mask has lanes that have exited, or lacks a lane that runs it.
+// Whether a lane at a warp-wide instruction needs one that has returned. A barrier, a vote, a match and
+// a reduction are those of the lanes that are left; a shuffle may not read a lane that has returned.
+__device__ bool needs_returned_lane(Context* c, long long w, int lane, unsigned gone) {
+    Thread* thread = c->thread + LANES * w + lane;
+    switch (thread->collective) {
+        case COLLECTIVE_SYNC: return gone && thread->argument;  // elect.sync may choose any
+        case COLLECTIVE_VOTE:
+        case COLLECTIVE_MATCH:
+        case COLLECTIVE_REDUCE: return false;
+        case COLLECTIVE_SHUFFLE: {
+            int from = shuffle_source(c, w, lane, thread->argument);
+            return from >= 0 && gone >> from & 1;
+        }
+        default: return gone;
+    }
+}
+
 __device__ void check_collective(Context* c, long long w, unsigned here, unsigned alive) {
     Checks* k = c->checks;
     long long first = LANES * w;
@@ -378,7 +395,7 @@ __device__ void check_collective(Context* c, long long w, unsigned here, unsigne
         long long lanes = c->threads - first;
         unsigned exists = lanes >= LANES ? ~0u : (1u << lanes) - 1;
         unsigned gone = thread->mask & exists & ~alive;
-        if (thread->mask && (gone || !(thread->mask >> lane & 1)))
+        if (thread->mask && (needs_returned_lane(c, w, lane, gone) || !(thread->mask >> lane & 1)))
             note(c, FINDING_KIND_MISSING_LANES, thread->pc >> 2, -1, first + lane, -1, thread->mask, 0, 0, 0);
     }
     if (!orders) return;  // only bar.warp.sync orders memory, and a wait for the instructions of all lanes

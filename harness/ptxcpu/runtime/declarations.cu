@@ -75,6 +75,7 @@ __device__ __noinline__ void watch_bulk(Context* c, long long t, Address to, lon
 __device__ __noinline__ void watch_arrival(Context* c, long long t, Address to, long long bytes);
 
 // warp.cu
+__device__ __noinline__ int shuffle_source(Context* c, long long w, int lane, long long way);
 __device__ __noinline__ void execute_collective(Context* c, long long w, unsigned here);
 __device__ __noinline__ unsigned* lane_words(Context* c, long long w, int word);
 

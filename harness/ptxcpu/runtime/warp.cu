@@ -5,22 +5,29 @@ __device__ unsigned* lane_words(Context* c, long long w, int word) {
     return c->lane_buffer + (w * LANE_BUFFER_WORDS + word) * LANES;
 }
 
-// shfl.sync: c holds the last lane of a segment and, from bit 8 on, the bits that choose it.
+// The lane that shfl.sync reads, or -1: the lane keeps its own value. The third operand holds the last
+// lane of a segment and, from bit 8 on, the bits that choose it.
+__device__ int shuffle_source(Context* c, long long w, int lane, long long way) {
+    unsigned amount = lane_words(c, w, 1)[lane], segment = lane_words(c, w, 2)[lane];
+    int b = amount & 31, bound = segment & 31, bits = segment >> 8 & 31;
+    int first = lane & bits, last = first | (bound & ~bits);
+    int from;
+    if (way == 0) from = lane - b;       // up
+    else if (way == 1) from = lane + b;  // down
+    else if (way == 2) from = lane ^ b;  // bfly
+    else from = first | (b & ~bits);     // idx
+    bool valid = way == 0 ? from >= last : from <= last;
+    return valid ? from & 31 : -1;
+}
+
 __device__ void shuffle(Context* c, long long w, unsigned here, long long way) {
     unsigned* value = lane_words(c, w, 0);
     unsigned* amount = lane_words(c, w, 1);
-    unsigned* segment = lane_words(c, w, 2);
     unsigned found[LANES], valid[LANES];
     for (int lane = 0; lane < LANES; ++lane) {
-        int b = amount[lane] & 31, bound = segment[lane] & 31, bits = segment[lane] >> 8 & 31;
-        int first = lane & bits, last = first | (bound & ~bits);
-        int from;
-        if (way == 0) from = lane - b;       // up
-        else if (way == 1) from = lane + b;  // down
-        else if (way == 2) from = lane ^ b;  // bfly
-        else from = first | (b & ~bits);     // idx
-        valid[lane] = way == 0 ? from >= last : from <= last;
-        found[lane] = value[valid[lane] ? from & 31 : lane];
+        int from = shuffle_source(c, w, lane, way);
+        valid[lane] = from >= 0;
+        found[lane] = value[from < 0 ? lane : from];
     }
     for (int lane = 0; lane < LANES; ++lane)
         if (here >> lane & 1) value[lane] = found[lane], amount[lane] = valid[lane];
