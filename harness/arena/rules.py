@@ -152,13 +152,8 @@ class Rules(Value):
 
     def sources_open(self, now: datetime) -> bool:
         if self.sources is Sources.AFTER_END:
-            last = max((self.ends, *self.deadlines.values()), key=_or_never) if self.ends else None
-            return last is not None and now >= last
+            return self.ends is not None and now >= max((self.ends, *self.deadlines.values()))
         return self.sources is Sources.OPEN
-
-
-def _or_never(moment: datetime | None) -> datetime:
-    return moment or datetime.max.replace(tzinfo=UTC)
 
 
 THAWED = "thawed"

@@ -29,7 +29,7 @@ from harness.judge.explain.examination import from_report
 from harness.judge.explain.explain import explain
 from harness.protocol.errors import StoreError
 from harness.protocol.files import write_whole
-from harness.protocol.report import CodeLine, DisassembledKernel, Report
+from harness.protocol.report import Report
 from problem.cases import RANKED
 
 MARKER = ".matmul-arena-site"
@@ -191,18 +191,11 @@ def entry_page(entry: Entry, report: Report) -> dict[str, Any]:
         "report": report,
         "why": explanation if explanation and (explanation.units or explanation.notes) else None,
         "heat": {line.line: line.cost for line in explanation.lines} if explanation else {},
-        "machine_code": _machine_code(report),
+        "machine_code": {line.line: line for line in getattr(report.kernel, "lines", ())},
         "counterexample": getattr(outcome, "counterexample", None),
         "findings": getattr(outcome, "findings", ()),
         "listing": annotated_source(report),
     }
-
-
-def _machine_code(report: Report) -> dict[int, CodeLine]:
-    """Return what each line of the source became."""
-    kernel = report.kernel
-    lines = kernel.lines if isinstance(kernel, DisassembledKernel) else ()
-    return {line.line: line for line in lines}
 
 
 def file_names(gpus: Sequence[str]) -> dict[str, str]:

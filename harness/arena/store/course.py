@@ -156,7 +156,7 @@ class Result:
 
 def gradebook(connection: Connection, rules: Rules) -> list[Result]:
     """Return the best accepted result of every contestant, by points and then by score."""
-    counted: dict[int, int] = dict(connection.execute(_NUMBERS).tuples().all())
+    counted = {row[0]: row[1] for row in connection.execute(_NUMBERS)}
     rows = connection.execute(_RESULTS).all()
     contestants = [each for each in everybody(connection) if not each.organises]
     contestants.sort(key=lambda each: (each.section is None, each.section))

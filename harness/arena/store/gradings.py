@@ -380,8 +380,14 @@ def oldest_waiting(connection: Connection) -> float:
     return float(connection.scalar(select(waited).where(gradings.c.state == State.QUEUED)) or 0)
 
 
-def source(connection: Connection, submission: str) -> str | None:
-    return connection.scalar(select(submissions.c.source).where(submissions.c.id == submission))
+def submitted(connection: Connection, submission: str) -> tuple[str, str, str]:
+    """Return the name, author and source of a submission, which there is."""
+    name, author, source = connection.execute(
+        select(submissions.c.name, people.c.name, submissions.c.source)
+        .join(people, people.c.id == submissions.c.person)
+        .where(submissions.c.id == submission)
+    ).one()
+    return name, author, source
 
 
 # ---------------------------------------------------------------------------------- cancelling
@@ -526,11 +532,7 @@ def lose(connection: Connection, held: Held, quick: bool) -> bool:
     if not arrived or dead < MAX_ATTEMPTS:
         requeue(connection, held, "died" if arrived else "given back")
         return True
-    row = connection.execute(
-        select(submissions.c.name, people.c.name.label("author"), submissions.c.source)
-        .join(people, people.c.id == submissions.c.person)
-        .where(submissions.c.id == held.submission)
-    ).one()
-    report = gave_up(stored(*row), f"{dead} workers died while they graded this", quick)
+    submission = stored(*submitted(connection, held.submission))
+    report = gave_up(submission, f"{dead} workers died while they graded this", quick)
     keep_result(connection, held, Document.of(report), "died", 0.0)
     return False

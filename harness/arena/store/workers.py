@@ -19,7 +19,7 @@ from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import contest, gradings
 from harness.arena.store.gradings import QUEUE, Held, lock
 from harness.arena.store.people import Person, change, hashed
-from harness.arena.store.tables import attempts, people, submissions, workers
+from harness.arena.store.tables import attempts, workers
 from harness.arena.store.tables import gradings as gradings_table
 from harness.arena.store.tables import worker_keys as keys
 from harness.arena.workers.api import (
@@ -253,17 +253,13 @@ def _task(connection: Connection, worker: Row, grading: Row) -> Task:  # type: i
             worker_id=worker.id,
         )
     )
-    found = connection.execute(
-        select(submissions.c.name, submissions.c.source, people.c.name.label("author"))
-        .join(people, people.c.id == submissions.c.person)
-        .where(submissions.c.id == grading.submission)
-    ).one()
+    name, author, source = gradings.submitted(connection, grading.submission)
     return Task(
         attempt=grading.attempt,
         submission=grading.submission,
-        name=found.name,
-        author=found.author,
-        source=found.source,
+        name=name,
+        author=author,
+        source=source,
         began=grading.seen,
     )
 

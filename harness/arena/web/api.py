@@ -158,7 +158,8 @@ def source(visitor: ThisVisitor, id: SubmissionId) -> PlainTextResponse:
     """Return the file as it was submitted."""
     readable(visitor, id)
     with visitor.site.transaction() as connection:
-        return PlainTextResponse(gradings.source(connection, id) or "", headers=PRIVATE)
+        _, _, text = gradings.submitted(connection, id)
+    return PlainTextResponse(text, headers=PRIVATE)
 
 
 @router.post("/submissions/{id}/cancel", responses=ERRORS)

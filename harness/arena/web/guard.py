@@ -11,6 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -59,13 +60,13 @@ def policy(styles: str = "'self'") -> str:
     )
 
 
-HEADERS = (
-    (b"content-security-policy", policy().encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"same-origin"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-)
-HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
+HEADERS = {
+    "Content-Security-Policy": policy(),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+HTTPS_ONLY = {"Strict-Transport-Security": "max-age=31536000"}
 
 
 class Guard:
@@ -87,7 +88,7 @@ class Guard:
         self._streams: Counter[tuple[str, str]] = Counter()
         self._answer = answer
         self._local = local
-        self._headers = (*HEADERS, *((HTTPS_ONLY,) if secure else ()))
+        self._headers = HEADERS | (HTTPS_ONLY if secure else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -100,11 +101,9 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                there = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *(header for header in self._headers if header[0] not in there),
-                ]
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         try:
