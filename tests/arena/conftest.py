@@ -28,7 +28,7 @@ from harness.arena.web.connections import LimitedProtocol
 from harness.arena.web.context import Site
 from harness.board import tables as board
 from harness.board.keys import SigningKey
-from tests.arena.submitting import Add, FakeWorker, Grade, Key
+from tests.arena.submitting import Add, FakeWorker, Key
 from tests.arena.visiting import Visitor
 from tests.board import browser
 from tests.waiting import eventually
@@ -80,12 +80,6 @@ def connection(engine: Engine) -> Iterator[Connection]:
 def worker(engine: Engine) -> FakeWorker:
     """A worker without a GPU that has joined the arena."""
     return FakeWorker(engine)
-
-
-@pytest.fixture
-def grade(worker: FakeWorker) -> Grade:
-    """A function that grades the next submission in the queue."""
-    return worker.grade
 
 
 @pytest.fixture

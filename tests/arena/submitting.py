@@ -14,9 +14,9 @@ from sqlalchemy import Connection, Engine, text
 from harness.arena.build import Build
 from harness.arena.progress import GradingProgress
 from harness.arena.rules import Limits
-from harness.arena.store import gradings, workers
+from harness.arena.store import gradings, people, workers
 from harness.arena.store.gradings import Status
-from harness.arena.store.people import Person
+from harness.arena.store.people import Person, Role
 from harness.arena.workers.api import Heartbeat, HeartbeatAnswer, Join, Outcome, Task
 from harness.board.document import Document
 from harness.protocol.report import Report, Submission
@@ -34,8 +34,6 @@ Add = Callable[..., Person]
 """A function that adds a person: the fixture `person`."""
 Key = Callable[[Person], dict[str, str]]
 """A function that returns a header with a person's key: the fixture `key`."""
-Grade = Callable[..., None]
-"""A function that grades the next submission in the queue: the fixture `grade`."""
 
 
 def free_port() -> int:
@@ -82,7 +80,10 @@ def asking(
 
 
 class FakeWorker:
-    """A worker without a judge: it asks the store what the web service would ask for it."""
+    """A worker without a judge: it asks the store what the web service would ask for it.
+
+    It also submits kernels and looks at their statuses, in the name of people.
+    """
 
     def __init__(self, engine: Engine, join: Join | None = None, machine: int | None = None):
         """Join the arena. machine: the number of its key; None for the arena's own workers."""
@@ -118,6 +119,19 @@ class FakeWorker:
         task = self.fetch()
         assert task is not None
         return task
+
+    def submit(self, name: str = "tile", author: str = "ada") -> str:
+        """Submit a kernel as this person, who is new or known, and return the submission's id."""
+
+        def submitted(connection: Connection) -> str:
+            known = people.named(connection, author)
+            person = known or people.add_person(connection, author, Role.CONTESTANT)
+            return submit(connection, person, name)
+
+        return self.do(submitted)
+
+    def status(self, id: str) -> Status:
+        return self.do(lambda connection: status(connection, id))
 
     def grade(self, score: float | None = None, report: Report | None = None) -> None:
         """Grade the next submission in the queue."""

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 
 from harness.board.document import Document
-from tests.arena.submitting import Add, FakeWorker, Grade, Key
+from tests.arena.submitting import Add, FakeWorker, Key
 from tests.board import factory
 
 SOURCE = factory.SOURCE.encode()
@@ -90,10 +90,10 @@ def test_an_impossible_name_or_no_file_is_refused(client: TestClient, ada: dict[
 
 
 def test_events_tell_every_change_until_the_end(
-    client: TestClient, ada: dict[str, str], grade: Grade
+    client: TestClient, ada: dict[str, str], worker: FakeWorker
 ) -> None:
     id = client.post(SUBMISSIONS, content=SOURCE, headers=ada).json()["id"]
-    grade()
+    worker.grade()
     with client.stream("GET", f"{SUBMISSIONS}/{id}/events", headers=ada) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         lines = [line for line in stream.iter_lines() if line.startswith("data: ")]
@@ -102,11 +102,11 @@ def test_events_tell_every_change_until_the_end(
 
 
 def test_a_graded_submission_has_a_signed_report(
-    client: TestClient, ada: dict[str, str], grade: Grade
+    client: TestClient, ada: dict[str, str], worker: FakeWorker
 ) -> None:
     id = client.post(SUBMISSIONS, content=SOURCE, headers=ada).json()["id"]
     assert "no report yet" in problem(client.get(f"{SUBMISSIONS}/{id}/report", headers=ada), 409)
-    grade(1.5)
+    worker.grade(1.5)
     document = Document.parse(
         client.get(f"{SUBMISSIONS}/{id}/report", headers=ada).text, "the arena"
     )

@@ -23,7 +23,7 @@ from harness.cli import main as cli
 from harness.cli.commands._stores import Address, open_store
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import StoreError
-from tests.arena.submitting import Add, Grade, Key, submit
+from tests.arena.submitting import Add, FakeWorker, Key, submit
 from tests.board import factory
 
 Call = Callable[..., str]
@@ -31,7 +31,7 @@ Call = Callable[..., str]
 
 @pytest.fixture
 def arena(
-    connection: Connection, grade: Grade, data_dir: DataDir, person: Add
+    connection: Connection, worker: FakeWorker, data_dir: DataDir, person: Add
 ) -> Iterator[dict[str, str]]:
     """A running arena with counting, withdrawn, disqualified, rejudged and waiting submissions.
 
@@ -41,11 +41,11 @@ def arena(
     ids: dict[str, str] = {}
     for name, score in (("counts", 1.5), ("withdrawn", 1.6), ("copied", 1.7), ("again", 1.1)):
         ids[name] = submit(connection, ada, name)
-        grade(score)
+        worker.grade(score)
     contest.withdraw(connection, ada, ids["withdrawn"])
     contest.disqualify(connection, olga, ids["copied"], "copied")
     contest.rejudge(connection, olga, [ids["again"]], "to be looked at")
-    grade(1.3)
+    worker.grade(1.3)
     ids["waits"] = submit(connection, ada, "waits")
     SigningKey.at(data_dir.signing_key)
     with alone_in(data_dir):

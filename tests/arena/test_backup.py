@@ -22,12 +22,12 @@ from harness.arena.store.tables import metadata
 from harness.board import keys, tables
 from harness.board.keys import SigningKey
 from harness.protocol.errors import UsageError
-from tests.arena.submitting import Add, FakeWorker, Grade, submit, waiting_jobs
+from tests.arena.submitting import Add, FakeWorker, submit, waiting_jobs
 
 
 def test_everything_comes_back(
     connection: Connection,
-    grade: Grade,
+    worker: FakeWorker,
     data_dir: DataDir,
     person: Add,
     tmp_path: Path,
@@ -36,7 +36,7 @@ def test_everything_comes_back(
     ada = person("ada")
     key = people.new_key(connection, ada.id, "laptop")
     done = submit(connection, ada, "done")
-    grade(1.5)
+    worker.grade(1.5)
     waiting = submit(connection, ada, "waiting")
     file = tmp_path / "arena.backup"
     own = SigningKey.at(data_dir.signing_key).public

@@ -16,7 +16,7 @@ import psutil
 import psycopg
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import Connection, event
+from sqlalchemy import event
 
 from harness.arena.problems import Problem
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
@@ -26,7 +26,7 @@ from harness.arena.web.board_files import Form, Rendered, Variant, render
 from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site, Visitor
 from harness.arena.web.renderer import Renderer, RendererProcess
-from tests.arena.submitting import Add, Grade, submit
+from tests.arena.submitting import FakeWorker
 from tests.board import factory
 from tests.waiting import eventually
 
@@ -48,13 +48,12 @@ class Counted(Renderer):
 
 
 @pytest.fixture
-def result(connection: Connection, grade: Grade, person: Add) -> Callable[[float], None]:
+def result(worker: FakeWorker) -> Callable[[float], None]:
     """A function that adds a result of a new kernel."""
-    ada = person("ada")
 
     def add(score: float) -> None:
-        submit(connection, ada, f"kernel {score}")
-        grade(score)
+        worker.submit(f"kernel {score}")
+        worker.grade(score)
 
     return add
 
@@ -155,15 +154,14 @@ def test_an_unchanged_board_is_answered_as_not_modified(
 
 
 def test_without_a_gpu_the_board_may_show_estimates(
-    site: Site, rules: Path, connection: Connection, grade: Grade, person: Add
+    site: Site, rules: Path, worker: FakeWorker
 ) -> None:
-    ada = person("ada")
     counts = {"slow": 9000, "unknown": 0, "fast": 3000, "as fast": 3000}
     for day, (name, count) in enumerate(counts.items()):
-        submit(connection, ada, name)
+        worker.submit(name)
         counters = factory.COUNTERS.model_copy(update={"warp_instructions": count})
         report = factory.report(name, "ada", None, day=day)
-        grade(report=report.model_copy(update={"counters": counters}))
+        worker.grade(report=report.model_copy(update={"counters": counters}))
     with TestClient(application(site)) as client:
         assert "Without a GPU a kernel gets a verdict and no score" in client.get("/").text
         rules.write_text("estimates = true\n")

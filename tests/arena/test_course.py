@@ -25,7 +25,7 @@ from harness.arena.rules import Rules, RulesError, read
 from harness.arena.store import course, gradings, people
 from harness.arena.store.people import Role
 from harness.protocol.report import Accuracy
-from tests.arena.submitting import PLENTY, Add, FakeWorker, Grade, Key, graded, submission, submit
+from tests.arena.submitting import PLENTY, Add, FakeWorker, Key, graded, submission, submit
 from tests.board import factory
 from tests.judge.explain.ladder import recorded
 
@@ -84,7 +84,7 @@ def test_namesakes_of_a_roster_all_join(
 
 
 def test_a_program_does_with_a_key_what_the_forms_do(
-    client: TestClient, organiser: dict[str, str], connection: Connection, grade: Grade
+    client: TestClient, organiser: dict[str, str], connection: Connection, worker: FakeWorker
 ) -> None:
     """It finds each number that a form needs, and is answered in JSON."""
 
@@ -108,7 +108,7 @@ def test_a_program_does_with_a_key_what_the_forms_do(
     person = people.by_id(connection, ada)
     assert person is not None
     submit(connection, person, "fast")
-    grade(1.0)
+    worker.grade(1.0)
     (status,) = get("/submissions")
     assert (status["author"], status["verdict"]) == ("ada", "accepted")
     post("/rejudge", which="chosen", ids=status["id"], reason="again")
@@ -188,21 +188,15 @@ def test_thresholds_that_do_not_rise_are_said(tmp_path: Path) -> None:
 
 
 def test_the_gradebook_has_the_best_result_of_everybody(
-    client: TestClient,
-    organiser: dict[str, str],
-    connection: Connection,
-    grade: Grade,
-    person: Add,
-    rules: Path,
+    client: TestClient, organiser: dict[str, str], worker: FakeWorker, person: Add, rules: Path
 ) -> None:
     rules.write_text("points = [{score = 1.0, points = 20}]\n")
-    ada = person("ada")
     person("nobody")
     for score in (0.9, 1.5, 1.2):
-        submit(connection, ada, f"kernel {score}")
+        worker.submit(f"kernel {score}")
         accurate = Accuracy(grade="B" if score == 1.5 else "C", sizes=())
         report = factory.report(f"kernel {score}", "ada", score)
-        grade(report=report.model_copy(update={"accuracy": accurate}))
+        worker.grade(report=report.model_copy(update={"accuracy": accurate}))
     first, second = lines(client.get("/organiser/gradebook.csv", headers=organiser).text)
     assert (first["name"], first["score"], first["points"]) == ("ada", "1.5", "20.0")
     assert (first["submissions"], first["kernel"], first["late"]) == ("3", "kernel 1.5", "False")
@@ -214,7 +208,7 @@ def test_a_history_shows_what_changed_since_the_attempt_before(
     client: TestClient,
     organiser: dict[str, str],
     connection: Connection,
-    grade: Grade,
+    worker: FakeWorker,
     person: Add,
     key: Key,
 ) -> None:
@@ -222,7 +216,7 @@ def test_a_history_shows_what_changed_since_the_attempt_before(
     ids = []
     for name, score in (("one", 1.0), ("two", 1.5), ("two", 1.4), ("broken", None)):
         ids.append(submit(connection, ada, name))
-        grade(score, None if score else factory.wrong("broken", "ada"))
+        worker.grade(score, None if score else factory.wrong("broken", "ada"))
     for path, reader in (("/mine", key(ada)), (f"/organiser/people/{ada.id}", organiser)):
         page = client.get(path, headers=reader).text
         assert "4 submissions, 3 accepted. The best score is 1.500." in page
@@ -235,7 +229,11 @@ def test_a_history_shows_what_changed_since_the_attempt_before(
 
 
 def test_nearly_equal_kernels_of_two_people_are_shown(
-    client: TestClient, organiser: dict[str, str], connection: Connection, grade: Grade, person: Add
+    client: TestClient,
+    organiser: dict[str, str],
+    connection: Connection,
+    worker: FakeWorker,
+    person: Add,
 ) -> None:
     tiled = (similar.SOLUTIONS / "09_vector_loads.cu").read_text()
     renamed = re.sub(r"\b(\w*[Tt]ile\w*)\b", r"my_\1", tiled).replace("//", "// mine:")
@@ -247,7 +245,7 @@ def test_nearly_equal_kernels_of_two_people_are_shown(
     for name, source in texts.items():
         sent = submission("kernel", name, source)
         gradings.submit(connection, person(name).id, sent, PLENTY, None)
-        grade(1.0)
+        worker.grade(1.0)
     page = client.get("/organiser/similar", headers=organiser).text
     rows = re.findall(r"(\d+) %.*?by <bdi>(.*?)</bdi>.*?by <bdi>(.*?)</bdi>", page, re.DOTALL)
     assert {row[1:] for row in rows} == {
@@ -314,7 +312,7 @@ def test_a_student_submits_with_one_file_of_the_standard_library(
 
 
 def test_two_counted_kernels_are_compared_unit_by_unit(
-    client: TestClient, connection: Connection, grade: Grade, person: Add, key: Key
+    client: TestClient, connection: Connection, worker: FakeWorker, person: Add, key: Key
 ) -> None:
     ada = person("ada")
     ids = []
@@ -322,18 +320,18 @@ def test_two_counted_kernels_are_compared_unit_by_unit(
         ids.append(submit(connection, ada, name))
         evidence = recorded(name)
         counted = {"kernel": evidence.facts, "counters": evidence.counters}
-        grade(report=factory.report(name, "ada", 1.0).model_copy(update=counted))
+        worker.grade(report=factory.report(name, "ada", 1.0).model_copy(update=counted))
     page = client.get(f"/compare?of={ids[0]}&of={ids[1]}", headers=key(ada)).text
     assert "should be 1.0" in page and "Units of the GPU" in page and "latency" in page
 
 
 def test_long_sources_are_not_called_the_same(
-    client: TestClient, connection: Connection, grade: Grade, person: Add, key: Key
+    client: TestClient, connection: Connection, worker: FakeWorker, person: Add, key: Key
 ) -> None:
     ada = person("ada")
     ids = []
     for length in (2001, 2002):
         ids.append(submit(connection, ada, str(length)))
-        grade(report=factory.report(str(length), "ada", 1.0, source="int x;\n" * length))
+        worker.grade(report=factory.report(str(length), "ada", 1.0, source="int x;\n" * length))
     page = client.get(f"/compare?of={ids[0]}&of={ids[1]}", headers=key(ada)).text
     assert "too long to be compared" in page and "The sources are the same" not in page

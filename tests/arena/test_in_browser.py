@@ -16,7 +16,7 @@ from harness.arena.store import contest, gradings, people
 from harness.arena.store.people import Role
 from harness.arena.web import guard
 from harness.protocol.report import Stage
-from tests.arena.submitting import PLENTY, Add, FakeWorker, Grade, graded, submission, submit
+from tests.arena.submitting import PLENTY, Add, FakeWorker, graded, submission, submit
 from tests.arena.visiting import Visitor
 from tests.board import browser, factory
 
@@ -78,7 +78,7 @@ def test_a_page_recovers_when_its_stream_was_refused(
     visitor: Visitor,
     connection: Connection,
     person: Add,
-    grade: Grade,
+    worker: FakeWorker,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ada = person("ada")
@@ -87,7 +87,7 @@ def test_a_page_recovers_when_its_stream_was_refused(
     monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 0)
     visitor.go(f"submissions/{id}")
     visitor.sees("queued, place 1", "[data-state]")
-    grade(1.25)
+    worker.grade(1.25)
     monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 12)
     visitor.sees("1.250 × cuBLAS", ".verdict")
 
@@ -120,22 +120,19 @@ def test_dropped_files_and_pasted_text_are_submitted(
     assert [each.name for each in gradings.recent(connection)] == ["pasted one", "dropped"]
 
 
-def test_a_board_shows_new_results_by_itself(
-    visitor: Visitor, connection: Connection, person: Add, grade: Grade
-) -> None:
-    ada = person("ada")
+def test_a_board_shows_new_results_by_itself(visitor: Visitor, worker: FakeWorker) -> None:
     visitor.go("")
     visitor.sees("Nothing is ranked yet", "h1")
-    submit(connection, ada, "first")
-    grade(1.0)
+    worker.submit("first")
+    worker.grade(1.0)
     visitor.sees("first", "#ranking")
-    submit(connection, ada, "second")
-    grade(2.0)
+    worker.submit("second")
+    worker.grade(2.0)
     visitor.sees("second", "#ranking tbody tr")
     # A visitor who has searched sees a notice, and the rows stay as they are.
     visitor.fill("find", "first")
-    submit(connection, ada, "third")
-    grade(3.0)
+    worker.submit("third")
+    worker.grade(3.0)
     visitor.sees("has changed", "[data-changed]")
     assert "third" not in visitor.text("#ranking")
 
@@ -168,16 +165,16 @@ def test_a_deadline_is_given_and_shown_in_the_organisers_zone(
 
 
 @pytest.fixture
-def busy(connection: Connection, person: Add, worker: FakeWorker, grade: Grade, rules: Path) -> str:
+def busy(connection: Connection, person: Add, worker: FakeWorker, rules: Path) -> str:
     """An arena with all kinds of submissions and messages. The value is a submission's id."""
     rules.write_text("pseudonyms = true\n")
     olga, ada = person("olga", Role.ORGANISER), person(LONG)
     for score in (1.0, 0.5, 2.0):
         submit(connection, ada, f"{LONG}{score}")
-        grade(score)
+        worker.grade(score)
     copied = submission("copied", LONG, (SOLUTIONS / "09_vector_loads.cu").read_text())
     gradings.submit(connection, ada.id, copied, PLENTY, None)
-    grade(1.5)
+    worker.grade(1.5)
     first = gradings.recent(connection, person=ada.id)[-1].id
     contest.rejudge(connection, olga, [first], "to look at it")
     people.invite(connection, olga.id, Role.CONTESTANT, 20, "the course")
@@ -227,11 +224,11 @@ def test_pages_pass_axe_and_fit_a_phone(
 
 
 def test_a_board_of_estimates_passes_axe(
-    visitor: Visitor, connection: Connection, person: Add, grade: Grade, rules: Path
+    visitor: Visitor, connection: Connection, person: Add, worker: FakeWorker, rules: Path
 ) -> None:
     rules.write_text("estimates = true\n")
     submit(connection, person(LONG), LONG)
-    grade(None)
+    worker.grade(None)
     look(visitor, "estimates", "")
     visitor.sees("By estimate", "h1")
 

@@ -21,7 +21,7 @@ from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.protocol.report import Stage, Verdict
 from problem import starter
-from tests.arena.submitting import Add, FakeWorker, Grade, asking, graded, submit
+from tests.arena.submitting import Add, FakeWorker, asking, graded, submit
 from tests.board import factory
 
 SOURCE = factory.SOURCE.encode()
@@ -74,7 +74,7 @@ def olga(person: Add, signed_in: Callable[[Person], Browser]) -> Browser:
 
 
 def test_from_an_invitation_to_the_board(
-    olga: Browser, browser: Callable[[], Browser], grade: Grade
+    olga: Browser, browser: Callable[[], Browser], worker: FakeWorker
 ) -> None:
     olga.get("/organiser/people")
     invited = olga.post("/organiser/invite", role="contestant", uses=1, note="ada")
@@ -87,7 +87,7 @@ def test_from_an_invitation_to_the_board(
     ada.get("/submit")
     done = ada.post("/submit", files={"file": ("fast one.cu", SOURCE)})
     assert "queued, place 1" in done and "fast one" in done
-    grade(1.25)
+    worker.grade(1.25)
     page = ada.get("/mine")
     assert "accepted" in page and "1.250" in page
     ada.get(re.findall(r"/submissions/\w+", page)[0])
@@ -134,7 +134,7 @@ def test_the_same_form_sent_twice_is_one_submission(
 
 
 def test_cancelling_and_withdrawing(
-    person: Add, signed_in: Callable[[Person], Browser], grade: Grade
+    person: Add, signed_in: Callable[[Person], Browser], worker: FakeWorker
 ) -> None:
     ada = signed_in(person("ada"))
     ada.get("/submit")
@@ -147,7 +147,7 @@ def test_cancelling_and_withdrawing(
     assert "data-live" not in cancelled
     ada.get("/submit")
     ada.post("/submit", pasted=factory.SOURCE, name="second")
-    grade(1.0)
+    worker.grade(1.0)
     assert "second" in ada.get("/index.html")
     id = re.findall(r"/submissions/(\w+)", ada.get("/mine"))[0]
     ada.get(f"/submissions/{id}")
@@ -181,12 +181,12 @@ def test_disqualifying_says_why_and_is_written_down(
     person: Add,
     signed_in: Callable[[Person], Browser],
     olga: Browser,
-    grade: Grade,
+    worker: FakeWorker,
     connection: Connection,
 ) -> None:
     bob = person("bob")
     id = submit(connection, bob, "cheat")
-    grade(9.0)
+    worker.grade(9.0)
     assert "cheat" in olga.get("/index.html")
     olga.get("/organiser")
     assert "needs a reason" in olga.post("/organiser/disqualify", 422, id=id, reason=" ")
@@ -200,11 +200,9 @@ def test_disqualifying_says_why_and_is_written_down(
     assert "copied" not in signed_in(bob).get(f"/submissions/{id}")
 
 
-def test_a_rejudging_is_looked_at_before_it_counts(
-    person: Add, olga: Browser, grade: Grade, connection: Connection
-) -> None:
-    id = submit(connection, person("bob"), "again")
-    grade(1.0)
+def test_a_rejudging_is_looked_at_before_it_counts(olga: Browser, worker: FakeWorker) -> None:
+    id = worker.submit("again", "bob")
+    worker.grade(1.0)
     olga.get("/organiser")
     nothing = olga.post("/organiser/rejudge", 422, which="chosen", reason="a fault was mended")
     assert "Choose the submissions" in nothing
@@ -214,27 +212,27 @@ def test_a_rejudging_is_looked_at_before_it_counts(
     address = f"/organiser/rejudgings/{number}"
     olga.get(address)
     assert "not ended yet" in olga.post(f"{address}/apply", 422)
-    grade(2.0)
-    assert gradings.status(connection, [id])[id].score == 1.0, "not yet"
+    worker.grade(2.0)
+    assert worker.status(id).score == 1.0, "not yet"
     page = olga.get(address)
     assert "1.000" in page and "2.000" in page
     olga.post(f"{address}/apply")
-    assert gradings.status(connection, [id])[id].score == 2.0
+    assert worker.status(id).score == 2.0
     olga.get("/organiser")
     assert "applied or dropped already" in olga.post(f"{address}/drop", 422)
 
 
 def test_dropping_a_rejudging_ends_it(
-    person: Add, olga: Browser, grade: Grade, connection: Connection
+    olga: Browser, worker: FakeWorker, connection: Connection
 ) -> None:
-    id = submit(connection, person("bob"))
-    grade(1.0)
+    id = worker.submit(author="bob")
+    worker.grade(1.0)
     olga.get("/organiser")
     olga.post("/organiser/rejudge", which="chosen", ids=id, reason="why not")
     number = re.findall(r"/organiser/rejudgings/(\d+)", olga.page)[0]
     olga.post(f"/organiser/rejudgings/{number}/drop")
     assert gradings.counts_by_state(connection) == {"done": 1, "cancelled": 1}
-    assert gradings.status(connection, [id])[id].score == 1.0
+    assert worker.status(id).score == 1.0
 
 
 def test_choosing_three_to_compare_is_said(
@@ -265,10 +263,7 @@ def test_everybody_reads_the_rules(browser: Callable[[], Browser], rules: Path) 
 
 
 def test_a_page_without_scripts_shows_findings_so_far(
-    person: Add,
-    signed_in: Callable[[Person], Browser],
-    connection: Connection,
-    worker: FakeWorker,
+    person: Add, signed_in: Callable[[Person], Browser], connection: Connection, worker: FakeWorker
 ) -> None:
     ada = person("ada")
     id = submit(connection, ada)
@@ -288,16 +283,16 @@ def test_a_page_without_scripts_shows_findings_so_far(
 
 
 def test_no_field_of_a_stranger_is_markup(
-    person: Add, olga: Browser, grade: Grade, connection: Connection
+    person: Add, olga: Browser, worker: FakeWorker, connection: Connection
 ) -> None:
     bob = person("bob")
     id = submit(connection, bob, f"kernel {HOSTILE}")
-    grade(1.0)
+    worker.grade(1.0)
     contest.disqualify(connection, bob, id, HOSTILE)
     contest.reinstate(connection, bob, id)
     people.new_key(connection, bob.id, HOSTILE)
     people.invite(connection, bob.id, Role.CONTESTANT, 1, HOSTILE)
-    entry = gradings.status(connection, [id])[id].report or ""
+    entry = worker.status(id).report or ""
     for path in (
         "/",
         "/runs.html",
@@ -361,18 +356,12 @@ def test_behind_a_proxy_that_leaves_the_path(
 
 
 def test_a_long_board_leads_from_the_best_to_others(
-    site: Site,
-    browser: Callable[[], Browser],
-    connection: Connection,
-    person: Add,
-    grade: Grade,
-    monkeypatch: pytest.MonkeyPatch,
+    site: Site, browser: Callable[[], Browser], worker: FakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.arena.web.board_files.MAX_ROWS", 2)
-    ada = person("ada")
     for score in (1.0, 2.0, 3.0):
-        submit(connection, ada, f"kernel {score}")
-        grade(score)
+        worker.submit(f"kernel {score}")
+        worker.grade(score)
     reader = browser()
     best = reader.get("/")
     assert "The best 2 of 3 kernels." in best, re.findall(r"<bdi>[^<]*", best)

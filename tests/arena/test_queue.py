@@ -22,7 +22,6 @@ from tests.arena.submitting import (
     Add,
     FakeWorker,
     graded,
-    status,
     submission,
     submit,
     waiting_jobs,
@@ -73,19 +72,19 @@ def test_a_submission_and_its_job_are_one_transaction(
 
 
 def test_a_graded_submission_has_a_report_and_a_row(
-    connection: Connection, worker: FakeWorker, person: Add
+    connection: Connection, worker: FakeWorker
 ) -> None:
-    id = submit(connection, person("ada"), "fast")
+    id = worker.submit("fast")
     before = board.version(connection)
     attempt = worker.take()
-    assert status(connection, id).state is State.GRADING
+    assert worker.status(id).state is State.GRADING
     so_far = GradingProgress().began(Stage.VERIFY, 96).stepped("a case").having_found(["a fact"])
     assert worker.go_on(attempt.attempt, so_far)
-    now = status(connection, id)
+    now = worker.status(id)
     assert (now.stages, now.step) == (so_far.stages, so_far.step)
     document = graded(attempt, 1.25)
     assert worker.finish(attempt.attempt, document)
-    done = status(connection, id)
+    done = worker.status(id)
     assert (done.state, done.verdict, done.score) == (State.DONE, Verdict.ACCEPTED, 1.25)
     assert board.version(connection) > before
     spent = sum(stage.seconds for stage in document.report.stages)
@@ -96,37 +95,36 @@ def test_a_graded_submission_has_a_report_and_a_row(
 
 
 def test_progress_that_a_worker_reports_is_bounded(
-    connection: Connection, worker: FakeWorker, person: Add
+    connection: Connection, worker: FakeWorker
 ) -> None:
-    id = submit(connection, person("ada"))
+    id = worker.submit()
     attempt = worker.take()
     much = GradingProgress().began(Stage.SANITIZE, None).having_found(["x" * 10_000] * 100)
     assert worker.go_on(attempt.attempt, much)
-    (stage,) = status(connection, id).stages
+    (stage,) = worker.status(id).stages
     assert stage.found == ("x" * MAX_SENTENCE,) * MAX_FOUND
     # Progress that another version of the arena wrote is ignored without an error.
     connection.execute(text("""UPDATE gradings SET progress = '{"stages": [{"phase": 1}]}'"""))
-    assert status(connection, id).stages == ()
+    assert worker.status(id).stages == ()
 
 
 def test_the_time_left_comes_from_gradings_of_that_length(
-    connection: Connection, worker: FakeWorker, person: Add
+    connection: Connection, worker: FakeWorker
 ) -> None:
-    ada = person("ada")
     for seconds in (10, 20, 300):
-        submit(connection, ada, f"took {seconds}")
+        worker.submit(f"took {seconds}")
         worker.grade()
         of_this = text("UPDATE gradings SET seconds = :s WHERE seconds < 5")
         connection.execute(of_this, {"s": seconds})
-    id = submit(connection, ada, "now")
-    assert status(connection, id).seconds_left == pytest.approx(1.5 * 20)
+    id = worker.submit("now")
+    assert worker.status(id).seconds_left == pytest.approx(1.5 * 20)
     worker.take()
     began = text(
         "UPDATE gradings SET started = now() - make_interval(secs => :spent) WHERE submission = :id"
     )
     for spent, left in ((0, 20), (15, 145), (100, 200), (400, 0)):
         connection.execute(began, {"spent": spent, "id": id})
-        assert status(connection, id).seconds_left == pytest.approx(left, abs=5)
+        assert worker.status(id).seconds_left == pytest.approx(left, abs=5)
 
 
 def dead(worker: FakeWorker) -> Task:
@@ -137,9 +135,9 @@ def dead(worker: FakeWorker) -> Task:
 
 
 def test_a_result_counts_only_for_the_current_attempt(
-    connection: Connection, worker: FakeWorker, site: Site, person: Add
+    connection: Connection, worker: FakeWorker, site: Site
 ) -> None:
-    id = submit(connection, person("ada"))
+    id = worker.submit()
     slow = worker.take()
     assert sweep_once(site, lease_seconds=5) == {}, "who lives is left alone"
     assert sweep_once(site, lease_seconds=-1) == {id: True}
@@ -148,19 +146,19 @@ def test_a_result_counts_only_for_the_current_attempt(
     assert not worker.finish(slow.attempt, graded(slow, 9.0)), "it counted as dead"
     assert worker.finish(quick.attempt, graded(quick, 1.0))
     assert not worker.finish(quick.attempt, graded(quick, 2.0)), "it has a result already"
-    assert status(connection, id).score == 1.0
+    assert worker.status(id).score == 1.0
     assert [entry.score for entry in board.counting(connection)] == [1.0]
 
 
 @pytest.mark.parametrize("name", ["tile", "../tile"], ids=["", "impossible name"])
 def test_three_dead_attempts_are_reported_as_a_judge_error(
-    name: str, connection: Connection, worker: FakeWorker, site: Site, person: Add
+    name: str, connection: Connection, worker: FakeWorker, site: Site
 ) -> None:
-    id = submit(connection, person("ada"), name)
+    id = worker.submit(name)
     for number in range(1, MAX_ATTEMPTS + 1):
         dead(worker)
         assert sweep_once(site, lease_seconds=-1) == {id: number < MAX_ATTEMPTS}
-    done = status(connection, id)
+    done = worker.status(id)
     assert (done.state, done.verdict) == (State.DONE, Verdict.JUDGE_ERROR)
     assert done.report is not None
     report = Report.model_validate_json(board.report_text(connection, done.report) or "")
@@ -168,10 +166,8 @@ def test_three_dead_attempts_are_reported_as_a_judge_error(
     assert not waiting_jobs(connection)
 
 
-def test_a_task_given_back_costs_no_attempt(
-    connection: Connection, worker: FakeWorker, site: Site, person: Add
-) -> None:
-    id = submit(connection, person("ada"))
+def test_a_task_given_back_costs_no_attempt(worker: FakeWorker, site: Site) -> None:
+    id = worker.submit()
     for _ in range(MAX_ATTEMPTS):
         assert worker.give_back(worker.take().attempt)
         worker.take()  # an attempt that its worker never confirmed costs none either
@@ -190,20 +186,19 @@ def test_the_person_with_fewest_gradings_goes_first_without_starving_others(
     submit(connection, bob, "b0")
     order = [worker.take().name for _ in range(3)]
     assert order == ["a0", "b0", "a1"]
-    carol = person("carol")
     for number in range(3):  # all but a newcomer's first submission alternate with those of others
-        submit(connection, carol, f"c{number}")
+        worker.submit(f"c{number}", "carol")
     assert [worker.take().name for _ in range(5)] == ["c0", "a2", "c1", "a3", "c2"]
 
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_report_after_cancelling_does_not_count(
-    begun: bool, connection: Connection, worker: FakeWorker, site: Site, person: Add
+    begun: bool, connection: Connection, worker: FakeWorker, site: Site
 ) -> None:
-    id = submit(connection, person("ada"))
+    id = worker.submit()
     attempt = worker.take() if begun else None
     assert gradings.cancel(connection, id)
-    assert status(connection, id).state is State.CANCELLED
+    assert worker.status(id).state is State.CANCELLED
     assert not gradings.cancel(connection, id)
     if attempt is not None:
         assert not worker.go_on(attempt.attempt, GradingProgress()), "the worker is told"

@@ -58,12 +58,11 @@ def test_a_silent_or_restarted_worker_is_replaced_at_once(
     connection: Connection,
     engine: Engine,
     worker: FakeWorker,
-    person: Add,
 ) -> None:
-    submit(connection, person("ada"), "old")
+    worker.submit("old")
     old = worker.take()
     assert not FakeWorker(engine, successor(connection)).leaves
-    submit(connection, person("bob"), "new")
+    worker.submit("new", "bob")
     for refused in (worker.beat, worker.fetch):
         with pytest.raises(SessionEnded):
             refused()
@@ -98,10 +97,8 @@ def test_a_worker_sends_its_key_to_no_plain_address(address: str, said: str) -> 
 # ---------------------------------------------------------------------------- fenced by attempts
 
 
-def test_a_report_sent_twice_counts_once(
-    worker: FakeWorker, connection: Connection, person: Add
-) -> None:
-    submit(connection, person("ada"))
+def test_a_report_sent_twice_counts_once(worker: FakeWorker, connection: Connection) -> None:
+    worker.submit()
     task = worker.take()
     document = graded(task, 1.5)
     assert worker.outcome(task.attempt, document) is Outcome.COUNTED
@@ -112,22 +109,22 @@ def test_a_report_sent_twice_counts_once(
 
 
 def test_another_machine_cannot_touch_an_attempt(
-    worker: FakeWorker, connection: Connection, engine: Engine, person: Add
+    worker: FakeWorker, connection: Connection, engine: Engine
 ) -> None:
-    id = submit(connection, person("ada"))
+    id = worker.submit()
     task = worker.take()
     machine = workers.machine_of(connection, workers.new_machine(connection, "other"))
     stranger = FakeWorker(engine, asking("other", supervisor=uuid4()), machine)
     assert not stranger.go_on(task.attempt, GradingProgress())
     assert not stranger.give_back(task.attempt)
     assert stranger.outcome(task.attempt, graded(task)) is Outcome.LOST
-    assert status(connection, id).state is State.GRADING
+    assert worker.status(id).state is State.GRADING
 
 
 def test_an_undelivered_task_is_queued_again_without_an_attempt(
-    worker: FakeWorker, connection: Connection, person: Add
+    worker: FakeWorker, connection: Connection
 ) -> None:
-    id = submit(connection, person("ada"))
+    id = worker.submit()
     long_ago = text(
         "UPDATE attempts SET started = now() - interval '11 seconds' WHERE ended IS NULL;"
         "UPDATE gradings SET seen = now() - interval '11 seconds' WHERE state = 'grading'"
@@ -136,39 +133,37 @@ def test_an_undelivered_task_is_queued_again_without_an_attempt(
         worker.take()
         connection.execute(long_ago)
         worker.beat()
-        assert status(connection, id).state is State.QUEUED
+        assert worker.status(id).state is State.QUEUED
     assert gradings.counts_by_fate(connection) == {"given back": MAX_ATTEMPTS + 1}
 
 
 def test_a_restarted_worker_ends_what_it_graded_before(
-    worker: FakeWorker, connection: Connection, engine: Engine, person: Add
+    worker: FakeWorker, connection: Connection, engine: Engine
 ) -> None:
-    id = submit(connection, person("ada"))
+    id = worker.submit()
     task = worker.take()
     assert worker.go_on(task.attempt, GradingProgress())
     again = FakeWorker(engine)
     again.beat()
-    assert status(connection, id).state is State.GRADING, "it may only just have fetched it"
+    assert worker.status(id).state is State.GRADING, "it may only just have fetched it"
     connection.execute(text("UPDATE attempts SET started = now() - interval '11 seconds'"))
     again.beat()
-    assert status(connection, id).state is State.QUEUED
+    assert worker.status(id).state is State.QUEUED
     assert gradings.counts_by_fate(connection) == {"died": 1}
 
 
 # -------------------------------------------------------------------------- a judge that failed
 
 
-def test_a_judge_error_is_final_only_at_the_third_attempt(
-    worker: FakeWorker, connection: Connection, person: Add
-) -> None:
-    id = submit(connection, person("ada"))
+def test_a_judge_error_is_final_only_at_the_third_attempt(worker: FakeWorker) -> None:
+    id = worker.submit()
     for number in range(1, MAX_ATTEMPTS + 1):
         task = worker.take()
         failed = Document.of(factory.our_fault(day=number))
         outcome = worker.outcome(task.attempt, failed)
         assert outcome is (Outcome.RETRY if number < MAX_ATTEMPTS else Outcome.COUNTED)
-        assert (status(connection, id).verdict is None) == (number < MAX_ATTEMPTS)
-    assert status(connection, id).verdict == Verdict.JUDGE_ERROR
+        assert (worker.status(id).verdict is None) == (number < MAX_ATTEMPTS)
+    assert worker.status(id).verdict == Verdict.JUDGE_ERROR
 
 
 # ------------------------------------------------------------------------------------- over HTTP

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, text
 
 from harness.arena.store import workers
 from harness.arena.store.people import Role
-from tests.arena.submitting import Add, FakeWorker, Key, asking, submit
+from tests.arena.submitting import Add, FakeWorker, Key, asking
 
 
 def gpu(engine: Engine) -> FakeWorker:
@@ -17,12 +17,11 @@ def gpu(engine: Engine) -> FakeWorker:
 
 
 def test_metrics_count_gradings_and_workers(
-    client: TestClient, connection: Connection, engine: Engine, worker: FakeWorker, person: Add
+    client: TestClient, engine: Engine, worker: FakeWorker
 ) -> None:
     gpu(engine)
-    ada = person("ada")
     for name in ("held", "waits"):
-        submit(connection, ada, name)
+        worker.submit(name)
     worker.take()
     metrics = client.get("/metrics").text
     for state in ("queued", "grading"):
