@@ -96,6 +96,7 @@ class Predictions(Value):
     estimates: tuple[Estimate, ...]
     kernels: tuple[Estimate, ...] = ()
     """Estimates of kernels that are each slow for a different reason."""
+    kernels_gpu: str = ""
 
     @property
     def typical_error(self) -> float:
@@ -222,7 +223,8 @@ def markdown(predictions: Predictions) -> str:
             "",
             "## Kernels that are each slow for a different reason",
             "",
-            f"They are in `tests/judge/explain/kernels`. {_typical(predictions.kernels)}",
+            f"They are in `tests/judge/explain/kernels`, explained for the {predictions.kernels_gpu}",
+            f"on which they were measured. {_typical(predictions.kernels)}",
             "The first finding agrees with the busiest unit or the largest stall reason that `ncu`",
             f"measured, in {sum(known)} of {len(known)} kernels.",
             "",

@@ -17,7 +17,7 @@ from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Report
 
-REPORTS = SOLUTIONS.parent / "reports" / "h200"
+REPORTS = SOLUTIONS.parent / "reports" / "h100"
 
 LONG_SECONDS = 600.0
 """The time limit for counting one kernel, long enough for a busy machine."""
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.explain.examination import Examination
     from harness.judge.explain.explain import explain
     from harness.judge.explain.explanation import Explanation
-    from harness.judge.explain.gpu import gpu_of
+    from harness.judge.explain.gpu import gpu_named, gpu_of
     from harness.judge.grading import GradingOptions
     from harness.judge.submission import read
     from harness.judge.workers.session import open_session
@@ -79,14 +79,17 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             if not isinstance(examined, Examination):
                 terminal.note(f"{file.stem} could not be explained")
                 continue
-            explained[file.stem] = explain(examined, gpu)
+            there = gpu if kernels is None or file.stem in measured else gpu_named(kernels.gpu)
+            explained[file.stem] = explain(examined, there)
             if examined.counters is not None:
                 evidence[file.stem] = Evidence(
                     examined.kernel, examined.counters, gpu, examined.blocks_share_work
                 )
     predictions = predict(gpu.name, evidence, measured, explained)
     others = tuple(of_kernel(explained[name], slow[name]) for name in slow if name in explained)
-    predictions = predictions.model_copy(update={"kernels": others})
+    if kernels is not None:
+        update = {"kernels": others, "kernels_gpu": kernels.gpu}
+        predictions = predictions.model_copy(update=update)
     text = markdown(predictions)
     if arguments.out is not None:
         write_whole(arguments.out, text)
