@@ -315,15 +315,9 @@ def as_data(board: Board) -> dict[str, Any]:
     """Return a board for programs."""
 
     def row(line: Row) -> dict[str, Any]:
-        shown = {"low": line.low, "high": line.high, "runs": line.runs, "gpus": line.gpus}
-        return {
-            **line.entry._asdict(),
-            **shown,
-            "variants": line.variants,
-            "rank": line.rank,
-            "status": line.status,
-            "same_program_as": list(line.duplicates),
-        }
+        data = line.entry._asdict() | line._asdict()
+        del data["entry"]
+        return {**data, "same_program_as": list(data.pop("duplicates"))}
 
     return {
         "gpu": board.gpu,

@@ -22,14 +22,13 @@ from harness.arena.processes import ADDRESS_VARIABLE, NICENESS, SUPERVISOR_VARIA
 from harness.arena.rules import Limits
 from harness.arena.states import State
 from harness.arena.store import gradings
-from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
 from harness.arena.store.tables import submissions
 from harness.arena.web.context import Site
 from harness.arena.web.jobs import sweep_once
 from harness.arena.workers.api import KEY_VARIABLE
 from harness.protocol.report import Verdict
-from tests.arena.submitting import BROKEN, Add, submission
+from tests.arena.submitting import BROKEN, Add, status, submission
 from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -69,9 +68,10 @@ def submit(connection: Connection, person: Person, source: str, name: str = "k")
     return gradings.submit(connection, person.id, made, Limits(), None)
 
 
-def in_the_middle(status: Status) -> bool:
+def in_the_middle(connection: Connection, id: str, attempt: int = 1) -> bool:
     """The worker has said how far it is: it knows what it holds, as the database does."""
-    return status.state is State.GRADING and status.stages != ()
+    now = status(connection, id)
+    return now.state is State.GRADING and now.stages != () and now.attempts == attempt
 
 
 def assert_gives_way(worker: int) -> None:
@@ -86,55 +86,49 @@ def assert_gives_way(worker: int) -> None:
 def test_a_killed_worker_costs_an_attempt_and_nothing_else(
     connection: Connection, site: Site, address: str, secrets: Secrets, person: Add
 ) -> None:
-    def status(id: str) -> Status:
-        return gradings.status(connection, [id])[id]
-
     id = submit(connection, person("ada"), ENDLESS)
     with worker(address, secrets) as first:
-        eventually(lambda: in_the_middle(status(id)), "begun")
+        eventually(lambda: in_the_middle(connection, id), "begun")
         first.kill()
         first.wait()
-    assert status(id).state is State.GRADING
+    assert status(connection, id).state is State.GRADING
     swept = eventually(lambda: sweep_once(site, lease_seconds=-1), "it counts as dead")
     assert swept == {id: True}
     # Otherwise the next grading would not come to an end.
     connection.execute(update(submissions).values(source=BROKEN))
     with worker(address, secrets) as second:
-        eventually(lambda: status(id).state.final, "done")
-        done = status(id)
+        eventually(lambda: status(connection, id).state.final, "done")
+        done = status(connection, id)
         assert (done.verdict, done.attempts) == (Verdict.COMPILE_ERROR, 2)
         # What no page would have let in is refused, not tried for ever.
         elsewhere = submit(connection, person("eve"), BROKEN, "../kernel")
-        eventually(lambda: status(elsewhere).state.final, "refused")
-        refused = status(elsewhere)
+        eventually(lambda: status(connection, elsewhere).state.final, "refused")
+        refused = status(connection, elsewhere)
         assert (refused.verdict, refused.attempts) == (Verdict.COMPILE_ERROR, 1)
         # Told to stop in the middle of the next, it gives that back at once.
         other = submit(connection, person("bob"), ENDLESS)
-        eventually(lambda: in_the_middle(status(other)), "begun")
+        eventually(lambda: in_the_middle(connection, other), "begun")
         second.send_signal(signal.SIGTERM)
         assert second.wait(PATIENCE) == 0
-    assert status(other).state is State.QUEUED
+    assert status(connection, other).state is State.QUEUED
 
 
 def test_a_killed_grading_child_is_retried_until_it_is_cancelled(
     connection: Connection, address: str, secrets: Secrets, person: Add
 ) -> None:
-    def status() -> Status:
-        return gradings.status(connection, [id])[id]
-
     id = submit(connection, person("ada"), ENDLESS)
     with worker(address, secrets) as process:
-        eventually(lambda: len(status().stages) > 1, "it runs the kernel")
+        eventually(lambda: len(status(connection, id).stages) > 1, "it runs the kernel")
         assert_gives_way(process.pid)
         for child in psutil.Process(process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
                 child.kill()
-        eventually(lambda: status().attempts == 2 and in_the_middle(status()), "again")
-        assert status().verdict is None and process.poll() is None
+        eventually(lambda: in_the_middle(connection, id, attempt=2), "again")
+        assert status(connection, id).verdict is None and process.poll() is None
         assert gradings.cancel(connection, id)
         later = submit(connection, person("bob"), BROKEN)
-        eventually(lambda: gradings.status(connection, [later])[later].state.final, "next")
+        eventually(lambda: status(connection, later).state.final, "next")
         assert process.stdin is not None
         process.stdin.close()  # as when the supervisor has died
         assert process.wait(PATIENCE) != 0
-    assert status().state is State.CANCELLED
+    assert status(connection, id).state is State.CANCELLED

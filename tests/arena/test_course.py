@@ -41,29 +41,34 @@ def lines(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
+def links(
+    client: TestClient, organiser: dict[str, str], roster: str = ROSTER
+) -> list[dict[str, str]]:
+    """Import a roster, and return the lines of the answer; a link is the path of an address."""
+    answer = client.post("/organiser/roster", data={"roster": roster}, headers=organiser)
+    return lines(answer.text.replace("http://testserver", ""))
+
+
 def test_a_roster_gives_each_student_a_personal_link(
     client: TestClient, organiser: dict[str, str], connection: Connection
 ) -> None:
-    form = {"roster": ROSTER}
-    made = lines(client.post("/organiser/roster", data=form, headers=organiser).text)
+    made = links(client, organiser)
     assert [each["login"] for each in made] == ["ada@example.org", "bob@example.org"]
-    path = made[0]["link"].removeprefix("http://testserver")
+    path = made[0]["link"]
     assert "Ada Lovelace" in client.get(path).text
     assert client.post(path, data={"name": "somebody else"}).status_code == 200
     ada = people.named(connection, "ada lovelace")
     assert ada is not None and (ada.login, ada.section) == ("ada@example.org", "A")
-    again = lines(client.post("/organiser/roster", data=form, headers=organiser).text)
-    assert again == [], "whoever has joined, or has a link, gets no second one"
+    assert links(client, organiser) == [], "whoever has joined, or has a link, gets no second one"
 
 
 def test_an_expired_personal_link_is_replaced(
     client: TestClient, organiser: dict[str, str], connection: Connection
 ) -> None:
-    form = {"roster": ROSTER}
-    first = client.post("/organiser/roster", data=form, headers=organiser).text
+    first = links(client, organiser)
     connection.execute(text("UPDATE invitations SET expires = now()"))
-    second = client.post("/organiser/roster", data=form, headers=organiser).text
-    assert len(lines(second)) == 2 and lines(second)[0]["link"] != lines(first)[0]["link"]
+    second = links(client, organiser)
+    assert len(second) == 2 and second[0]["link"] != first[0]["link"]
 
 
 def test_namesakes_of_a_roster_all_join(
@@ -71,10 +76,8 @@ def test_namesakes_of_a_roster_all_join(
 ) -> None:
     """They cannot choose another name: the roster gives it."""
     roster = "Name\tE-mail\tGroup\nOlga\ta@x.org\tA\nPriya\tb@x.org\tB\nPriya\tc@x.org\tB\n"
-    made = lines(client.post("/organiser/roster", data={"roster": roster}, headers=organiser).text)
-    for each in made:
-        path = each["link"].removeprefix("http://testserver")
-        assert client.post(path, data={"name": each["name"]}).status_code == 200
+    for each in links(client, organiser, roster):
+        assert client.post(each["link"], data={"name": each["name"]}).status_code == 200
     found = {(each.name, each.login, each.section) for each in people.everybody(connection)}
     assert found - {("olga", None, None)} == {
         ("Olga 2", "a@x.org", "A"),
