@@ -19,8 +19,14 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """Return milliseconds with four figures, such as 8.123, 66.91, 423.0 or 1782."""
-    return "–" if value is None else _figures(value, 4)
+    """Return milliseconds with four figures and at most three decimals, such as 8.123, 66.91, 423.0
+    or 1782."""
+    if value is None:
+        return "–"
+    if not math.isfinite(value):
+        return str(value)
+    before_point = len(str(int(abs(value))))
+    return f"{value:.{min(3, max(0, 4 - before_point))}f}"
 
 
 def tflops(value: float | None) -> str:
@@ -84,11 +90,3 @@ def verification(found: Verification) -> str:
     """Return a verification, such as 82 cases right; worst block 2.1e-6 (limit 1e-5)."""
     worst = f"worst block {error(found.worst_error)} (limit {error(MAX_ERROR)})"
     return f"{len(found.cases)} cases right; {worst}"
-
-
-def _figures(value: float, count: int) -> str:
-    """Return a number with so many figures, at most three decimals, and no exponent."""
-    if not math.isfinite(value):
-        return str(value)
-    before_point = len(str(int(abs(value)))) if abs(value) >= 1 else 1
-    return f"{value:.{min(3, max(0, count - before_point))}f}"
