@@ -17,7 +17,7 @@ def call_host(t: Translator, index: int, item: Instruction) -> None:
         if len(arguments) != 2:
             raise CannotTranslate("printf needs a format and its arguments")
         words = [t.load("i64", t.parameter(_argument(x), 8)) for x in arguments]
-        t.runtime("void", "rt_print", index, *words)
+        t.tell("rt_print", index, *words)
         if results:
             t.store(constant("i32", 0), t.parameter(_argument(results[0]), 4))
     elif name == "__assertfail":

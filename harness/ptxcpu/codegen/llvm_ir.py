@@ -134,11 +134,20 @@ class Builder:
 
     # -- arithmetic
 
-    def op(self, name: str, a: IrValue, b: IrValue | int | float) -> IrValue:
-        """Any instruction of two operands of one type: add, fmul, and, lshr, ..."""
+    def alike(self, a: IrValue, b: IrValue | int | float) -> tuple[IrValue, IrValue]:
+        """Return two operands of one type, of which the second may be a number."""
         if not isinstance(b, IrValue):
             b = constant(a.type, b)
-        assert a.type == b.type, f"{name} {a}, {b}"
+        assert a.type == b.type, f"{a}, {b}"
+        return a, b
+
+    def result(self, type_: str, text: str, like: IrValue) -> IrValue:
+        """Append an instruction whose result has as many elements as an operand."""
+        return self.value(type_, text)
+
+    def op(self, name: str, a: IrValue, b: IrValue | int | float) -> IrValue:
+        """Any instruction of two operands of one type: add, fmul, and, lshr, ..."""
+        a, b = self.alike(a, b)
         second = _number(b)
         if second is not None:
             first = _number(a)
@@ -146,25 +155,22 @@ class Builder:
                 return constant(a.type, _FOLDED[name](first, second))
             if second == 0 and name in _UNCHANGED_BY_ZERO:
                 return a
-        return self.value(a.type, f"{name} {a}, {b.text}")
+        return self.result(a.type, f"{name} {a}, {b.text}", a)
 
     def compare(self, predicate: str, a: IrValue, b: IrValue | int | float) -> IrValue:
-        if not isinstance(b, IrValue):
-            b = constant(a.type, b)
-        assert a.type == b.type, f"{predicate} {a}, {b}"
+        a, b = self.alike(a, b)
         first, second = _number(a), _number(b)
         if first is not None and second is not None and predicate in _COMPARED:
             return constant("i1", _COMPARED[predicate](first, second))
         name = "icmp" if a.type.startswith("i") or a.type == "ptr" else "fcmp"
-        return self.value("i1", f"{name} {predicate} {a}, {b.text}")
+        return self.result("i1", f"{name} {predicate} {a}, {b.text}", a)
 
     def select(self, condition: IrValue, a: IrValue, b: IrValue | int | float) -> IrValue:
-        if not isinstance(b, IrValue):
-            b = constant(a.type, b)
-        assert a.type == b.type and condition.type == "i1", f"select {condition}, {a}, {b}"
+        a, b = self.alike(a, b)
+        assert condition.type == "i1", f"select {condition}, {a}, {b}"
         if condition in (TRUE, FALSE):
             return a if condition == TRUE else b
-        return self.value(a.type, f"select {condition}, {a}, {b}")
+        return self.result(a.type, f"select {condition}, {a}, {b}", a)
 
     def invert(self, a: IrValue) -> IrValue:
         return self.op("xor", a, -1)
@@ -172,7 +178,7 @@ class Builder:
     def negate(self, a: IrValue) -> IrValue:
         if a.type.startswith("i"):
             return self.op("sub", constant(a.type, 0), a)
-        return self.value(a.type, f"fneg {a}")
+        return self.result(a.type, f"fneg {a}", a)
 
     def intrinsic(self, name: str, *arguments: IrValue) -> IrValue:
         """`llvm.fma` of three floats; the result has the type of the first argument."""

@@ -79,7 +79,7 @@ class ProductWatcher(ThreadTranslator):
         if isinstance(operand, Register) and operand.name in self._products_of:
             product = super().read(self._products_of[operand.name], _B64)
             complete = super().read(_COMPLETE, _B64)
-            self.runtime("void", "rt_read_sum", self._index, product, complete)
+            self.tell("rt_read_sum", self._index, product, complete)
 
     def collective(
         self,

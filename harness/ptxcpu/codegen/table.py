@@ -82,6 +82,20 @@ class InstructionTable:
 
         return register
 
+    def operation(self, form: str, name: str, **choices: Sequence[str]) -> None:
+        """Register a form that is one operation of LLVM."""
+
+        @self.value(form, **choices)
+        def computation(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+            return t.op(name, a, b)
+
+    def intrinsic(self, form: str, name: str, **choices: Sequence[str]) -> None:
+        """Register a form that is one intrinsic function of LLVM."""
+
+        @self.value(form, **choices)
+        def computation(t: Translator, m: MatchedInstruction, *given: IrValue) -> IrValue:
+            return t.intrinsic(name, *given)
+
     def match(self, item: Instruction, index: int) -> tuple[MatchedInstruction, Lowering]:
         """Return the row of an instruction. Raises CannotTranslate if no row matches."""
         written = item.opcode, len(item.operands)

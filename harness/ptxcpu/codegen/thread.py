@@ -84,6 +84,8 @@ class ThreadTranslator(Translator):
 
     attributes = ""
     """The attributes of the function in LLVM."""
+    faulty = "exit"
+    """The label at which a thread ends that cannot go on."""
 
     def module(self, most: float = inf) -> Module:
         """Return the whole IR module. most: a coroutine of more characters is split here, because
@@ -247,8 +249,7 @@ class ThreadTranslator(Translator):
         if isinstance(first, Not) or type_ is PREDICATE:
             return [self.resize(self.read(first, PREDICATE), "i32")]
         if len(operand) == 1 and type_.bytes == 8:
-            whole = self.read(first, TYPES["b64"])
-            return [self.resize(whole, "i32"), self.resize(self.op("lshr", whole, 32), "i32")]
+            return self.halves(self.read(first, TYPES["b64"]))
         return [self.read(item, _B32) for item in operand]
 
     def finish_products(self) -> None:
@@ -285,16 +286,18 @@ class ThreadTranslator(Translator):
 
     def leave_unless(self, ok: IrValue) -> None:
         good = self.new_label()
-        self.branch(ok, good, "exit", likely=True)
+        self.branch(ok, good, self.faulty, likely=True)
         self.continue_at(good)
 
-    def runtime(self, type_: str, name: str, *arguments: IrValue | int) -> IrValue | None:
-        given = [x if isinstance(x, IrValue) else constant("i64", x) for x in arguments]
-        everything = (IrValue("%c", "ptr"), self.thread_index(), *given)
-        if type_ == "void":
-            self.call_void(name, *everything)
-            return None
-        return self.call(type_, name, *everything)
+    def tell(self, name: str, *arguments: IrValue | int) -> None:
+        self.call_void(name, *self._given(arguments))
+
+    def ask(self, type_: str, name: str, *arguments: IrValue | int) -> IrValue:
+        return self.call(type_, name, *self._given(arguments))
+
+    def _given(self, arguments: Sequence[IrValue | int]) -> list[IrValue]:
+        numbers = (x if isinstance(x, IrValue) else constant("i64", x) for x in arguments)
+        return [IrValue("%c", "ptr"), self.thread_index(), *numbers]
 
     # -- memory
 
@@ -355,17 +358,13 @@ class ThreadTranslator(Translator):
         self.continue_at(good)
 
     def _fault(self, fault: Cause, access: MemoryAccess, address: IrValue) -> None:
-        self.runtime(
-            "void", "rt_fault", int(fault), access.index, address, access.n, int(access.kind)
-        )
+        self.tell("rt_fault", int(fault), access.index, address, access.n, int(access.kind))
         self.jump("exit")
 
     def _told(self, name: str, space: str, where: IrValue, access: MemoryAccess) -> IrValue:
         """Return the pointer that the runtime returns for an access."""
         generic = self.op("add", where, self.window_base(space))
-        pointer = self.runtime("ptr", name, access.index, generic, access.n, int(access.kind))
-        assert pointer is not None
-        return pointer
+        return self.ask("ptr", name, access.index, generic, access.n, int(access.kind))
 
     def count_matrices(self, index: int, row: IrValue, matrices: int) -> None:
         if self.mode is Mode.WATCH:
@@ -375,7 +374,7 @@ class ThreadTranslator(Translator):
         """phase: which of the instruction's events comes first."""
         given = address if isinstance(address, IrValue) else constant("i64", address)
         event = [constant("i64", index << 2 | phase), given, constant("i64", kind)]
-        self.runtime("void", "rt_trace", *event)
+        self.tell("rt_trace", *event)
 
     def parameter(self, address: Address, n: int) -> IrValue:
         if not isinstance(address.base, Symbol):
@@ -401,7 +400,7 @@ class ThreadTranslator(Translator):
 
     def fence(self, name: str, *arguments: int) -> None:
         if self.mode is Mode.WATCH:
-            self.runtime("void", name, *arguments)
+            self.tell(name, *arguments)
 
     def symbol(self, symbol: Symbol) -> IrValue:
         kernel = self.kernel

@@ -153,9 +153,17 @@ class Translator(Builder):
     def stop_unless(self, ok: IrValue, fault: Cause, index: int) -> None:
         raise CannotTranslate("a fault outside a kernel")
 
-    def runtime(self, type_: str, name: str, *arguments: IrValue | int) -> IrValue | None:
+    def tell(self, name: str, *arguments: IrValue | int) -> None:
         """Call a runtime function for this thread; integers are passed as i64."""
         raise CannotTranslate("a call of the runtime from the runtime")
+
+    def ask(self, type_: str, name: str, *arguments: IrValue | int) -> IrValue:
+        """Call a runtime function that returns a value."""
+        raise CannotTranslate("a call of the runtime from the runtime")
+
+    def must(self, name: str, *arguments: IrValue | int) -> None:
+        """Call a runtime function, and end the thread if it returns 0: it has recorded a fault."""
+        self.leave_unless(self.compare("ne", self.ask("i64", name, *arguments), 0))
 
     def leave_unless(self, ok: IrValue) -> None:
         """End the thread if the runtime has recorded a fault."""
@@ -283,6 +291,14 @@ class Translator(Builder):
         """The 64-bit device address."""
         base = self.read(address.base, B64)
         return self.op("add", base, address.offset) if address.offset else base
+
+    def generic(self, operand: Operand, space: str) -> IrValue:
+        """The generic address of an operand in a state space."""
+        return self.op("add", self.address_value(self.address(operand)), self.window_base(space))
+
+    def halves(self, x: IrValue) -> list[IrValue]:
+        """The low and the high word of a 64-bit integer."""
+        return [self.resize(x, "i32"), self.resize(self.op("lshr", x, 32), "i32")]
 
     def carry(self) -> IrValue:
         """The carry flag of extended-precision arithmetic."""

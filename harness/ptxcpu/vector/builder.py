@@ -108,38 +108,15 @@ class VectorBuilder(Builder):
 
     # -- what lowerings call
 
-    def op(self, name: str, a: IrValue, b: IrValue | int | float) -> IrValue:
-        if not isinstance(b, IrValue):
-            b = constant(a.type, b)
-        if not is_vector(a, b):
-            return super().op(name, a, b)
-        assert a.type == b.type, f"{name} {a}, {b}"
-        first, second = self.vector(a), self.vector(b)
-        return self.lane_value(a.type, f"{name} {first}, {second.text}")
+    def alike(self, a: IrValue, b: IrValue | int | float) -> tuple[IrValue, IrValue]:
+        a, b = super().alike(a, b)
+        return (self.vector(a), self.vector(b)) if is_vector(a, b) else (a, b)
 
-    def compare(self, predicate: str, a: IrValue, b: IrValue | int | float) -> IrValue:
-        if not isinstance(b, IrValue):
-            b = constant(a.type, b)
-        if not is_vector(a, b):
-            return super().compare(predicate, a, b)
-        assert a.type == b.type, f"{predicate} {a}, {b}"
-        name = "icmp" if a.type.startswith("i") else "fcmp"
-        first, second = self.vector(a), self.vector(b)
-        return self.lane_value("i1", f"{name} {predicate} {first}, {second.text}")
+    def result(self, type_: str, text: str, like: IrValue) -> IrValue:
+        return self.lane_value(type_, text) if is_vector(like) else self.value(type_, text)
 
     def select(self, condition: IrValue, a: IrValue, b: IrValue | int | float) -> IrValue:
-        if not isinstance(b, IrValue):
-            b = constant(a.type, b)
-        if not is_vector(condition, a, b):
-            return super().select(condition, a, b)
-        assert a.type == b.type and condition.type == "i1", f"select {condition}, {a}, {b}"
-        first, second = self.vector(a), self.vector(b)
-        return self.lane_value(a.type, f"select {condition}, {first}, {second}")
-
-    def negate(self, a: IrValue) -> IrValue:
-        if is_vector(a) and not a.type.startswith("i"):
-            return self.lane_value(a.type, f"fneg {a}")
-        return super().negate(a)
+        return super().select(condition, self.vector(a) if is_vector(condition) else a, b)
 
     def call(self, type_: str, name: str, *arguments: IrValue) -> IrValue:
         if not is_vector(*arguments):

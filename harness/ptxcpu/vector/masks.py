@@ -8,42 +8,22 @@ InPar 2012, section 5.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
-from harness.ptxcpu.ptx.syntax import Instruction, Not, Register
-from harness.ptxcpu.vector.builder import VectorBuilder
+from harness.ptxcpu.ptx.syntax import Not, Register
 from harness.ptxcpu.vector.cfg import ControlFlowGraph, Loop, Part, Region, blocks_of
 
+if TYPE_CHECKING:
+    from harness.ptxcpu.vector.translator import VectorTranslator
+
 Guard = Register | Not
-
-
-class MaskedBuilder(VectorBuilder):
-    """A builder that can run instructions under masks."""
-
-    loops_entered: int
-    """The number of loops around the current instruction that lanes leave at different times."""
-
-    def variable(self, type_: str) -> IrValue:
-        """Return the address of a new variable, which is zero when the unit begins."""
-        raise NotImplementedError
-
-    def bits_of_guard(self, guard: Guard) -> IrValue:
-        """Return the mask of the lanes whose guard is true."""
-        raise NotImplementedError
-
-    def poll(self, index: int) -> None:
-        """Stop if the time limit is reached."""
-        raise NotImplementedError
-
-    def run_masked(self, index: int, item: Instruction, lanes: IrValue) -> None:
-        """Run an instruction for these lanes only."""
-        raise NotImplementedError
 
 
 class MaskedRegion:
     """A region while it is translated."""
 
-    def __init__(self, builder: MaskedBuilder, graph: ControlFlowGraph, region: Region) -> None:
+    def __init__(self, builder: VectorTranslator, graph: ControlFlowGraph, region: Region) -> None:
         self.builder = builder
         self.graph = graph
         self.region = region

@@ -49,7 +49,7 @@ from harness.ptxcpu.runtime.layout import Cause, State, Window
 from harness.ptxcpu.vector.access import Access, LaneMemory, decode, is_ordered_in_global_memory
 from harness.ptxcpu.vector.bounds import without_data
 from harness.ptxcpu.vector.builder import LaneVector, is_vector
-from harness.ptxcpu.vector.masks import MaskedBuilder, MaskedRegion
+from harness.ptxcpu.vector.masks import MaskedRegion
 from harness.ptxcpu.vector.shapes import (
     ONE_BY_ONE,
     Shape,
@@ -117,7 +117,7 @@ def lanes_for(kernel: InlinedKernel, block: tuple[int, int, int]) -> int:
     return wanted
 
 
-class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
+class VectorTranslator(LaneMemory, ThreadTranslator):
     """A unit as a coroutine `ptr @thread(context, unit)`, called like that of ThreadTranslator."""
 
     def __init__(
@@ -154,6 +154,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         """The number, as i32, of the one lane that executes it, if its lane is known only at run
         time."""
         self.loops_entered = 0
+        """The number of loops around this instruction that lanes leave at different times."""
         self._allocated: list[tuple[str, str]] = []
         """Names and types of this translation's own variables."""
         self._vectors: dict[str, LaneVector] = {}
@@ -188,6 +189,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
     # -- the function around the body
 
     attributes = '"stackrealign"'
+    faulty = "leave"
 
     def locate_thread(self) -> None:
         self.emit(f"%first = mul i64 %t, {self.lanes}")
@@ -224,6 +226,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         self.lines += statements
 
     def variable(self, type_: str) -> IrValue:
+        """Return the address of a new variable, which is zero when the unit begins."""
         name = f"%own{len(self._allocated)}"
         self._allocated.append((name, type_))
         return IrValue(name, "ptr")
@@ -433,23 +436,6 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
 
     # -- control
 
-    def label(self, index: int, item: Label) -> None:
-        self.jump(self._labels[item.name])
-        self.place(self._labels[item.name])
-
-    def leave_unless(self, ok: IrValue) -> None:
-        good = self.new_label()
-        self.branch(ok, good, "leave", likely=True)
-        self.continue_at(good)
-
-    def _leave(self) -> None:
-        self.jump("leave")
-        self.place(self.new_label())
-
-    def poll(self, index: int) -> None:
-        asked = self.value("i8", f"load volatile i8, {self.field('stop', 'ptr')}")
-        self.leave_unless(self.compare("eq", asked, 0))
-
     def statement(self, index: int, item: Instruction) -> None:
         root = item.opcode.split(".")[0]
         if root == "bra":
@@ -482,14 +468,13 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
 
     def _instruction(self, index: int, item: Instruction, root: str) -> None:
         if root in ("ret", "exit"):
-            self.jump("exit")
-            self.place(self.new_label())
+            self.leave()
         elif root in ("bar", "barrier"):
             self._barrier(index, item)
         elif index in self._accesses:
             self._access(self._accesses[index])
         elif root in ("trap", "brkpt"):
-            self._leave()
+            self.leave_unless(FALSE)
         elif root == "cp":
             self._copy_async(index, item)
         elif root == "nanosleep":
@@ -658,14 +643,13 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
     # -- memory
 
     def _access(self, access: Access) -> None:
-        lanes = self.shapes.of(access.address.base)
-        shape = lanes.shape if lanes else uniform(self.lanes)
+        shape = self._shape_of(access)
         is_masked = self.mask_bits is not None and (access.is_store or not shape.is_uniform)
         if shape.is_varying or is_masked:
             self._access_anywhere(access)
             return
         if any(offset % access.bytes for offset in shape.offsets):
-            self._leave()
+            self.leave_unless(FALSE)
             return
         if not access.has_data:
             self._leaders_on_host(access, shape)
@@ -691,6 +675,10 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
             loaded_lanes = self._loaded_lanes(access, hosts, parts)
             for item, raw in zip(access.items, loaded_lanes, strict=True):
                 self._write_vector(access, item, raw)
+
+    def _shape_of(self, access: Access) -> Shape:
+        lanes = self.shapes.of(access.address.base)
+        return lanes.shape if lanes else uniform(self.lanes)
 
     def _loaded_lanes(
         self, access: Access, hosts: Sequence[IrValue], parts: Sequence[tuple[int, ...]]
@@ -950,12 +938,17 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
             for item, raw in zip(access.items, loaded, strict=True):
                 self._write_vector(access, item, raw)
 
+    def _all_addresses(self, address: Address) -> LaneVector:
+        """Return the device address that each lane accesses."""
+        self._lane = None
+        value = self.vector(self.read(address.base, B64))
+        if address.offset:
+            value = self.vector(self.op("add", value, address.offset))
+        return value
+
     def _pointers(self, access: Access) -> IrValue:
         """Return the host address of each lane's bytes, after checking all of them."""
-        self._lane = None
-        value = self.vector(self.read(access.address.base, B64))
-        if access.address.offset:
-            value = self.vector(self.op("add", value, access.address.offset))
+        value = self._all_addresses(access.address)
         if access.space == "shared":
             host, offset = self.field("shared", "ptr"), value
             units = constant("i64", self.kernel.shared.size // access.bytes)
@@ -1001,7 +994,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
                 self._one_by_one(index, item)
             case ["async", "commit_group"]:
                 self._need_all_lanes()
-                self.runtime("void", "rt_unit_commit", self.lanes)
+                self.tell("rt_unit_commit", self.lanes)
             case ["async", "wait_group"]:
                 (pending,) = item.operands
                 if not isinstance(pending, Integer):
@@ -1022,7 +1015,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
 
     def _await_copies(self, pending: int) -> None:
         self._need_all_lanes()
-        self.runtime("void", "rt_unit_wait", self.lanes, pending)
+        self.tell("rt_unit_wait", self.lanes, pending)
 
     def _begin_copies(self, index: int, item: Instruction) -> None:
         to, from_, size, *rest = item.operands
@@ -1051,8 +1044,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
         every = constant(full.type, -1) if mask is None else mask
         lanes, filled_lanes = self.resize(every, "i64"), self.resize(full, "i64")
         self._lane = None
-        place = self.runtime("ptr", "rt_unit_copy", self.lanes, lanes, filled_lanes, size.value)
-        assert place is not None
+        place = self.ask("ptr", "rt_unit_copy", self.lanes, lanes, filled_lanes, size.value)
         self.store(targets, place, ", align 8")
         self.store(sources, self.offset(place, 8 * self.lanes), ", align 8")
 
@@ -1086,8 +1078,7 @@ class VectorTranslator(LaneMemory, MaskedBuilder, ThreadTranslator):
     def _is_structured(self, access: Access) -> Shape | None:
         """Return the shape of an access's addresses, if all lanes take part and distances are
         known."""
-        lanes = self.shapes.of(access.address.base)
-        shape = lanes.shape if lanes else uniform(self.lanes)
+        shape = self._shape_of(access)
         if shape.is_varying or self.mask_bits is not None:
             return None
         return None if any(x % access.bytes for x in shape.offsets) else shape

@@ -38,7 +38,7 @@ from harness.ptxcpu.runtime.layout import MANY_THREADS, WATCH_OFFSET, Window
 from harness.ptxcpu.runtime.layout import Access as Kind
 from harness.ptxcpu.vector.access import ORDERED, Access, is_ordered_in_global_memory
 from harness.ptxcpu.vector.builder import LaneVector
-from harness.ptxcpu.vector.shapes import Shape, uniform
+from harness.ptxcpu.vector.shapes import Shape
 from harness.ptxcpu.vector.translator import VectorTranslator
 
 _MOST_CELLS = 8
@@ -148,9 +148,7 @@ class WatchedTranslator(VectorTranslator):
             self._tell_ordered(access.address, MemoryAccess(access.index, access.bytes, kind))
             super()._access(access)
             return
-        lanes = self.shapes.of(access.address.base)
-        shape = lanes.shape if lanes else uniform(self.lanes)
-        runs = None
+        shape, runs = self._shape_of(access), None
         if is_shared and not shape.is_varying and self.mask_bits is None:
             runs = self._runs(access, shape)
         if runs is None:
@@ -268,8 +266,7 @@ class WatchedTranslator(VectorTranslator):
             return super().pointer(space, address, access)
         self._tell_ordered(address, access)
         where = self.address_value(address)
-        pointer = self.runtime("ptr", "rt_locate", where, access.n, int(access.kind))
-        assert pointer is not None
+        pointer = self.ask("ptr", "rt_locate", where, access.n, int(access.kind))
         self.leave_unless(self.compare("ne", pointer, IrValue("null", "ptr")))
         return pointer
 
@@ -283,13 +280,6 @@ class WatchedTranslator(VectorTranslator):
         if self._keeps_clocks and name == "rt_fence":
             self._tell_lanes("rt_watch_fence", *arguments)
 
-    def _all_addresses(self, address: Address) -> LaneVector:
-        self._lane = None
-        value = self.vector(self.read(address.base, B64))
-        if address.offset:
-            value = self.vector(self.op("add", value, address.offset))
-        return value
-
     def _tell(self, name: str, addresses: LaneVector, *numbers: int) -> None:
         if self._addresses is None:
             self._addresses = self.variable(f"<{self.lanes} x i64>")
@@ -301,7 +291,7 @@ class WatchedTranslator(VectorTranslator):
         every = constant("i64", (1 << self.lanes) - 1)
         mask = every if self.mask_bits is None else self.resize(self.mask_bits, "i64")
         self._lane = None
-        self.runtime("void", name, mask, *arguments)
+        self.tell(name, mask, *arguments)
 
     def _copy_async(self, index: int, item: Instruction) -> None:
         """The cells of the copied bytes are in flight until they are waited for."""

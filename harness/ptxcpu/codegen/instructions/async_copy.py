@@ -9,7 +9,7 @@ from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.translator import PREDICATE, Translator
 from harness.ptxcpu.errors import CannotTranslate
-from harness.ptxcpu.ptx.syntax import Integer, Operand, Register, Sink
+from harness.ptxcpu.ptx.syntax import Integer, Register, Sink
 from harness.ptxcpu.ptx.types import TYPES
 from harness.ptxcpu.runtime.layout import Access, Cause, State
 
@@ -20,24 +20,6 @@ B32, B64, U32 = TYPES["b32"], TYPES["b64"], TYPES["u32"]
 SHARED = ("shared", "shared::cta")
 CLUSTER = ("shared", "shared::cta", "shared::cluster")
 HINT = ("L2::cache_hint",)
-
-
-def _address(t: Translator, operand: Operand, state_space: str) -> IrValue:
-    """A generic address."""
-    where = t.address_value(t.address(operand))
-    return t.op("add", where, t.window_base(state_space))
-
-
-def _ask(t: Translator, m: MatchedInstruction, name: str, *arguments: IrValue | int) -> IrValue:
-    """Call the runtime; 0 means that it has recorded a fault."""
-    result = t.runtime("i64", name, m.index, *arguments)
-    assert result is not None
-    return result
-
-
-def _must(t: Translator, m: MatchedInstruction, name: str, *arguments: IrValue | int) -> None:
-    """Call the runtime, and leave if it has recorded a fault."""
-    t.leave_unless(t.compare("ne", _ask(t, m, name, *arguments), 0))
 
 
 # ---- cp.async: 4, 8 or 16 bytes per thread, in groups
@@ -64,23 +46,26 @@ def cp_async(t: Translator, m: MatchedInstruction) -> None:
             copied = t.select(ignore, constant("i64", 0), size.value)
         else:
             copied = t.resize(t.read(rest, U32), "i64")
-    to, from_ = _address(t, m.operands["d"], "shared"), _address(t, m.operands["a"], "global")
-    _must(t, m, "rt_copy", to, from_, size.value, copied, int(m["cache"] == "cg"))
+    to, from_ = (
+        t.generic(m.operands["d"], "shared"),
+        t.generic(m.operands["a"], "global"),
+    )
+    t.must("rt_copy", m.index, to, from_, size.value, copied, int(m["cache"] == "cg"))
 
 
 @TABLE.instruction("cp.async.commit_group")
 def cp_async_commit(t: Translator, m: MatchedInstruction) -> None:
-    t.runtime("void", "rt_copy_commit")
+    t.tell("rt_copy_commit")
 
 
 @TABLE.instruction("cp.async.wait_group n")
 def cp_async_wait(t: Translator, m: MatchedInstruction) -> None:
-    t.runtime("void", "rt_copy_wait", t.resize(t.read(m.operands["n"], U32), "i64"))
+    t.tell("rt_copy_wait", t.resize(t.read(m.operands["n"], U32), "i64"))
 
 
 @TABLE.instruction("cp.async.wait_all")
 def cp_async_wait_all(t: Translator, m: MatchedInstruction) -> None:
-    t.runtime("void", "rt_copy_wait", -1)
+    t.tell("rt_copy_wait", -1)
 
 
 # ---- mbarrier
@@ -91,7 +76,7 @@ def mbarrier_init(t: Translator, m: MatchedInstruction) -> None:
     count = t.resize(t.read(m.operands["count"], U32), "i64")
     in_range = t.compare("ult", t.op("sub", count, 1), (1 << 20) - 1)
     t.stop_unless(in_range, Cause.BAD_OPERAND, m.index)
-    _must(t, m, "rt_mbarrier_init", _address(t, m.operands["a"], space(m)), count)
+    t.must("rt_mbarrier_init", m.index, t.generic(m.operands["a"], space(m)), count)
 
 
 @TABLE.instruction("mbarrier.inval{.space}.b64 a", space=SHARED)
@@ -106,10 +91,12 @@ _ARRIVE_CHOICES = {"order": ("release", "relaxed"), "scope": ("cta", "cluster"),
 def _arrive(
     t: Translator, m: MatchedInstruction, count: IrValue | int, expected: IrValue | int, drop: bool
 ) -> None:
-    where, dropped = _address(t, m.operands["a"], space(m)), count if drop else 0
+    where, dropped = t.generic(m.operands["a"], space(m)), count if drop else 0
     order = 0 if m["order"] == "relaxed" else int(Access.RELEASE)
     reach = _reach(m["space"])
-    before = _ask(t, m, "rt_mbarrier_arrive", where, count, expected, dropped, reach | order)
+    before = t.ask(
+        "i64", "rt_mbarrier_arrive", m.index, where, count, expected, dropped, reach | order
+    )
     if "d" in m.operands and not isinstance(m.operands["d"], Sink):
         if m["space"] == "shared::cluster":
             raise CannotTranslate("the state of an mbarrier that may be another block's")
@@ -168,7 +155,7 @@ def mbarrier_wait(t: Translator, m: MatchedInstruction) -> None:
     """test_wait tests once; try_wait waits until the phase is complete."""
     if m["how"] == "test_wait":
         t.suspend(m.index, State.YIELD)
-    where = _address(t, m.operands["a"], space(m))
+    where = t.generic(m.operands["a"], space(m))
     if ".parity" in m.instruction.opcode:
         parity = t.op("and", t.read(m.operands["state"], B32), 1)
     else:
@@ -176,7 +163,7 @@ def mbarrier_wait(t: Translator, m: MatchedInstruction) -> None:
         parity = t.resize(t.op("lshr", state, 63), "i32")
     order = 0 if m["order"] == "relaxed" else int(Access.ACQUIRE)
     if m["how"] == "test_wait":
-        over = _ask(t, m, "rt_mbarrier_over", where, t.resize(parity, "i64"), order)
+        over = t.ask("i64", "rt_mbarrier_over", m.index, where, t.resize(parity, "i64"), order)
         t.write(m.operands["p"], t.compare("ne", over, 0))
     else:
         parity = t.op("or", parity, order)
@@ -188,7 +175,7 @@ def mbarrier_wait(t: Translator, m: MatchedInstruction) -> None:
 def cp_async_arrive(t: Translator, m: MatchedInstruction) -> None:
     """Arrive when this thread's copies have arrived. Without noinc the mbarrier first expects one
     more arrival, so that the two cancel out."""
-    t.runtime("void", "rt_copy_wait", -1)
+    t.tell("rt_copy_wait", -1)
     if m["noinc"]:
         _arrive(t, m, 1, 0, drop=False)
 
@@ -208,7 +195,7 @@ _BULK_LOAD = "cp.async.bulk.to.from.mbarrier::complete_tx::bytes"
 )
 def bulk_load(t: Translator, m: MatchedInstruction) -> None:
     to, from_, size, barrier = _bulk(t, m)
-    _must(t, m, "rt_bulk", to, from_, size, barrier, _reach(m["to"]))
+    t.must("rt_bulk", m.index, to, from_, size, barrier, _reach(m["to"]))
 
 
 @TABLE.instruction(
@@ -218,16 +205,16 @@ def bulk_load(t: Translator, m: MatchedInstruction) -> None:
 def bulk_multicast(t: Translator, m: MatchedInstruction) -> None:
     """Copy to the same offset in each block whose bit in the mask is set."""
     mask = t.resize(t.read(m.operands["mask"], TYPES["b16"]), "i64")
-    _must(t, m, "rt_bulk_multicast", *_bulk(t, m), mask)
+    t.must("rt_bulk_multicast", m.index, *_bulk(t, m), mask)
 
 
 def _bulk(t: Translator, m: MatchedInstruction) -> tuple[IrValue, IrValue, IrValue, IrValue]:
     """Start a copy: its destination, source, size, and the mbarrier that counts it."""
     return (
-        _address(t, m.operands["d"], "shared"),
-        _address(t, m.operands["a"], m["from"].split("::")[0]),
+        t.generic(m.operands["d"], "shared"),
+        t.generic(m.operands["a"], m["from"].split("::")[0]),
         t.resize(t.read(m.operands["size"], U32), "i64"),
-        _address(t, m.operands["barrier"], "shared"),
+        t.generic(m.operands["barrier"], "shared"),
     )
 
 
@@ -235,19 +222,22 @@ def _bulk(t: Translator, m: MatchedInstruction) -> tuple[IrValue, IrValue, IrVal
     "cp.async.bulk.global.shared::cta.bulk_group{.hint} d, a, size, policy?", hint=HINT
 )
 def bulk_store(t: Translator, m: MatchedInstruction) -> None:
-    to, from_ = _address(t, m.operands["d"], "global"), _address(t, m.operands["a"], "shared")
+    to, from_ = (
+        t.generic(m.operands["d"], "global"),
+        t.generic(m.operands["a"], "shared"),
+    )
     size = t.resize(t.read(m.operands["size"], U32), "i64")
-    _must(t, m, "rt_bulk", to, from_, size, 0, 0)
+    t.must("rt_bulk", m.index, to, from_, size, 0, 0)
 
 
 @TABLE.instruction("cp.async.bulk.commit_group")
 def bulk_commit(t: Translator, m: MatchedInstruction) -> None:
-    t.runtime("void", "rt_bulk_commit")
+    t.tell("rt_bulk_commit")
 
 
 @TABLE.instruction("cp.async.bulk.wait_group{.read} n")
 def bulk_wait(t: Translator, m: MatchedInstruction) -> None:
-    t.runtime("void", "rt_bulk_wait", t.resize(t.read(m.operands["n"], U32), "i64"))
+    t.tell("rt_bulk_wait", t.resize(t.read(m.operands["n"], U32), "i64"))
 
 
 @TABLE.instruction("cp.async.bulk.prefetch.L2.global{.hint} a, size, policy?", hint=HINT)

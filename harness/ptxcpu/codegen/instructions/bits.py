@@ -16,19 +16,8 @@ TABLE = InstructionTable()
 LOGIC = ("pred", "b16", "b32", "b64")
 
 
-@TABLE.value("and.type d, a, b", type=LOGIC)
-def and_(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return t.op("and", a, b)
-
-
-@TABLE.value("or.type d, a, b", type=LOGIC)
-def or_(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return t.op("or", a, b)
-
-
-@TABLE.value("xor.type d, a, b", type=LOGIC)
-def xor(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return t.op("xor", a, b)
+for _name in ("and", "or", "xor"):
+    TABLE.operation(f"{_name}.type d, a, b", _name, type=LOGIC)
 
 
 @TABLE.value("not.type d, a", type=LOGIC)

@@ -18,16 +18,12 @@ ALIGNED, RELAXED = 1, 2
 @TABLE.instruction("barrier.cluster.arrive{.order}{.aligned}", order=("release", "relaxed"))
 def arrive(t: Translator, m: MatchedInstruction) -> None:
     how = ALIGNED * bool(m["aligned"]) + RELAXED * (m["order"] == "relaxed")
-    arrived = t.runtime("i64", "rt_cluster_arrive", m.index, how)
-    assert arrived is not None
-    t.leave_unless(t.compare("ne", arrived, 0))
+    t.must("rt_cluster_arrive", m.index, how)
 
 
 @TABLE.instruction("barrier.cluster.wait{.acquire}{.aligned}")
 def wait(t: Translator, m: MatchedInstruction) -> None:
-    may = t.runtime("i64", "rt_cluster_wait", m.index)
-    assert may is not None
-    t.leave_unless(t.compare("ne", may, 0))
+    t.must("rt_cluster_wait", m.index)
     t.suspend(m.index, State.CLUSTER_BARRIER)
 
 

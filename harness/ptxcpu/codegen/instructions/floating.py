@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from harness.ptxcpu.codegen.llvm_ir import ELEMENT, IrValue, constant
@@ -231,14 +232,13 @@ def rsqrt(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
 _FUNCTIONS = {"sin": "sin", "cos": "cos", "lg2": "log2", "ex2": "exp2", "tanh": "tanh"}
 
 
-def _register_function(name: str, intrinsic: str) -> None:
-    @TABLE.value(f"{name}.approx{{.ftz}}.type d, a", type=("f32",))
-    def function(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
-        return _finish(t, m, t.intrinsic(intrinsic, flush(t, m, a)))
+def _approximate(name: str, t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
+    return _finish(t, m, t.intrinsic(name, flush(t, m, a)))
 
 
 for _name, _intrinsic in _FUNCTIONS.items():
-    _register_function(_name, _intrinsic)
+    _function = functools.partial(_approximate, _intrinsic)
+    TABLE.value(f"{_name}.approx{{.ftz}}.type d, a", type=("f32",))(_function)
 
 
 @TABLE.value("neg{.ftz}.type d, a", type=("f32",))
@@ -253,20 +253,9 @@ def absolute(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
     return t.intrinsic("fabs", flush(t, m, a))
 
 
-@TABLE.value("min{.ftz}{.NaN}{.abs}.type d, a, b", type=("f32",), abs=("xorsign.abs",))
-@TABLE.value("min.type d, a, b", type=("f64",))
-def minimum(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    """The smaller number, with -0 below +0. A NaN operand is ignored, unless `.NaN` is given."""
-    return _extreme(t, m, a, b, "minimum")
-
-
-@TABLE.value("max{.ftz}{.NaN}{.abs}.type d, a, b", type=("f32",), abs=("xorsign.abs",))
-@TABLE.value("max.type d, a, b", type=("f64",))
-def maximum(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return _extreme(t, m, a, b, "maximum")
-
-
-def _extreme(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, name: str) -> IrValue:
+def _extreme(name: str, t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    """The smaller or larger number, with -0 below +0. A NaN operand is ignored, unless `.NaN` is
+    given."""
     a, b = flush(t, m, a), flush(t, m, b)
     name = name if m["NaN"] else name + "num"
     if not m["abs"]:
@@ -274,6 +263,22 @@ def _extreme(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, name:
     size = t.intrinsic(name, t.intrinsic("fabs", a), t.intrinsic("fabs", b))
     sign = t.op("xor", t.as_integer(a), t.as_integer(b))
     return t.intrinsic("copysign", size, t.bitcast(sign, a.type))
+
+
+def _extreme_of_halves(
+    name: str, t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue
+) -> IrValue:
+    return _halves(t, m, [a, b], lambda x, y: _extreme(name, t, m, x, y))
+
+
+for _name in ("min", "max"):
+    _of_floats = functools.partial(_extreme, _name + "imum")
+    TABLE.value(f"{_name}.type d, a, b", type=("f64",))(_of_floats)
+    TABLE.value(
+        f"{_name}{{.ftz}}{{.NaN}}{{.abs}}.type d, a, b", type=("f32",), abs=("xorsign.abs",)
+    )(_of_floats)
+    _of_halves = functools.partial(_extreme_of_halves, _name + "imum")
+    TABLE.value(f"{_name}{{.NaN}}.type d, a, b", type=HALVES)(_of_halves)
 
 
 @TABLE.value("copysign.type d, a, b", type=("f32", "f64"))
@@ -336,19 +341,16 @@ def relu(t: Translator, x: IrValue) -> IrValue:
     return t.select(t.compare("ole", x, 0.0), constant(x.type, 0.0), x)
 
 
-@TABLE.value("add{.rnd}{.sat}.type d, a, b", rnd=("rn",), type=HALVES)
-def add_half(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return _halves(t, m, [a, b], lambda x, y: t.op("fadd", x, y))
+def _operation_of_halves(
+    name: str, t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue
+) -> IrValue:
+    return _halves(t, m, [a, b], lambda x, y: t.op(name, x, y))
 
 
-@TABLE.value("sub{.rnd}{.sat}.type d, a, b", rnd=("rn",), type=HALVES)
-def sub_half(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return _halves(t, m, [a, b], lambda x, y: t.op("fsub", x, y))
-
-
-@TABLE.value("mul{.rnd}{.sat}.type d, a, b", rnd=("rn",), type=HALVES)
-def mul_half(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return _halves(t, m, [a, b], lambda x, y: t.op("fmul", x, y))
+for _name in ("add", "sub", "mul"):
+    TABLE.value(f"{_name}{{.rnd}}{{.sat}}.type d, a, b", rnd=("rn",), type=HALVES)(
+        functools.partial(_operation_of_halves, f"f{_name}")
+    )
 
 
 @TABLE.value("fma.rn{.sat}{.relu}.type d, a, b, c", type=HALVES)
@@ -374,13 +376,3 @@ def neg_half(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
 def abs_half(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
     rest = 0x7FFF_7FFF if a.type in ELEMENT else 0x7FFF
     return t.bitcast(t.op("and", t.as_integer(a), rest), a.type)
-
-
-@TABLE.value("min{.NaN}.type d, a, b", type=HALVES)
-def min_half(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return _halves(t, m, [a, b], lambda x, y: _extreme(t, m, x, y, "minimum"))
-
-
-@TABLE.value("max{.NaN}.type d, a, b", type=HALVES)
-def max_half(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return _halves(t, m, [a, b], lambda x, y: _extreme(t, m, x, y, "maximum"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable
@@ -14,24 +16,10 @@ WORDS = ("s32", "u32", "s64", "u64")
 INTEGERS = ("s16", "u16", *WORDS)
 
 
-@TABLE.value("add.type d, a, b", type=INTEGERS)
-def add(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return t.op("add", a, b)
-
-
-@TABLE.value("sub.type d, a, b", type=INTEGERS)
-def sub(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return t.op("sub", a, b)
-
-
-@TABLE.value("add.sat.type d, a, b", type=("s32",))
-def add_saturated(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return t.intrinsic("sadd.sat", a, b)
-
-
-@TABLE.value("sub.sat.type d, a, b", type=("s32",))
-def sub_saturated(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return t.intrinsic("ssub.sat", a, b)
+TABLE.operation("mul.lo.type d, a, b", "mul", type=INTEGERS)
+for _name in ("add", "sub"):
+    TABLE.operation(f"{_name}.type d, a, b", _name, type=INTEGERS)
+    TABLE.intrinsic(f"{_name}.sat.type d, a, b", f"s{_name}.sat", type=("s32",))
 
 
 # ---- products
@@ -40,11 +28,6 @@ def sub_saturated(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) 
 def _wide_product(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
     double = f"i{2 * m.type.bits}"
     return t.op("mul", *(t.resize(x, double, m.type.is_signed) for x in (a, b)))
-
-
-@TABLE.value("mul.lo.type d, a, b", type=INTEGERS)
-def mul_lo(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return t.op("mul", a, b)
 
 
 @TABLE.value("mul.hi.type d, a, b", type=INTEGERS)
@@ -77,51 +60,27 @@ def mad_wide(t: Translator, m: MatchedInstruction) -> None:
 # ---- sums of several words; the carry is a register of its own
 
 
-def _with_carry(
-    t: Translator, m: MatchedInstruction, name: str, carry_in: bool, carry_out: bool
-) -> None:
+@TABLE.instruction("add.cc.type d, a, b", type=(*WORDS, "b32", "b64"))
+@TABLE.instruction("addc{.cc}.type d, a, b", type=WORDS)
+@TABLE.instruction("sub.cc.type d, a, b", type=WORDS)
+@TABLE.instruction("subc{.cc}.type d, a, b", type=WORDS)
+@TABLE.instruction("mad.half.cc.type d, a, b, c", half=("lo", "hi"), type=WORDS)
+@TABLE.instruction("madc.half{.cc}.type d, a, b, c", half=("lo", "hi"), type=WORDS)
+def with_carry(t: Translator, m: MatchedInstruction) -> None:
     """a ± b, or the product of a and b + c, as one word of a longer number."""
+    root, *modifiers = m.instruction.opcode.split(".")
+    name = "sub" if root.startswith("sub") else "add"
     wide = f"i{m.type.bits + 1}"
     a, b = (t.read(m.operands[x], m.type) for x in ("a", "b"))
     if m["half"]:
         product = mul_hi(t, m, a, b) if m["half"] == "hi" else t.op("mul", a, b)
         a, b = product, t.read(m.operands["c"], m.type)
     total = t.op(name, t.resize(a, wide), t.resize(b, wide))
-    if carry_in:
+    if root.endswith("c"):
         total = t.op(name, total, t.resize(t.carry(), wide))
-    if carry_out:
+    if "cc" in modifiers:
         t.set_carry(t.resize(t.op("lshr", total, m.type.bits), "i1"))
     t.write(m.operands["d"], t.resize(total, llvm_type(m.type)))
-
-
-@TABLE.instruction("add.cc.type d, a, b", type=(*WORDS, "b32", "b64"))
-def add_carry_out(t: Translator, m: MatchedInstruction) -> None:
-    _with_carry(t, m, "add", carry_in=False, carry_out=True)
-
-
-@TABLE.instruction("addc{.cc}.type d, a, b", type=WORDS)
-def add_carry_in(t: Translator, m: MatchedInstruction) -> None:
-    _with_carry(t, m, "add", carry_in=True, carry_out=bool(m["cc"]))
-
-
-@TABLE.instruction("sub.cc.type d, a, b", type=WORDS)
-def sub_borrow_out(t: Translator, m: MatchedInstruction) -> None:
-    _with_carry(t, m, "sub", carry_in=False, carry_out=True)
-
-
-@TABLE.instruction("subc{.cc}.type d, a, b", type=WORDS)
-def sub_borrow_in(t: Translator, m: MatchedInstruction) -> None:
-    _with_carry(t, m, "sub", carry_in=True, carry_out=bool(m["cc"]))
-
-
-@TABLE.instruction("mad.half.cc.type d, a, b, c", half=("lo", "hi"), type=WORDS)
-def mad_carry_out(t: Translator, m: MatchedInstruction) -> None:
-    _with_carry(t, m, "add", carry_in=False, carry_out=True)
-
-
-@TABLE.instruction("madc.half{.cc}.type d, a, b, c", half=("lo", "hi"), type=WORDS)
-def mad_carry_in(t: Translator, m: MatchedInstruction) -> None:
-    _with_carry(t, m, "add", carry_in=True, carry_out=bool(m["cc"]))
 
 
 # ---- products of parts
@@ -197,14 +156,8 @@ def _sign(m: MatchedInstruction) -> str:
     return "s" if m.type.is_signed else "u"
 
 
-@TABLE.value("min.type d, a, b", type=INTEGERS)
-def minimum(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return t.intrinsic(_sign(m) + "min", a, b)
-
-
-@TABLE.value("max.type d, a, b", type=INTEGERS)
-def maximum(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return t.intrinsic(_sign(m) + "max", a, b)
+def _extreme(name: str, t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
+    return t.intrinsic(_sign(m) + name, a, b)
 
 
 @TABLE.value("sad.type d, a, b, c", type=INTEGERS)
@@ -218,28 +171,20 @@ def sad(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue
 # ---- two 16-bit integers in one register
 
 
-def _in_pairs(t: Translator, name: str, a: IrValue, b: IrValue) -> IrValue:
+def _in_pairs(name: str, t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
     result = constant("i32", 0)
     for shift in (0, 16):
         x, y = (t.resize(t.op("lshr", v, shift), "i16") for v in (a, b))
-        part = t.op(name, x, y) if name == "add" else t.intrinsic(name, x, y)
+        part = t.op(name, x, y) if name == "add" else t.intrinsic(m["kind"][0] + name, x, y)
         result = t.op("or", result, t.op("shl", t.resize(part, "i32"), shift))
     return result
 
 
-@TABLE.value("add.kind d, a:b32, b:b32", kind=("u16x2", "s16x2"))
-def add_pairs(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return _in_pairs(t, "add", a, b)
-
-
-@TABLE.value("min.kind d, a:b32, b:b32", kind=("u16x2", "s16x2"))
-def min_pairs(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return _in_pairs(t, m["kind"][0] + "min", a, b)
-
-
-@TABLE.value("max.kind d, a:b32, b:b32", kind=("u16x2", "s16x2"))
-def max_pairs(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return _in_pairs(t, m["kind"][0] + "max", a, b)
+for _name in ("add", "min", "max"):
+    _pairs = functools.partial(_in_pairs, _name)
+    TABLE.value(f"{_name}.kind d, a:b32, b:b32", kind=("u16x2", "s16x2"))(_pairs)
+    if _name != "add":
+        TABLE.value(f"{_name}.type d, a, b", type=INTEGERS)(functools.partial(_extreme, _name))
 
 
 # ---- counting and moving bits
@@ -265,9 +210,7 @@ def bfind(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
     return t.select(t.compare("eq", a, 0), constant("i32", -1), found)
 
 
-@TABLE.value("brev.type d, a", type=("b32", "b64"))
-def brev(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
-    return t.intrinsic("bitreverse", a)
+TABLE.intrinsic("brev.type d, a", "bitreverse", type=("b32", "b64"))
 
 
 def _field(

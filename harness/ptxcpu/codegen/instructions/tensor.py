@@ -26,16 +26,6 @@ def _words(t: Translator, operand: Operand) -> list[IrValue]:
     return [t.read(x, B32) for x in t.items(operand)]
 
 
-def _halves(t: Translator, x: IrValue) -> list[IrValue]:
-    return [t.resize(x, "i32"), t.resize(t.op("lshr", x, 32), "i32")]
-
-
-def _generic(t: Translator, m: MatchedInstruction, name: str) -> IrValue:
-    """A generic address."""
-    address = t.address_value(t.address(m.operands[name]))
-    return t.op("add", address, t.window_base(space(m)))
-
-
 def _write_all(t: Translator, operand: Operand, results: list[IrValue]) -> None:
     for item, x in zip(t.items(operand), results, strict=True):
         t.write(item, x)
@@ -61,12 +51,12 @@ _MATRICES = {"x1": 1, "x2": 2, "x4": 4}
 def ldmatrix(t: Translator, m: MatchedInstruction) -> None:
     matrices = _MATRICES[m["number"]]
     _need(m.operands["d"], matrices)
-    where = _generic(t, m, "a")
+    where = t.generic(m.operands["a"], space(m))
     t.count_matrices(m.index, where, matrices)
     results = t.collective(
         m.index,
         Collective.LOAD_MATRIX,
-        _halves(t, where),
+        t.halves(where),
         results=matrices,
         argument=matrices << 1 | int(bool(m["trans"])),
     )
@@ -81,12 +71,12 @@ def ldmatrix(t: Translator, m: MatchedInstruction) -> None:
 def stmatrix(t: Translator, m: MatchedInstruction) -> None:
     matrices = _MATRICES[m["number"]]
     _need(m.operands["b"], matrices)
-    where = _generic(t, m, "a")
+    where = t.generic(m.operands["a"], space(m))
     t.count_matrices(m.index, where, matrices)
     t.collective(
         m.index,
         Collective.STORE_MATRIX,
-        _halves(t, where) + _words(t, m.operands["b"]),
+        t.halves(where) + _words(t, m.operands["b"]),
         argument=matrices << 1 | int(bool(m["trans"])),
     )
 
@@ -167,7 +157,7 @@ def wmma_load(t: Translator, m: MatchedInstruction) -> None:
         _kind_fits(m["shape"], m["kind"])
     if len(items) < used:
         raise CannotTranslate(f"a fragment of {len(items)} registers")
-    words = [*_halves(t, _generic(t, m, "a")), _stride(t, m, m["which"])]
+    words = [*t.halves(t.generic(m.operands["a"], space(m))), _stride(t, m, m["which"])]
     results = t.collective(
         m.index,
         Collective.WMMA_LOAD,
@@ -187,7 +177,11 @@ def wmma_load(t: Translator, m: MatchedInstruction) -> None:
 )
 def wmma_store(t: Translator, m: MatchedInstruction) -> None:
     _need(m.operands["b"], _used_words(m, "c", "f32"))
-    words = [*_halves(t, _generic(t, m, "a")), _stride(t, m, "c"), *_words(t, m.operands["b"])]
+    words = [
+        *t.halves(t.generic(m.operands["a"], space(m))),
+        _stride(t, m, "c"),
+        *_words(t, m.operands["b"]),
+    ]
     t.collective(m.index, Collective.WMMA_STORE, words, argument=_variant(m, "c", "f32"))
 
 
