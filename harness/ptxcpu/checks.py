@@ -9,11 +9,11 @@ import numpy as np
 
 from harness.ptxcpu.analysis.inline import InlinedKernel, Memory
 from harness.ptxcpu.arguments import Buffer, Bytes, sparse_zeros, window_of_buffer, zeros
-from harness.ptxcpu.execution.launch import Instruments, Loaded
-from harness.ptxcpu.messages import RawFinding
+from harness.ptxcpu.execution.build import Loaded
+from harness.ptxcpu.execution.launch import Instruments
 from harness.ptxcpu.ptx.syntax import Instruction
 from harness.ptxcpu.runtime import layout
-from harness.ptxcpu.runtime.layout import Byte, Checks, FindingKind, Watch, Window
+from harness.ptxcpu.runtime.layout import Byte, Checks, RawFinding, Watch, Window
 
 MAX_FLAGGED_BYTES = 64 << 20  # bytes of module memory whose gaps are watched
 MAX_WATCHED_BYTES = 128 << 20
@@ -37,7 +37,7 @@ def instruments(
     wide_cells = -(-kernel.shared.size // layout.WIDE_CELL)
     cells = blocks * (wide_cells * (1 + layout.WIDE_CELL // width) + 8)
     memory = {
-        "findings": zeros(8 * len(layout.FINDING) * layout.MAX_FINDINGS),
+        "findings": zeros(ctypes.sizeof(RawFinding) * layout.MAX_FINDINGS),
         "places": zeros(4 * layout.FINDING_PLACES),
         "cells": zeros(layout.CELL_BYTES * cells),
         "reads": zeros(2 * layout.EVENT_BYTES * warps * cells),
@@ -141,27 +141,7 @@ def _flags(memory: Memory, inside: Byte) -> Bytes:
 def noted(used: Instruments) -> list[RawFinding]:
     """Return the findings that the checks recorded, in the order in which they were found."""
     checks = Checks.from_address(used.checks)
-    rows = used.arrays["findings"].view(np.int64).reshape(-1, len(layout.FINDING))
-    found = []
-    for row in rows[: checks.found].tolist():
-        values = dict(zip(layout.FINDING, row, strict=True))
-        found.append(
-            RawFinding(
-                kind=FindingKind(values["kind"]),
-                index=values["pc"],
-                other_index=values["other_pc"],
-                thread=values["thread"],
-                other_thread=values["other_thread"],
-                block=values["block"],
-                other_block=values["other_block"],
-                address=values["address"] % (1 << 64),
-                bytes=values["bytes"],
-                access=values["access"],
-                other_access=values["other_access"],
-                count=values["count"],
-            )
-        )
-    return found
+    return list((RawFinding * checks.found).from_buffer(used.arrays["findings"]))
 
 
 _BULK_READS = ("cp.async.bulk.global.shared::cta", "cp.async.bulk.shared::cluster.shared::cta")

@@ -12,7 +12,8 @@ import numpy as np
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.arguments import Buffer, window_of_buffer, zeros
-from harness.ptxcpu.execution.launch import Instruments, Loaded
+from harness.ptxcpu.execution.build import Loaded
+from harness.ptxcpu.execution.launch import Instruments
 from harness.ptxcpu.grid import Clusters, Size
 from harness.ptxcpu.ptx.effects import written_by
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Label, Register

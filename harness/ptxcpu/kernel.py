@@ -21,15 +21,9 @@ from harness.ptxcpu.arguments import Argument, Bytes, ParameterKind, buffers_of,
 from harness.ptxcpu.codegen.thread import Mode
 from harness.ptxcpu.counters import Code, choose_blocks
 from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.execution.build import Loaded, build_kernel, build_units
 from harness.ptxcpu.execution.cache import Cache
-from harness.ptxcpu.execution.launch import (
-    Arguments,
-    Instruments,
-    Loaded,
-    launch,
-    load,
-    load_units,
-)
+from harness.ptxcpu.execution.launch import Arguments, Instruments, launch
 from harness.ptxcpu.execution.printf import Printer
 from harness.ptxcpu.grid import Clusters, Size
 from harness.ptxcpu.messages import Explainer
@@ -37,7 +31,6 @@ from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.ptx.syntax import Instruction, Program
 from harness.ptxcpu.results import Counters, Hazard, Result
 from harness.ptxcpu.runtime.layout import Cause
-from harness.ptxcpu.vector.translator import lanes_for
 from harness.ptxcpu.vector.watched import keeps_clocks
 
 SECONDS = 60.0
@@ -366,7 +359,7 @@ class Kernel:
     def _load(self, mode: Mode) -> Loaded:
         if mode not in self._loaded:
             kernel = self._inlined if mode is self._mode else self._inline(mode)
-            self._loaded[mode] = load(self._cache, self._text, kernel, self.block, mode)
+            self._loaded[mode] = build_kernel(self._cache, self._text, kernel, self.block, mode)
         return self._loaded[mode]
 
     @functools.cached_property
@@ -389,17 +382,8 @@ class Kernel:
         self, kernel: InlinedKernel, cell_width: int | None = None, *, only_bounds: bool = False
     ) -> Loaded | None:
         try:
-            lanes = lanes_for(kernel, self.block)
-            return load_units(
-                self._cache,
-                self._text,
-                kernel,
-                self.block,
-                lanes,
-                cell_width,
-                only_bounds,
-                self._optimised,
-            )
+            options = cell_width, only_bounds, self._optimised
+            return build_units(self._cache, self._text, kernel, self.block, *options)
         except CannotTranslate:
             return None
 

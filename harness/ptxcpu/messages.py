@@ -9,7 +9,6 @@ from typing import Literal
 
 from harness.ptxcpu.analysis.inline import InlinedKernel, Placed
 from harness.ptxcpu.arguments import Buffer
-from harness.ptxcpu.execution.launch import Stopped
 from harness.ptxcpu.grid import Clusters, Size, position
 from harness.ptxcpu.results import (
     LOCAL_MEMORY,
@@ -24,7 +23,9 @@ from harness.ptxcpu.runtime.layout import (
     BLOCK_BITS,
     Access,
     Cause,
+    Context,
     FindingKind,
+    RawFinding,
     Window,
     window_and_offset,
 )
@@ -61,24 +62,6 @@ class _Spot:
 
 
 @dataclass(frozen=True)
-class RawFinding:
-    """A row of the runtime's findings."""
-
-    kind: FindingKind
-    index: int
-    other_index: int
-    thread: int
-    other_thread: int
-    block: int
-    other_block: int
-    address: int
-    bytes: int
-    access: int
-    other_access: int
-    count: int
-
-
-@dataclass(frozen=True)
 class Explainer:
     """Explains findings and faults of one launch of a kernel."""
 
@@ -102,9 +85,9 @@ class Explainer:
         return Location(line, position(thread, self.block), position(block, self.grid))
 
     def _other(self, raw: RawFinding) -> Location | None:
-        if raw.other_index < 0:
+        if raw.other_pc < 0:
             return None
-        return self._location(raw.other_index, raw.other_thread, raw.other_block)
+        return self._location(raw.other_pc, raw.other_thread, raw.other_block)
 
     def _spot(self, address: int, size: int, block: int) -> _Spot:
         """Return the memory at an address. block: the block that accesses it."""
@@ -150,56 +133,45 @@ class Explainer:
 
     # -- faults
 
-    def fault(self, stopped: Stopped, seconds: float) -> Fault:
-        """Return why a launch with a time limit of this many seconds was stopped."""
-        at = self._location(stopped.index, stopped.thread, stopped.block)
-        item = self.kernel.instruction(stopped.index)
+    def fault(self, stopped: Context, seconds: float) -> Fault:
+        """Return why a launch with a time limit of this many seconds was stopped in a block."""
+        at = self._location(stopped.fault_pc, stopped.fault_thread, stopped.block)
+        item = self.kernel.instruction(stopped.fault_pc)
         instruction = item.text if item else ""
-        cause = stopped.fault
+        cause, line = Cause(stopped.fault), _line(at)
+        found: Finding | None = None
         if cause is Cause.MEMORY:
-            s = stopped
-            found = self._bad_access(at, s.address, s.bytes, s.block, s.access, 1)
-            return Fault(cause, found.message, at, found)
-        if cause is Cause.DEADLOCK:
-            found = self.deadlock(stopped)
-            return Fault(cause, found.message, at, found)
-        if cause is Cause.TIME_LIMIT:
-            message = f"the kernel did not end within {seconds:g} s; {_line(at)} was running"
-        elif cause is Cause.ASYNC_OVERFLOW:
-            message = f"{_line(at)}: more bulk copies in flight than the CPU device keeps"
-        elif cause is Cause.TRACE_OVERFLOW:
-            message = f"{_line(at)}: more accesses between two waits than the CPU device can count"
-        elif cause is Cause.BAD_OPERAND:
-            message = f"{_line(at)} gives `{instruction}` an operand that it does not allow"
-        elif cause is Cause.CLUSTER_ORDER:
-            waits = "wait" in instruction
-            what = "waits" if waits else "arrives a second time"
-            missing = "arrived" if waits else "waited"
-            message = f"{_line(at)} {what} at the cluster's barrier without having {missing}"
-        else:
-            message = f"{_line(at)} stopped the kernel: `{instruction}`"
-        return Fault(cause, message, at)
-
-    def deadlock(self, stopped: Stopped) -> Finding:
-        at = self._location(stopped.index, stopped.thread, stopped.block)
-        message = (
-            f"{stopped.count} threads wait for each other without end, the first at {_line(at)}"
-        )
-        return Finding(Hazard.DEADLOCK, message, at)
+            place = stopped.fault_address, stopped.fault_bytes, stopped.block
+            found = self._bad_access(at, *place, stopped.fault_access, 1)
+        elif cause is Cause.DEADLOCK:
+            threads = f"{stopped.fault_count} threads wait for each other without end"
+            found = Finding(Hazard.DEADLOCK, f"{threads}, the first at {line}", at)
+        waits = "wait" in instruction
+        messages = {
+            Cause.TIME_LIMIT: f"the kernel did not end within {seconds:g} s; {line} was running",
+            Cause.ASYNC_OVERFLOW: f"{line}: more bulk copies in flight than the CPU device keeps",
+            Cause.TRACE_OVERFLOW: f"{line}: more accesses between two waits than the CPU device "
+            "can count",
+            Cause.BAD_OPERAND: f"{line} gives `{instruction}` an operand that it does not allow",
+            Cause.CLUSTER_ORDER: f"{line} {'waits' if waits else 'arrives a second time'} at the "
+            f"cluster's barrier without having {'arrived' if waits else 'waited'}",
+            Cause.TRAP: f"{line} stopped the kernel: `{instruction}`",
+        }
+        return Fault(cause, found.message if found else messages[cause], at, found)
 
     # -- findings
 
     def finding(self, raw: RawFinding) -> Finding:
         """Return the finding of one row of the runtime's checks."""
-        at, other = self._location(raw.index, raw.thread, raw.block), self._other(raw)
-        if raw.kind is FindingKind.BAD_ACCESS:
+        at, other = self._location(raw.pc, raw.thread, raw.block), self._other(raw)
+        if raw.kind == FindingKind.BAD_ACCESS:
             return self._bad_access(at, raw.address, raw.bytes, raw.block, raw.access, raw.count)
-        if raw.kind is FindingKind.UNINITIALISED:
+        if raw.kind == FindingKind.UNINITIALISED:
             message = f"{_line(at)} reads {raw.bytes} uninitialised bytes of {{spot}}"
             return self._access_finding(raw, Hazard.UNINITIALISED, message)
         if raw.kind in _RACES:
             return self._access_finding(raw, Hazard.RACE, _race(raw, at, other))
-        if raw.kind is FindingKind.SUM_IN_FLIGHT:
+        if raw.kind == FindingKind.SUM_IN_FLIGHT:
             assert other is not None
             message = (
                 f"{_access_of(at)} reads a sum of the product of {_line(other)} before "
@@ -253,7 +225,7 @@ class Explainer:
         return Finding(
             hazard,
             message.format(spot=spot.text),
-            self._location(raw.index, raw.thread, raw.block),
+            self._location(raw.pc, raw.thread, raw.block),
             self._other(raw),
             access=_access(raw.access),
             size=raw.bytes or None,
@@ -266,7 +238,7 @@ class Explainer:
 def _race(raw: RawFinding, at: Location, other: Location | None) -> str:
     assert other is not None
     what = f"{_access_of(at)} {_verb(raw.access)}s what"
-    if raw.kind is FindingKind.IN_FLIGHT:
+    if raw.kind == FindingKind.IN_FLIGHT:
         return (
             f"{what} the copy of {_access_of(other)} has not delivered, because it was not "
             "waited for: {spot}"
@@ -276,13 +248,13 @@ def _race(raw: RawFinding, at: Location, other: Location | None) -> str:
             f"{what} the product of {_access_of(other)} may still read, because it was not "
             "waited for: {spot}"
         )
-    if raw.kind is FindingKind.NO_PROXY_FENCE:
+    if raw.kind == FindingKind.NO_PROXY_FENCE:
         return (
             f"{_access_of(at)} reads by the asynchronous proxy what {_access_of(other)} writes, "
             f"with no fence.proxy.async between them (after {_line(other)}, before the barrier): "
             "{spot}"
         )
-    if raw.kind is FindingKind.READ_ONLY_PATH:
+    if raw.kind == FindingKind.READ_ONLY_PATH:
         path = "the read-only path (ld.global.nc) needs memory that no thread writes"
         return f"{what} {_access_of(other)} {_verb(raw.other_access)}s, and {path}: {{spot}}"
     return f"{what} {_access_of(other)} {_verb(raw.other_access)}s, with {_missing(raw)}: {{spot}}"
@@ -300,15 +272,15 @@ def _missing(raw: RawFinding) -> str:
 
 
 def _barrier_message(raw: RawFinding, at: Location, other: Location | None) -> str:
-    if raw.kind is FindingKind.LEFT_BEFORE_BARRIER:
+    if raw.kind == FindingKind.LEFT_BEFORE_BARRIER:
         return f"{_line(at)}: {raw.address} threads of the block had returned before this barrier"
-    if raw.kind is FindingKind.DIVERGENT_BARRIER:
+    if raw.kind == FindingKind.DIVERGENT_BARRIER:
         assert other is not None
         return (
             f"{_access_of(at)} is a barrier that the whole warp must reach, "
             f"while {_thread(other)} is at {_line(other)}"
         )
-    if raw.kind is FindingKind.MISSING_WARPS:
+    if raw.kind == FindingKind.MISSING_WARPS:
         return (
             f"{_access_of(at)} is a product of four warps, and another warp of the four has not "
             "issued as many"

@@ -100,7 +100,7 @@ class CpuDevice:
     def __init__(self, cache: Path | None = None) -> None:
         where = cache or Path(os.environ.get(CACHE_VARIABLE) or cache_directory())
         self._cache = Cache(where)
-        build.run_address(self._cache)
+        build.runtime_address(self._cache, "rt_run")
         self._module: _Module | None = None
 
     @singledispatchmethod

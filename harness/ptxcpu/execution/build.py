@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import re
 from collections.abc import Callable
@@ -9,8 +10,11 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
+import numpy as np
+
 from harness.ptxcpu import runtime
 from harness.ptxcpu.analysis.inline import InlinedKernel
+from harness.ptxcpu.arguments import Bytes, zeros
 from harness.ptxcpu.codegen.host import host_module
 from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
 from harness.ptxcpu.codegen.product_watch import ProductWatcher, watches_products
@@ -20,7 +24,7 @@ from harness.ptxcpu.execution import native
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.runtime import layout
-from harness.ptxcpu.vector.translator import VectorTranslator
+from harness.ptxcpu.vector.translator import VectorTranslator, lanes_for
 from harness.ptxcpu.vector.watched import WatchedTranslator
 
 LARGE_IR = 960_000
@@ -90,19 +94,52 @@ def _runtime(cache: Cache) -> _Runtime:
     return _Runtime(code, {name: code.address(name) for name in names})
 
 
-def _linked(cache: Cache, machine_code: bytes) -> native.Code:
-    """Return a kernel's machine code, which calls the runtime."""
-    return native.Code(machine_code, ["thread"], _runtime(cache).functions)
+def runtime_address(cache: Cache, name: str) -> int:
+    """Return the address of a function of the runtime."""
+    return _runtime(cache).functions[name]
 
 
-def run_address(cache: Cache) -> int:
-    """Return the address of rt_run, which takes blocks from a list and runs them."""
-    return _runtime(cache).functions["rt_run"]
+@dataclass(frozen=True)
+class Loaded:
+    """A kernel in machine code, for one shape of block."""
+
+    kernel: InlinedKernel
+    code: native.Code
+    block: tuple[int, int, int]
+    frame_bytes: int
+    """The bytes of a coroutine's frame."""
+    lanes: int = 1
+    """Threads that one coroutine runs: more than one on the vector path."""
+
+    @property
+    def threads(self) -> int:
+        x, y, z = self.block
+        return x * y * z
+
+    @functools.cached_property
+    def module_flags(self) -> Bytes:
+        """Return the state of each byte of module memory. The checks never change it, since CUDA
+        initialises all variables."""
+        memory = self.kernel.module
+        flags = zeros(memory.size + 64)
+        states = memory.flags(layout.Byte.WRITTEN, layout.Byte.OUTSIDE)
+        flags[: memory.size] = np.frombuffer(states, np.uint8)
+        return flags
 
 
-def run_units_address(cache: Cache) -> int:
-    """The address of rt_run_units, which does the same on the vector path."""
-    return _runtime(cache).functions["rt_run_units"]
+def _loaded(
+    cache: Cache,
+    key: tuple[str, ...],
+    make: Callable[[], bytes],
+    kernel: InlinedKernel,
+    block: tuple[int, int, int],
+    lanes: int = 1,
+) -> Loaded:
+    """Return the kernel whose machine code has this key. Its code calls the runtime."""
+    code = native.Code(cache.get(key, make), ["thread"], _runtime(cache).functions)
+    ask = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    frame_bytes = int(ask(code.address("thread"))(None, -1))
+    return Loaded(kernel, code, block, frame_bytes, lanes)
 
 
 def _compiled(
@@ -118,16 +155,16 @@ def build_units(
     text: str,
     kernel: InlinedKernel,
     block: tuple[int, int, int],
-    lanes: int,
     cell_width: int | None,
     only_bounds: bool,
     optimised: bool,
-) -> native.Code:
-    """Machine code of one kernel for units of `lanes` threads, watched where the width of cells is
-    given. Raises CannotTranslate.
+) -> Loaded:
+    """Return one kernel for the vector path, watched if the width of cells is given. Raises
+    CannotTranslate.
 
     optimised: optimise large kernels, too.
     """
+    lanes = lanes_for(kernel, block)
 
     def make() -> bytes:
         given = kernel, INSTRUCTIONS, block, lanes
@@ -141,13 +178,13 @@ def build_units(
     options = cell_width, only_bounds, optimised
     shape = (str(each) for each in (kernel.shared.size, block, lanes, *options))
     key = ("units", kernel.name, *shape, native.version(), text)
-    return _linked(cache, cache.get(key, make))
+    return _loaded(cache, key, make, kernel, block, lanes)
 
 
 def build_kernel(
     cache: Cache, text: str, kernel: InlinedKernel, block: tuple[int, int, int], mode: Mode
-) -> native.Code:
-    """Machine code of one kernel for one shape of block."""
+) -> Loaded:
+    """Return one kernel for one shape of block."""
 
     def make() -> bytes:
         given = kernel, INSTRUCTIONS, block
@@ -161,4 +198,4 @@ def build_kernel(
     kinds = ",".join(kind.value for kind in kernel.kinds)
     size = str(kernel.shared.size)
     key = ("kernel", kernel.name, size, str(block), mode.value, kinds, native.version(), text)
-    return _linked(cache, cache.get(key, make))
+    return _loaded(cache, key, make, kernel, block)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import itertools
 import threading
 import time
@@ -17,41 +16,13 @@ import numpy.typing as npt
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.arguments import Argument, Bytes, buffers_of, packed, window_of_buffer, zeros
-from harness.ptxcpu.codegen.thread import Mode
-from harness.ptxcpu.execution import build, native
+from harness.ptxcpu.execution import build
+from harness.ptxcpu.execution.build import Loaded
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.execution.printf import Printer
 from harness.ptxcpu.grid import Clusters, available_cores
 from harness.ptxcpu.runtime import layout
-from harness.ptxcpu.runtime.layout import Cause, Context, Window
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A kernel in machine code, for one shape of block."""
-
-    kernel: InlinedKernel
-    code: native.Code
-    block: tuple[int, int, int]
-    frame_bytes: int
-    """The bytes of a coroutine's frame."""
-    lanes: int = 1
-    """Threads that one coroutine runs: more than one on the vector path."""
-
-    @property
-    def threads(self) -> int:
-        x, y, z = self.block
-        return x * y * z
-
-    @functools.cached_property
-    def module_flags(self) -> Bytes:
-        """Return the state of each byte of module memory. The checks never change it, since CUDA
-        initialises all variables."""
-        memory = self.kernel.module
-        flags = zeros(memory.size + 64)
-        states = memory.flags(layout.Byte.WRITTEN, layout.Byte.OUTSIDE)
-        flags[: memory.size] = np.frombuffer(states, np.uint8)
-        return flags
+from harness.ptxcpu.runtime.layout import Context, Window
 
 
 @dataclass(frozen=True)
@@ -93,25 +64,10 @@ def _copied(memory: Bytes) -> Callable[[], Bytes]:
 
 
 @dataclass(frozen=True)
-class Stopped:
-    """The first fault, in the order in which clusters start."""
-
-    fault: Cause
-    index: int
-    """The index of the instruction in the kernel's body."""
-    address: int
-    bytes: int
-    access: int
-    thread: int
-    count: int
-    """The number of live threads, if they wait for each other."""
-    block: int
-
-
-@dataclass(frozen=True)
 class Outcome:
     seconds: float
-    stopped: Stopped | None
+    stopped: Context | None
+    """The block with the first fault, in the order in which clusters start."""
     changed: tuple[int, ...]
     """Read-only buffers to which the kernel wrote other values, by index. They are as before."""
     vector_blocks: int = 0
@@ -141,35 +97,6 @@ class Instruments:
         return layout.Watch.from_address(self.watch).block if self.is_doubtful() else -1
 
 
-def load(
-    cache: Cache, text: str, kernel: InlinedKernel, block: tuple[int, int, int], mode: Mode
-) -> Loaded:
-    code = build.build_kernel(cache, text, kernel, block, mode)
-    return Loaded(kernel, code, block, _frame_bytes(code))
-
-
-def load_units(
-    cache: Cache,
-    text: str,
-    kernel: InlinedKernel,
-    block: tuple[int, int, int],
-    lanes: int,
-    cell_width: int | None = None,
-    only_bounds: bool = False,
-    optimised: bool = False,
-) -> Loaded:
-    """Return the kernel for the vector path, watched if the width of cells is given. Raises
-    CannotTranslate."""
-    options = cell_width, only_bounds, optimised
-    code = build.build_units(cache, text, kernel, block, lanes, *options)
-    return Loaded(kernel, code, block, _frame_bytes(code), lanes)
-
-
-def _frame_bytes(code: native.Code) -> int:
-    ask = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
-    return int(ask(code.address("thread"))(None, -1))
-
-
 def launch(
     cache: Cache,
     loaded: Loaded,
@@ -179,7 +106,6 @@ def launch(
     blocks: Sequence[int] | None = None,
     printer: Printer | None = None,
     instruments: Instruments | None = None,
-    workers: int | None = None,
     *,
     exchanged: Collection[int],
     make_units: Callable[[], Loaded | None] | None = None,
@@ -211,7 +137,7 @@ def launch(
         chosen = np.unique(np.array([clusters.of(block) for block in blocks], np.int64))
     if not exchanged:
         chosen = _chessboard(clusters, chosen)
-    wanted = 1 if instruments.present else (workers or available_cores())
+    wanted = 1 if instruments.present else available_cores()
     stop, stop_units = ctypes.c_uint8(0), ctypes.c_uint8(0)
     printer = printer or Printer()
 
@@ -321,7 +247,9 @@ def _changed(arguments: Arguments, team: Sequence[_Worker]) -> tuple[int, ...]:
 
 def _run_threads(cache: Cache, team: Sequence[_Worker], chosen: npt.NDArray[np.int64]) -> None:
     """Run clusters in this order until one has a fault."""
-    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(build.run_address(cache))
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(
+        build.runtime_address(cache, "rt_run")
+    )
     next_cluster = ctypes.c_uint64(0)
 
     def work(worker: _Worker) -> None:
@@ -353,7 +281,7 @@ def _run_units(
     next_block = ctypes.c_uint64(0)
     left = np.zeros(len(chosen), np.uint8)
     kinds = [*[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3, ctypes.c_void_p]
-    run = ctypes.CFUNCTYPE(None, *kinds)(build.run_units_address(cache))
+    run = ctypes.CFUNCTYPE(None, *kinds)(build.runtime_address(cache, "rt_run_units"))
 
     def work(worker: _Worker) -> None:
         run(
@@ -495,20 +423,8 @@ class _Worker:
         }
 
     @property
-    def stopped(self) -> Stopped | None:
-        c = next((c for c in self.contexts if c.fault), None)
-        if c is None:
-            return None
-        return Stopped(
-            Cause(c.fault),
-            c.fault_pc,
-            c.fault_address % (1 << 64),
-            c.fault_bytes,
-            c.fault_access,
-            c.fault_thread,
-            c.fault_count,
-            c.block,
-        )
+    def stopped(self) -> Context | None:
+        return next((context for context in self.contexts if context.fault), None)
 
 
 def _parameters(kernel: InlinedKernel, arguments: Arguments) -> Bytes:

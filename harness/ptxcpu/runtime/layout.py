@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 from enum import IntEnum, IntFlag
+from typing import Any
 
 # ---- addresses: each memory lies in the middle of a window of its own, so that no stray pointer
 # lands in a neighbour, and the distance to the memory says by how much it missed. The addresses
@@ -157,7 +158,14 @@ RECENT_SETS, RECENT_WAYS = 256, 4  # of the table of sectors that a warp touched
 RECENT = RECENT_SETS * RECENT_WAYS
 TRACE = 1 << 15  # events that a thread can have between two places where it waits
 
-_C_SIZES = {"int": 4, "unsigned": 4, "long long": 8, "short": 2, "Address": 8}
+_C_TYPES = {
+    "int": ctypes.c_int32,
+    "unsigned": ctypes.c_uint32,
+    "long long": ctypes.c_int64,
+    "short": ctypes.c_int16,
+    "Address": ctypes.c_uint64,
+}
+"""A pointer is an integer in Python."""
 
 THREAD = {
     "handle": "void*",  # of the coroutine
@@ -235,7 +243,7 @@ CONTEXT = {
     "print": "void*",
     "fault": "long long",
     "fault_pc": "long long",
-    "fault_address": "long long",
+    "fault_address": "Address",
     "fault_bytes": "long long",
     "fault_access": "long long",
     "fault_thread": "long long",
@@ -252,23 +260,12 @@ CONTEXT = {
 }
 
 # One thing that the checks found; equal ones are counted.
-FINDING = dict.fromkeys(
-    (
-        "kind",
-        "pc",
-        "other_pc",
-        "thread",
-        "other_thread",
-        "block",
-        "other_block",
-        "address",
-        "bytes",
-        "access",
-        "other_access",
-        "count",
-    ),
-    "long long",
-)
+FINDING = {
+    **dict.fromkeys(("kind", "pc", "other_pc", "thread", "other_thread"), "long long"),
+    **dict.fromkeys(("block", "other_block"), "long long"),
+    "address": "Address",
+    **dict.fromkeys(("bytes", "access", "other_access", "count"), "long long"),
+}
 
 # One access to a cell of memory, and when it happened by its thread's own clock.
 EVENT = {"clock": "unsigned", "pc": "int", "thread": "short", "access": "short"}
@@ -441,44 +438,40 @@ class FindingKind(IntEnum):
     SUM_IN_FLIGHT = 12
 
 
-def _size(c_type: str) -> int:
-    return 8 if c_type.endswith("*") else _C_SIZES[c_type]
+def _fields(struct: dict[str, str]) -> list[tuple[str, Any]]:
+    """Return the fields of a struct as ctypes has them."""
+    return [(name, _C_TYPES.get(c_type, ctypes.c_int64)) for name, c_type in struct.items()]
 
 
-def offsets(fields: dict[str, str]) -> tuple[dict[str, int], int]:
-    """Return the byte offset of every field by C's rules, and the size of the struct."""
-    found, at = {}, 0
-    for name, c_type in fields.items():
-        at = -(-at // _size(c_type)) * _size(c_type)
-        found[name] = at
-        at += _size(c_type)
-    return found, -(-at // 8) * 8
-
-
-THREAD_OFFSET, THREAD_BYTES = offsets(THREAD)
-CONTEXT_OFFSET, CONTEXT_BYTES = offsets(CONTEXT)
-WATCH_OFFSET, WATCH_BYTES = offsets(WATCH)
+class Thread(ctypes.Structure):
+    _fields_ = _fields(THREAD)
 
 
 class Context(ctypes.Structure):
-    """CONTEXT in Python: every field is an integer or an address."""
+    _fields_ = _fields(CONTEXT)
 
-    _fields_ = [(name, ctypes.c_int64) for name in CONTEXT]
+
+class RawFinding(ctypes.Structure):
+    _fields_ = _fields(FINDING)
 
 
 class Checks(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in CHECKS]
+    _fields_ = _fields(CHECKS)
 
 
 class Counts(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in COUNTS]
+    _fields_ = _fields(COUNTS)
 
 
 class Watch(ctypes.Structure):
-    _fields_ = [
-        (name, ctypes.c_int32 if _C_SIZES.get(c_type) == 4 else ctypes.c_int64)
-        for name, c_type in WATCH.items()
-    ]
+    _fields_ = _fields(WATCH)
+
+
+THREAD_BYTES = ctypes.sizeof(Thread)
+THREAD_OFFSET, CONTEXT_OFFSET, WATCH_OFFSET = (
+    {name: getattr(struct, name).offset for name, _ in struct._fields_}
+    for struct in (Thread, Context, Watch)
+)
 
 
 def _c_prefix(enum: type[IntEnum] | type[IntFlag]) -> str:
@@ -490,7 +483,8 @@ SPAN_BYTES = 24  # struct Span { char* host; long long bytes; long long writable
 
 
 def header() -> str:
-    """Return the structs and constants in C, which precede the runtime's source."""
+    """Return the structs and constants in C, which precede the runtime's source. The constants are
+    all integers of this module in capital letters."""
     enums: tuple[type[IntEnum] | type[IntFlag], ...]
     enums = (State, Cause, Access, Collective, Event, Window, Byte, FindingKind)
     lines = [
@@ -499,33 +493,11 @@ def header() -> str:
         + " };"
         for enum in enums
     ]
-    numbers = {
-        "WINDOW_BITS": WINDOW_BITS,
-        "FIRST_WINDOW": FIRST_WINDOW,
-        "BLOCK_BITS": BLOCK_BITS,
-        "FINDING_PLACES": FINDING_PLACES,
-        "MAX_CLUSTER": MAX_CLUSTER,
-        "LANE_BUFFER_WORDS": LANE_BUFFER_WORDS,
-        "LANES": LANES,
-        "NAMED_BARRIERS": NAMED_BARRIERS,
-        "COPIES_IN_FLIGHT": COPIES_IN_FLIGHT,
-        "UNIT_COPY_BYTES": UNIT_COPY_BYTES,
-        "BULK_IN_FLIGHT": BULK_IN_FLIGHT,
-        "SYNC_ADDRESSES": SYNC_ADDRESSES,
-        "NEAR_CLOCKS": NEAR_CLOCKS,
-        "MAX_SNAPSHOTS": MAX_SNAPSHOTS,
-        "MAX_SETS": MAX_SETS,
-        "WINDOWS": WINDOWS,
-        "TRACE": TRACE,
-        "ROWS_OF_WORDS": ROWS_OF_WORDS,
-        "RECENT_SETS": RECENT_SETS,
-        "RECENT_WAYS": RECENT_WAYS,
-        "WATCH_INTERVAL": WATCH_INTERVAL,
-        "MANY_THREADS": MANY_THREADS,
-        "WATCHED_STORES": WATCHED_STORES,
-        "WIDE_CELL": WIDE_CELL,
-    }
-    lines += [f"#define {name} {number}" for name, number in numbers.items()]
+    lines += [
+        f"#define {name} {value}"
+        for name, value in globals().items()
+        if name.isupper() and isinstance(value, int)
+    ]
     lines.append("typedef unsigned long long Address;")
     lines.append("struct Span { char* host; long long bytes; long long writable; };")
     structs = {
