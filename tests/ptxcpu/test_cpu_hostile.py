@@ -15,6 +15,7 @@ from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
 from harness.ptxcpu.codegen.translator import Translator
 from harness.ptxcpu.errors import CannotTranslate, InternalError
 from harness.ptxcpu.ptx.parser import parse
+from harness.ptxcpu.runtime.layout import WINDOWS, Window, base_of
 from problem.cases import Shape
 from problem.launcher import BLOCK, LaunchLine
 from tests.ptxcpu.runner import KERNELS, Runner, inputs
@@ -166,21 +167,11 @@ def test_division_by_zero_and_overflow_do_not_stop_the_processor(cpu: Runner) ->
 
 
 POINTERS = [
-    0,
-    1,
-    -1,
-    -4,
-    1 << 40,
-    (1 << 63) - 4,
-    1 << 63,
-    (2 << 40) - 4,
-    (7 << 40) + (1 << 39),
-    (255 << 40) + (1 << 39),
-    (3 << 40) + (1 << 39) + 1024,
-    (3 << 40) + (1 << 39) - 4,
-    (6 << 40) + (1 << 39),
-    (5 << 40) + (1 << 39),
+    *(0, 1, -1, -4, (1 << 63) - 4, 1 << 63),
+    *(base_of(x) for x in (Window.NONE, Window.MODULE, Window.LOCAL, Window.SHARED, WINDOWS - 1)),
+    *(base_of(Window.BUFFER) - 4, base_of(Window.BUFFER + 2) + 4 * SHAPE.M * SHAPE.K),
 ]
+"""Addresses outside every array; the last two are before the first and behind the last one."""
 
 
 @pytest.mark.parametrize("space", [".global", "", ".shared", ".local"])
@@ -205,13 +196,8 @@ ENDLESS = {
 }
 
 
-@pytest.mark.parametrize("body", ENDLESS.values(), ids=ENDLESS.keys())
-def test_endless(cpu: Runner, body: str) -> None:
-    result = run(cpu, body, seconds=0.3)
-    assert isinstance(result, Fault) and result.cause == "time-limit", result
-
-
 FAULTS = {
+    **{name: (body, "time-limit") for name, body in ENDLESS.items()},
     "barrier 16": ("mov.u32 %r1, 16; bar.sync %r1;", "trap"),
     "barrier for too many": ("bar.sync 1, 1024;", "deadlock"),
     "mbarrier for nobody": (
@@ -240,7 +226,8 @@ FAULTS = {
 
 @pytest.mark.parametrize(("body", "cause"), FAULTS.values(), ids=FAULTS.keys())
 def test_faults(cpu: Runner, body: str, cause: str) -> None:
-    result = run(cpu, body, shared=4096)
+    seconds = 0.3 if cause == "time-limit" else 10
+    result = run(cpu, body, seconds, shared=4096)
     assert isinstance(result, Fault) and result.cause == cause, result
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -166,29 +165,3 @@ def test_a_bulk_copy_has_a_multiple_of_16_bytes(cache_directory: Path) -> None:
     copying = kernel(bulk(0, 0, 24), cache_directory, f"{SHARED} .shared .align 8 .b8 b[8];")
     fault = copying.run((1, 1, 1), [Buffer(np.zeros(WORDS, np.uint32), writable=True)]).fault
     assert fault and fault.cause is Cause.BAD_OPERAND
-
-
-NAN = {"f32": 0x7FC00000, "f64": 0x7FF8000000000000}
-CONVERTED: Sequence[tuple[str, str, int]] = [
-    *((to, "f32", 0) for to in ("s32", "u32", "s16", "u16", "s8", "u8")),
-    *((to, "f32", 1 << 63) for to in ("s64", "u64")),
-    *((to, "f64", 1 << 31) for to in ("s32", "u32")),
-    *((to, "f64", 1 << 63) for to in ("s64", "u64")),
-]
-
-
-@pytest.mark.parametrize(("to", "source", "expected"), CONVERTED)
-def test_nan_as_an_integer(cache_directory: Path, to: str, source: str, expected: int) -> None:
-    """Zero, or the integer's top bit where a 64-bit type takes part, as on an H100."""
-    number, whole = ("%f1", "%r2") if source == "f32" else ("%fd1", "%rd2")
-    wide = to[1:] == "64"
-    result, store = ("%rd3", "u64") if wide else ("%r3", "u32")
-    if to[1:] in ("8", "16"):
-        result = "%r3"
-    body = f"""{ONE_LANE} mov.b{source[1:]} {whole}, {NAN[source]};
-        mov.b{source[1:]} {number}, {whole};
-        cvt.rzi.{to}.{source} {result}, {number};
-        st.global.{store} [%rd1], {result};"""
-    data = np.ones(WORDS, np.uint32)
-    assert kernel(body, cache_directory).run((1, 1, 1), [Buffer(data, writable=True)]).fault is None
-    assert (int(data[:2].view(np.uint64)[0]) if wide else int(data[0])) == expected
