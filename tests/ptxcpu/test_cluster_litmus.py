@@ -18,13 +18,13 @@ from harness.ptxcpu.arguments import ParameterKind
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Hazard, Result
+from tests.ptxcpu.programs import entry
 from tests.ptxcpu.test_litmus import (
     CLUSTER,
     CLUSTERED,
     CTA,
     FENCES,
     GPU,
-    HEAD,
     HOPS,
     KINDS,
     READS,
@@ -214,11 +214,9 @@ def shared_kernel(memory: str, prologue: str, body: str, cache: Path) -> Kernel:
     of the parameters `first` and `second`, and %p3 the first thread of each block.
     """
     meet = "barrier.cluster.arrive; barrier.cluster.wait;"
-    text = f"""{HEAD}{memory}
-.visible .entry litmus(.param .u32 first, .param .u32 second, .param .u32 home)
-    .reqnctapercluster {BLOCKS}, 1, 1
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+    text = entry(
+        "u32 first, u32 second, u32 home",
+        f"""
 mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.u32 %r2, %r2, %r3, %r4;
 ld.param.u32 %r3, [first]; setp.eq.u32 %p1, %r2, %r3;
 ld.param.u32 %r3, [second]; setp.eq.u32 %p2, %r2, %r3;
@@ -226,10 +224,10 @@ setp.eq.u32 %p3, %r4, 0;
 mov.u64 %rd1, data; ld.param.u32 %r5, [home]; mapa.shared::cluster.u64 %rd1, %rd1, %r5;
 {prologue} {meet}
 {body}
-{meet}
-ret;
-}}
-"""
+{meet}""",
+        memory,
+        directive=f".reqnctapercluster {BLOCKS}, 1, 1",
+    )
     kinds = (ParameterKind.NUMBER,) * 3
     return Kernel(text, "litmus", (THREADS, 1, 1), kinds, watched=True, cache=Cache(cache))
 

@@ -8,7 +8,7 @@ from harness.ptxcpu.analysis.inline import inline
 from harness.ptxcpu.analysis.launch_decisions import LaunchDecisions
 from harness.ptxcpu.arguments import ParameterKind
 from harness.ptxcpu.ptx.parser import parse
-from tests.ptxcpu.test_litmus import HEAD
+from tests.ptxcpu.programs import entry
 
 LARGE, SMALL = 8192, 256
 TEST = "@%p1 bra END;"
@@ -71,16 +71,15 @@ DECIDED = {
 @pytest.mark.parametrize("name", DECIDED)
 def test_comparisons_that_a_launch_determines(name: str) -> None:
     body, large, small = DECIDED[name]
-    text = f"""{HEAD}.visible .entry k(.param .u64 A, .param .u32 n)
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+    text = entry(
+        "u64 A, u32 n",
+        f"""
 ld.param.u64 %rd1, [A]; cvta.to.global.u64 %rd1, %rd1; ld.param.u32 %r1, [n];
 {body}
-END: ret;
-}}
-"""
+END: ret;""",
+    )
     kinds = (ParameterKind.READ_ONLY, ParameterKind.NUMBER)
-    kernel = inline(parse(text), "k", 0, kinds=kinds)
+    kernel = inline(parse(text), "litmus", 0, kinds=kinds)
     for size, expected in ((LARGE, large), (SMALL, small)):
         found = LaunchDecisions(kernel, (16, 16, 1)).of((size // 16, 1, 1), (size,))
         assert list(found.values()) == expected

@@ -19,6 +19,7 @@ from harness.ptxcpu.arguments import Buffer, ParameterKind
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Hazard, Result
+from tests.ptxcpu.programs import entry
 
 CTA, CLUSTER, GPU = 0, 1, 2
 """The reach of a scope, or the distance of two threads: in one block, cluster or grid."""
@@ -107,11 +108,6 @@ NO_FLAG = [
     if first.writes or second.writes
 ]
 
-HEAD = """.version 8.0
-.target sm_90
-.address_size 64
-"""
-
 
 def program(tests: Sequence[Litmus], space: str, cluster: int = 1) -> str:
     """Return one kernel of all tests. Its parameters are the numbers of the two threads.
@@ -152,15 +148,12 @@ def program(tests: Sequence[Litmus], space: str, cluster: int = 1) -> str:
     else:
         shared, pointers = "", "ld.param.u64 %rd1, [data]; ld.param.u64 %rd2, [flags];"
     names = ("data_", "flags_") if is_shared else ("data", "flags")
-    homes = ", .param .u32 data_home, .param .u32 flags_home" if space == CLUSTERED else ""
+    homes = ", u32 data_home, u32 flags_home" if space == CLUSTERED else ""
     directive = f".reqnctapercluster {cluster}, 1, 1" if cluster > 1 else ""
     end = f"END: {meet}" if cluster > 1 else "END:"
-    return f"""{HEAD}{shared}
-.visible .entry litmus(.param .u64 {names[0]}, .param .u64 {names[1]},
-    .param .u32 first, .param .u32 second{homes}) {directive}
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
-{pointers}
+    return entry(
+        f"u64 {names[0]}, u64 {names[1]}, u32 first, u32 second{homes}",
+        f"""{pointers}
 mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.u32 %r2, %r2, %r3, %r4;
 ld.param.u32 %r3, [first]; ld.param.u32 %r4, [second];
 setp.eq.u32 %p1, %r2, %r3; @%p1 bra FIRST;
@@ -171,10 +164,10 @@ FIRST:
 bra END;
 SECOND:
 {chr(10).join(lines[False])}
-{end}
-ret;
-}}
-"""
+{end}""",
+        shared,
+        directive=f"{directive}",
+    )
 
 
 CLUSTERED = "shared::cluster"
@@ -321,11 +314,9 @@ def three_threads(parts: Sequence[Sequence[str]], cluster: int = 1) -> str:
     """Return a kernel in which the threads `first`, `second` and `third` do one part each."""
     directive = f".reqnctapercluster {cluster}, 1, 1" if cluster > 1 else ""
     bodies = "".join(f"T{n}: {chr(10).join(lines)} ret;" for n, lines in enumerate(parts))
-    return f"""{HEAD}
-.visible .entry litmus(.param .u64 data, .param .u64 flags,
-    .param .u32 first, .param .u32 second, .param .u32 third) {directive}
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+    return entry(
+        "u64 data, u64 flags, u32 first, u32 second, u32 third",
+        f"""
 ld.param.u64 %rd1, [data]; ld.param.u64 %rd2, [flags];
 mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.u32 %r2, %r2, %r3, %r4;
 ld.param.u32 %r3, [first]; ld.param.u32 %r4, [second]; ld.param.u32 %r5, [third];
@@ -333,9 +324,9 @@ setp.eq.u32 %p1, %r2, %r3; @%p1 bra T0;
 setp.eq.u32 %p1, %r2, %r4; @%p1 bra T1;
 setp.eq.u32 %p1, %r2, %r5; @%p1 bra T2;
 ret;
-{bodies}
-}}
-"""
+{bodies}""",
+        directive=f"{directive}",
+    )
 
 
 def distance(a: int, b: int, cluster: int = 1) -> int:
@@ -406,10 +397,9 @@ def meeting_program(name: str) -> str:
     reads the flag and thread 50 reads the word.
     """
     written, publishing, seen, before_read, _ = MEETINGS[name]
-    return f"""{HEAD}
-.visible .entry litmus(.param .u64 data, .param .u64 flags, .param .u32 n, .param .u32 m)
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+    return entry(
+        "u64 data, u64 flags, u32 n, u32 m",
+        f"""
 ld.param.u64 %rd1, [data]; ld.param.u64 %rd2, [flags];
 mov.u32 %r2, %ctaid.x; mov.u32 %r4, %tid.x;
 setp.eq.u32 %p3, %r4, 0;
@@ -429,10 +419,8 @@ POLL: ld.relaxed.gpu.global.u32 %r1, [%rd2]; setp.eq.u32 %p1, %r1, 0; @%p1 bra P
 READY:
 {before_read}
 setp.eq.u32 %p2, %r4, 50;
-@%p2 ld.global.u32 %r1, [%rd1];
-ret;
-}}
-"""
+@%p2 ld.global.u32 %r1, [%rd1];""",
+    )
 
 
 @pytest.mark.parametrize("name", MEETINGS)
@@ -448,12 +436,9 @@ def test_barriers_and_fences_order_blocks_through_one_thread(
 
 WARPS = 4
 PARTS = [part for n in (2, 3, 4) for part in itertools.combinations(range(WARPS), n)]
-PART_KERNEL = f"""{HEAD}
-.shared .align 4 .b8 words[{4 * WARPS}];
-.visible .entry litmus(.param .u32 one, .param .u32 one_threads, .param .u32 two,
-    .param .u32 two_threads)
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+PART_KERNEL = entry(
+    "u32 one, u32 one_threads, u32 two, u32 two_threads",
+    f"""
 mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; and.b32 %r1, %r1, 31; setp.ne.u32 %p1, %r1, 0;
 mul.wide.u32 %rd2, %r2, 4; mov.u64 %rd1, words; add.u64 %rd1, %rd1, %rd2;
 bar.sync 0;
@@ -467,10 +452,9 @@ ONE: ld.param.u32 %r3, [two]; ld.param.u32 %r4, [two_threads];
 shr.u32 %r5, %r3, %r2; and.b32 %r5, %r5, 1; setp.eq.u32 %p3, %r5, 0;
 @%p3 bra TWO; bar.sync 2, %r4;
 TWO: @%p1 ret;
-{" ".join(f"setp.eq.u32 %p4, %r2, {i}; @%p4 ld.shared.u32 %r6, [%rd1];" for i in range(WARPS))}
-ret;
-}}
-"""
+{" ".join(f"setp.eq.u32 %p4, %r2, {i}; @%p4 ld.shared.u32 %r6, [%rd1];" for i in range(WARPS))}""",
+    f".shared .align 4 .b8 words[{4 * WARPS}];",
+)
 
 
 def test_a_barrier_orders_only_the_warps_that_meet(cache_directory: Path) -> None:

@@ -12,25 +12,23 @@ from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Hazard, Result
 from harness.ptxcpu.runtime.layout import Cause
-from tests.ptxcpu.test_litmus import HEAD
+from tests.ptxcpu.programs import entry
 
 WORDS = 64
 
 
 def kernel(body: str, cache: Path, outside: str = "") -> Kernel:
     """A kernel of one warp and one buffer, whose address is in %rd1 and lane in %r1."""
-    text = f"""{HEAD}{outside}
-.visible .entry k(.param .u64 data)
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .f64 %fd<9>; .reg .pred %p<9>;
+    text = entry(
+        "u64 data",
+        f"""
 ld.param.u64 %rd1, [data];
 mov.u32 %r1, %tid.x;
-{body}
-ret;
-}}
-"""
+{body}""",
+        outside,
+    )
     kinds = (ParameterKind.WRITABLE,)
-    return Kernel(text, "k", (32, 1, 1), kinds, watched=True, cache=Cache(cache))
+    return Kernel(text, "litmus", (32, 1, 1), kinds, watched=True, cache=Cache(cache))
 
 
 def check(kernel: Kernel, data: np.ndarray) -> Result:

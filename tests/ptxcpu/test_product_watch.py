@@ -10,7 +10,7 @@ import pytest
 from harness.ptxcpu.arguments import Buffer, ParameterKind
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.kernel import Kernel
-from tests.ptxcpu.test_litmus import HEAD
+from tests.ptxcpu.programs import entry
 
 GROUPS = 3
 READS = {
@@ -41,10 +41,9 @@ def test_a_sum_is_read_after_the_wait_for_its_group(
         for i in range(GROUPS)
     )
     wait = "" if pending is None else f"wgmma.wait_group.sync.aligned {pending};"
-    text = f"""{HEAD.replace("sm_90", "sm_90a")}.shared .align 128 .b8 tile[2048];
-.visible .entry k(.param .u64 out)
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<50>; .reg .pred %p<9>;
+    text = entry(
+        "u64 out",
+        f"""
 ld.param.u64 %rd1, [out];
 mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 4; mov.u32 %r3, tile; add.u32 %r3, %r3, %r2;
 st.shared.v4.u32 [%r3], {{0, 0, 0, 0}};
@@ -55,12 +54,11 @@ wgmma.fence.sync.aligned;
 {wait}
 {READS[how].replace("SUM", f"%f{4 * group}")}
 wgmma.commit_group.sync.aligned;
-wgmma.wait_group.sync.aligned 0;
-ret;
-}}
-"""
+wgmma.wait_group.sync.aligned 0;""",
+        ".shared .align 128 .b8 tile[2048];",
+    )
     kinds = (ParameterKind.WRITABLE,)
-    kernel = Kernel(text, "k", (128, 1, 1), kinds, watched=True, cache=Cache(cache_directory))
+    kernel = Kernel(text, "litmus", (128, 1, 1), kinds, watched=True, cache=Cache(cache_directory))
     out = Buffer(np.zeros(1, np.float32), writable=True, name="out")
     result = kernel.check((1, 1, 1), [out])
     assert result.fault is None, result.fault

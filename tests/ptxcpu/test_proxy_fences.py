@@ -18,7 +18,7 @@ from harness.ptxcpu.arguments import Buffer, ParameterKind
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Hazard
-from tests.ptxcpu.test_litmus import HEAD
+from tests.ptxcpu.programs import entry
 
 WRITES = {
     "weak": "st.shared.v4.u32 [AT], {%r1, %r1, %r1, %r1};",
@@ -86,17 +86,15 @@ THREADS = 64
 
 def launch(body: str, outside: str, cache: Path) -> list[str]:
     """Return the messages of a launch of one block, whose buffer is in %rd1 and thread in %r1."""
-    text = f"""{HEAD}{outside}
-.visible .entry k(.param .u64 out)
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+    text = entry(
+        "u64 out",
+        f"""
 ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; setp.eq.u32 %p2, %r1, 0;
-{body}
-ret;
-}}
-"""
+{body}""",
+        outside,
+    )
     kinds = (ParameterKind.WRITABLE,)
-    kernel = Kernel(text, "k", (THREADS, 1, 1), kinds, watched=True, cache=Cache(cache))
+    kernel = Kernel(text, "litmus", (THREADS, 1, 1), kinds, watched=True, cache=Cache(cache))
     out = Buffer(np.zeros(64, np.uint32), writable=True, name="out")
     result = kernel.check((1, 1, 1), [out])
     assert result.fault is None, result.fault

@@ -6,7 +6,7 @@ import pytest
 
 from harness.ptxcpu.analysis.taint import Dependence, machine_dependent
 from harness.ptxcpu.ptx.parser import parse
-from tests.ptxcpu.test_litmus import HEAD
+from tests.ptxcpu.programs import HEAD
 
 BRANCH = "setp.gt.u64 %p1, %rd2, 5; @%p1 bra END;"
 DEPENDS = {

@@ -23,8 +23,9 @@ from harness.ptxcpu.results import Hazard, Result
 from harness.ptxcpu.runtime.layout import Cause
 from problem.cases import Shape
 from tests.ptxcpu import test_litmus as litmus
+from tests.ptxcpu.programs import entry
 from tests.ptxcpu.runner import compiled, inputs
-from tests.ptxcpu.test_litmus import HEAD, MEETINGS, MESSAGES, WEAK_READ, WEAK_WRITE, Litmus
+from tests.ptxcpu.test_litmus import MEETINGS, MESSAGES, WEAK_READ, WEAK_WRITE, Litmus
 from tests.ptxcpu.test_vector_path import kernels as of_source
 
 THREADS, BLOCKS = 128, 2
@@ -104,12 +105,9 @@ def program(type_: str, space: str, steps: Sequence[tuple[Place, bool]]) -> str:
     if space == "global":
         base = f"""ld.param.u64 %rd2, [data]; ld.param.u32 %r6, [apart]; mov.u32 %r7, %ctaid.x;
             mul.lo.u32 %r6, %r6, %r7; mul.wide.u32 %rd3, %r6, {size}; add.u64 %rd1, %rd2, %rd3;"""
-    return f"""{HEAD}
-.shared .align 16 .b8 words[{THREADS * size}]; .shared .align 16 .b8 others[16];
-.visible .entry litmus(.param .u64 data, .param .u32 one, .param .u32 barrier, .param .u32 two,
-    .param .u32 fresh, .param .u32 apart)
-{{
-.reg .b32 %r<300>; .reg .b64 %rd<300>; .reg .pred %p<9>;
+    return entry(
+        "u64 data, u32 one, u32 barrier, u32 two, u32 fresh, u32 apart",
+        f"""
 mov.u32 %r1, %tid.x; mov.u32 %r4, 7; ld.param.u32 %r5, [fresh];
 rem.u32 %r2, %r1, 3; setp.eq.u32 %p1, %r2, 1; setp.eq.u32 %p2, %r1, 70;
 {base}
@@ -118,10 +116,9 @@ ld.param.u32 %r3, [one];
 ld.param.u32 %r3, [barrier]; setp.eq.u32 %p4, %r3, 0; @%p4 bra MET;
 bar.sync 0;
 MET: ld.param.u32 %r3, [two];
-{both[1]}
-ret;
-}}
-"""
+{both[1]}""",
+        f".shared .align 16 .b8 words[{THREADS * size}]; .shared .align 16 .b8 others[16];",
+    )
 
 
 KINDS = (ParameterKind.WRITABLE, *(ParameterKind.NUMBER,) * 5)
@@ -240,12 +237,10 @@ def test_copies_to_shared_memory(cache_directory: Path, name: str, size: int) ->
             {place.text.replace("INDEX", f"%i{r}")} mul.wide.u32 %o{r}, %i{r}, {size};
             add.u64 %a{r}, %rd1, %o{r}; {place.guard} ld.shared.u32 %v{r}, [%a{r}];
             {behind}{i}:"""
-    text = f"""{HEAD}
-.shared .align 16 .b8 words[{THREADS * size}];
-.visible .entry litmus(.param .u64 data, .param .u32 first, .param .u32 barrier,
-    .param .u32 then, .param .u32 fresh, .param .u32 unused)
-{{
-.reg .b32 %r<20>, %i<200>, %v<200>; .reg .b64 %rd<20>, %o<200>, %a<200>; .reg .pred %p<9>;
+    text = entry(
+        "u64 data, u32 first, u32 barrier, u32 then, u32 fresh, u32 unused",
+        f"""
+.reg .b64 %o<200>, %a<200>; .reg .b32 %i<200>, %v<200>;
 mov.u32 %r1, %tid.x; mov.u32 %r4, 7; ld.param.u32 %r5, [fresh]; ld.param.u64 %rd2, [data];
 rem.u32 %r2, %r1, 3; setp.eq.u32 %p1, %r2, 1; setp.eq.u32 %p2, %r1, 70;
 mov.u64 %rd1, words; mul.wide.u32 %rd3, %r1, {size}; add.u64 %rd4, %rd1, %rd3;
@@ -257,10 +252,9 @@ setp.ne.u32 %p4, %r6, 1; @%p4 bra BEFORE; bar.sync 0; BEFORE:
 cp.async.ca.shared.global [%rd4], [%rd5], {size};
 {wait}
 setp.ne.u32 %p4, %r6, 2; @%p4 bra BEHIND; bar.sync 0; BEHIND:
-ld.param.u32 %r3, [then]; {reads["B"]}
-ret;
-}}
-"""
+ld.param.u32 %r3, [then]; {reads["B"]}""",
+        f".shared .align 16 .b8 words[{THREADS * size}];",
+    )
     kinds = (ParameterKind.READ_ONLY, *KINDS[1:])
     made = kernels(text, cache_directory, kinds)
     none = len(places)
@@ -293,16 +287,12 @@ BARRIERS = {
 @pytest.mark.parametrize("name", BARRIERS)
 def test_who_comes_to_a_barrier(cache_directory: Path, name: str) -> None:
     body, wanted = BARRIERS[name]
-    text = f"""{HEAD}
-.visible .entry litmus(.param .u64 data, .param .u32 a, .param .u32 b, .param .u32 c,
-    .param .u32 d, .param .u32 e)
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+    text = entry(
+        "u64 data, u32 a, u32 b, u32 c, u32 d, u32 e",
+        f"""
 mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 64; setp.lt.u32 %p2, %r1, 16;
-{body}
-ret;
-}}
-"""
+{body}""",
+    )
     results = [check(kernel, 4, [0] * 5) for kernel in kernels(text, cache_directory)]
     for result in results:
         assert {each.hazard for each in result.findings} == wanted
@@ -312,20 +302,16 @@ ret;
 @pytest.mark.parametrize("apart", [0, THREADS])
 def test_a_block_that_threads_run_races_with_others(cache_directory: Path, apart: int) -> None:
     """The second block leaves the vector path, because a number of its threads wraps around."""
-    text = f"""{HEAD}
-.visible .entry litmus(.param .u64 data, .param .u32 wraps, .param .u32 b, .param .u32 c,
-    .param .u32 d, .param .u32 apart)
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+    text = entry(
+        "u64 data, u32 wraps, u32 b, u32 c, u32 d, u32 apart",
+        """
 ld.param.u64 %rd1, [data]; ld.param.u32 %r2, [wraps]; ld.param.u32 %r3, [apart];
 mov.u32 %r1, %tid.x; mov.u32 %r4, %ctaid.x; setp.ge.u32 %p1, %r1, 64;
 mul.lo.u32 %r5, %r4, %r3; mul.lo.u32 %r6, %r4, %r2;
 mul.wide.u32 %rd2, %r5, 4; add.u64 %rd3, %rd1, %rd2;
 add.u32 %r7, %r1, %r6; mul.wide.u32 %rd4, %r7, 4; add.u64 %rd5, %rd3, %rd4;
-@%p1 st.global.u32 [%rd5], %r1;
-ret;
-}}
-"""
+@%p1 st.global.u32 [%rd5], %r1;""",
+    )
     wraps = (1 << 32) - 32
     fast, slow = (
         check(kernel, 4, [wraps, 0, 0, 0, apart]) for kernel in kernels(text, cache_directory)
@@ -337,17 +323,14 @@ ret;
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_reads_of_a_buffer_that_nobody_wrote(cache_directory: Path, is_written: bool) -> None:
-    text = f"""{HEAD}
-.visible .entry litmus(.param .u64 from, .param .u64 to)
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>;
+    text = entry(
+        "u64 from, u64 to",
+        """
 ld.param.u64 %rd1, [from]; ld.param.u64 %rd2, [to];
 mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4;
 add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd2, %rd3;
-ld.global.u32 %r2, [%rd4]; st.global.u32 [%rd5], %r2;
-ret;
-}}
-"""
+ld.global.u32 %r2, [%rd4]; st.global.u32 [%rd5], %r2;""",
+    )
     fast, _ = kernels(text, cache_directory, (ParameterKind.READ_ONLY, ParameterKind.WRITABLE))
     given, results = (np.zeros(THREADS, np.uint32) for _ in range(2))
     buffers = [Buffer(given, initialised=is_written), Buffer(results, writable=True)]
@@ -355,12 +338,9 @@ ret;
     assert found == (set() if is_written else {Hazard.UNINITIALISED})
 
 
-BULK_KERNEL = f"""{HEAD}
-.shared .align 16 .b8 words[{THREADS * 4}]; .shared .align 8 .b8 barrier[8];
-.visible .entry litmus(.param .u64 data, .param .u32 steps, .param .u32 phases, .param .u32 bytes,
-    .param .u32 place, .param .u32 unused)
-{{
-.reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<9>;
+BULK_KERNEL = entry(
+    "u64 data, u32 steps, u32 phases, u32 bytes, u32 place, u32 unused",
+    """
 ld.param.u64 %rd2, [data]; ld.param.u32 %r5, [steps]; ld.param.u32 %r7, [phases];
 ld.param.u32 %r8, [bytes]; ld.param.u32 %r9, [place];
 mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; mov.u64 %rd1, words; mov.u64 %rd5, barrier;
@@ -386,10 +366,9 @@ and.b32 %r11, %r5, 8; setp.eq.u32 %p2, %r11, 0; @%p2 bra FREE; bar.sync 0;
 FREE:
 and.b32 %r11, %r5, 32; setp.eq.u32 %p2, %r11, 0; @%p2 bra LEFT; st.shared.u32 [%rd5], %r13;
 LEFT:
-xor.b32 %r2, %r2, 1; sub.u32 %r7, %r7, 1; setp.ne.u32 %p2, %r7, 0; @%p2 bra BEGIN;
-ret;
-}}
-"""
+xor.b32 %r2, %r2, 1; sub.u32 %r7, %r7, 1; setp.ne.u32 %p2, %r7, 0; @%p2 bra BEGIN;""",
+    f".shared .align 16 .b8 words[{THREADS * 4}]; .shared .align 8 .b8 barrier[8];",
+)
 AFTER_INIT, WAIT, BEFORE_READ, BEFORE_COPY = 1, 2, 4, 8
 READ_MBARRIER, WRITE_MBARRIER, FEW_READ = 16, 32, 64
 """The steps of this kernel: three barriers of the block, the wait, and two wrong accesses. Either
@@ -444,19 +423,15 @@ def messages_program(tests: Sequence[Litmus]) -> str:
             OTHER{i}: @!%p4 bra END{i};
             {at(test.get_flag, flag)} {test.other_fence[0]} {at(test.second, data)}
             END{i}:"""
-    return f"""{HEAD}
-.visible .entry litmus(.param .u64 data, .param .u64 flags, .param .u32 first,
-    .param .u32 second, .param .u32 number)
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+    return entry(
+        "u64 data, u64 flags, u32 first, u32 second, u32 number",
+        f"""
 ld.param.u64 %rd1, [data]; ld.param.u64 %rd2, [flags];
 mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.u32 %r2, %r2, %r3, %r4;
 ld.param.u32 %r3, [first]; ld.param.u32 %r4, [second]; ld.param.u32 %r5, [number];
 setp.eq.u32 %p3, %r2, %r3; setp.eq.u32 %p4, %r2, %r4;
-{body}
-ret;
-}}
-"""
+{body}""",
+    )
 
 
 SHARING = (ParameterKind.WRITABLE, ParameterKind.WRITABLE, *(ParameterKind.NUMBER,) * 3)
@@ -514,22 +489,18 @@ ONE_WORD = {
 def test_one_thread_and_all_access_a_word(cache_directory: Path, memory: str, name: str) -> None:
     """One thread writes a word of each block; then all threads access it."""
     base = "ld.param.u64 %rd1, [data];" if memory == "buffer" else "mov.u64 %rd1, words;"
-    text = f"""{HEAD}
-.global .align 4 .b8 words[{4 * BLOCKS}];
-.visible .entry litmus(.param .u64 data, .param .u64 flags, .param .u32 writer,
-    .param .u32 barrier, .param .u32 apart)
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+    text = entry(
+        "u64 data, u64 flags, u32 writer, u32 barrier, u32 apart",
+        f"""
 {base} mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;
 ld.param.u32 %r3, [apart]; mul.lo.u32 %r2, %r2, %r3;
 mul.wide.u32 %rd2, %r2, 4; add.u64 %rd3, %rd1, %rd2;
 ld.param.u32 %r3, [writer]; setp.eq.u32 %p1, %r1, %r3; @%p1 st.global.u32 [%rd3], %r1;
 ld.param.u32 %r4, [barrier]; setp.eq.u32 %p2, %r4, 0; @%p2 bra MET;
 bar.sync 0;
-MET: {ONE_WORD[name]}
-ret;
-}}
-"""
+MET: {ONE_WORD[name]}""",
+        f".global .align 4 .b8 words[{4 * BLOCKS}];",
+    )
     made = kernels(text, cache_directory, SHARING)
     for writer, barrier, apart in itertools.product((0, 5, THREADS), (0, 1), (0, 1)):
         is_written = writer < THREADS
@@ -540,12 +511,9 @@ ret;
 
 def test_a_launch_that_threads_repeat_begins_as_at_first(cache_directory: Path) -> None:
     """Each block takes a ticket, and the last one stores the number of tickets."""
-    text = f"""{HEAD}
-.global .align 4 .u32 tickets;
-.visible .entry litmus(.param .u64 data, .param .u64 flags, .param .u32 races,
-    .param .u32 b, .param .u32 c)
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+    text = entry(
+        "u64 data, u64 flags, u32 races, u32 b, u32 c",
+        f"""
 ld.param.u64 %rd1, [data]; ld.param.u64 %rd2, [flags]; ld.param.u32 %r2, [races];
 mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r2, 1;
 @%p2 st.global.u32 [%rd2], %r1;
@@ -553,9 +521,9 @@ mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r2, 1;
 atom.global.add.u32 %r3, [tickets], 1;
 setp.ne.u32 %p3, %r3, {BLOCKS - 1}; @%p3 bra END;
 add.u32 %r3, %r3, 1; st.global.u32 [%rd1], %r3;
-END: ret;
-}}
-"""
+END: ret;""",
+        ".global .align 4 .u32 tickets;",
+    )
     fast, slow = kernels(text, cache_directory, SHARING)
     for races, kernel in itertools.product((1, 0), (fast, slow)):
         kernel.reset_variables()
@@ -567,15 +535,11 @@ END: ret;
 
 
 def test_blocks_that_depend_and_never_end_reach_the_time_limit(cache_directory: Path) -> None:
-    text = f"""{HEAD}
-.global .align 4 .u32 flag;
-.visible .entry litmus()
-{{
-.reg .b32 %r<9>; .reg .pred %p<9>;
-AGAIN: ld.relaxed.gpu.global.u32 %r1, [flag]; setp.eq.u32 %p1, %r1, 0; @%p1 bra AGAIN;
-ret;
-}}
-"""
+    text = entry(
+        "",
+        "AGAIN: ld.relaxed.gpu.global.u32 %r1, [flag]; setp.eq.u32 %p1, %r1, 0; @%p1 bra AGAIN;",
+        ".global .align 4 .u32 flag;",
+    )
     fast, _ = kernels(text, cache_directory, ())
     result = fast.check((1, 1, 1), [], seconds=0.5)
     assert result.fault
