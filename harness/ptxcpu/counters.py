@@ -181,7 +181,7 @@ def read(counting: Counting, grid: Size, counted: int, code: Code) -> Counters:
             continue
         item = kernel.instruction(index)
         row = dict(zip(layout.COUNT, values, strict=True))
-        total["divergent"] += row["divergent"]
+        total["divergent_branches"] += row["divergent"]
         if item is None:
             continue
         for space, unit in (("global", "sectors"), ("shared", "wavefronts")):
@@ -197,7 +197,7 @@ def read(counting: Counting, grid: Size, counted: int, code: Code) -> Counters:
         lines[item.line]["global_passes"] += row["global_passes"]
         if item.opcode.startswith("cp.async"):
             lines[item.line]["copy_passes"] += row["global_passes"]
-        total["conflicts"] += row["wavefronts"] - row["min_wavefronts"]
+        total["bank_conflicts"] += row["wavefronts"] - row["min_wavefronts"]
     executed: Counter[str] = Counter()
     for item, threads, warps in _executed(kernel, rows):
         executed[item.opcode] += threads
@@ -207,24 +207,22 @@ def read(counting: Counting, grid: Size, counted: int, code: Code) -> Counters:
     return Counters(
         counted_blocks=counted,
         blocks=prod(grid),
-        global_load_requests=total["global_load_requests"],
-        global_load_sectors=total["global_load_sectors"],
-        global_store_requests=total["global_store_requests"],
-        global_store_sectors=total["global_store_sectors"],
-        shared_load_requests=total["shared_load_requests"],
-        shared_load_wavefronts=total["shared_load_wavefronts"],
-        shared_store_requests=total["shared_store_requests"],
-        shared_store_wavefronts=total["shared_store_wavefronts"],
-        bank_conflicts=total["conflicts"],
-        divergent_branches=total["divergent"],
         instructions=dict((+executed).most_common()),
-        warp_instructions=total["warp_instructions"],
         lines=tuple(
             LineCounters(line=number, **counts)
             for number, counts in sorted(lines.items())
             if number > 0
         ),
+        **{name: total[name] for name in _TOTALS},
     )
+
+
+_TOTALS = (
+    *(f"global_{way}_{what}" for way in ("load", "store") for what in ("requests", "sectors")),
+    *(f"shared_{way}_{what}" for way in ("load", "store") for what in ("requests", "wavefronts")),
+    *("bank_conflicts", "divergent_branches", "warp_instructions"),
+)
+"""The counters that are sums over all instructions."""
 
 
 def _direction(item: Instruction, space: str) -> str:

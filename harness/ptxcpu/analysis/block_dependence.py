@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.analysis.pointers import pointer_windows
+from harness.ptxcpu.ptx.effects import is_ordered
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Register, Symbol
 from harness.ptxcpu.runtime.layout import Window
 
-_ORDERED = {"volatile", "acquire", "release", "relaxed", "acq_rel"}
 _ELSEWHERE = {"shared", "shared::cta", "shared::cluster", "local", "param", "const"}
 
 
@@ -41,11 +41,10 @@ def exchanged_windows(kernel: InlinedKernel) -> frozenset[int]:
         if set(modifiers) & _ELSEWHERE or root not in ("ld", "st", "atom", "red"):
             continue
         where = window(item)
-        is_ordered = not _ORDERED.isdisjoint(modifiers)
         if root in ("atom", "red"):
             is_exchanged = where != Window.SHARED
         elif root == "ld":
-            is_exchanged = where in kernel.writable_windows or (where is None and is_ordered)
+            is_exchanged = where in kernel.writable_windows or (where is None and is_ordered(item))
         else:
             is_exchanged = bool(kernel.module.variables) and where in (None, Window.MODULE)
         if is_exchanged:

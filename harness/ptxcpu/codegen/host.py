@@ -9,7 +9,7 @@ from __future__ import annotations
 from harness.ptxcpu.analysis.inline import InlinedKernel, Memory, call_parts
 from harness.ptxcpu.codegen import products
 from harness.ptxcpu.codegen.llvm_ir import IrValue, llvm_type
-from harness.ptxcpu.codegen.translator import Lowerings, MemoryAccess, Translator
+from harness.ptxcpu.codegen.translator import B64, Lowerings, MemoryAccess, Translator
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.syntax import Address, Function, Instruction, Program, Register, Symbol
 from harness.ptxcpu.runtime.layout import State
@@ -111,11 +111,8 @@ class HostTranslator(Translator):
     def pointer(self, space: str, address: Address, access: MemoryAccess) -> IrValue:
         if isinstance(address.base, Symbol):
             return self._local(address.base.name, address.offset)
-        base = self.read_address(address)
+        base = self.read(address.base, B64)
         return self.offset(self.value("ptr", f"inttoptr {base} to ptr"), address.offset)
-
-    def read_address(self, address: Address) -> IrValue:
-        return self.address_value(Address(address.base, 0))
 
     def _local(self, name: str, offset: int) -> IrValue:
         place = self.kernel.local.variables.get(name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import struct
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 from harness.ptxcpu.ptx.types import TYPES, Type
 
@@ -66,6 +67,26 @@ def constant(type_: str, number: int | float) -> IrValue:
 
 
 TRUE, FALSE = constant("i1", 1), constant("i1", 0)
+
+V = TypeVar("V")
+
+
+def transposed(rows: Sequence[V], shuffle: Callable[[V, V, Sequence[int]], V]) -> list[V]:
+    """Transpose both halves of four vectors of eight elements, as matrices of 4 x 4, by
+    permutations within 128 bits, which take AVX one cycle.
+
+    shuffle: selects elements of two vectors; those of the second follow those of the first.
+    """
+    pairs = [
+        [shuffle(rows[i], rows[i + 1], lanes) for i in (0, 2)]
+        for lanes in ((0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15))
+    ]
+    return [
+        shuffle(upper, lower, lanes)
+        for upper, lower in pairs
+        for lanes in ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15))
+    ]
+
 
 _FOLDED = {
     "add": operator.add,

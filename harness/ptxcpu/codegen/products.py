@@ -16,8 +16,11 @@ multiplication of vectors. Exponents are bytes, four of one row or column in a l
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from harness.ptxcpu.codegen.llvm_ir import transposed
 
 FRACTION_BITS = 25
 """The bits of a summand that are kept, below the exponent of the largest summand."""
@@ -345,7 +348,8 @@ def _unpack_columns(t: _Text, kind: Kind) -> list[str]:
     columns = [_elements(t, kind, t.place(raw_at, 32 * i)) for i in range(COLUMNS // 2)]
     for group, pairs in enumerate(zip(*columns, strict=True)):
         type_ = INTEGERS if kind.is_integer else FLOATS
-        for step, x in enumerate(_transposed(t, type_, pairs)):
+        shuffle = functools.partial(t.shuffle, type_)
+        for step, x in enumerate(transposed(pairs, shuffle)):
             t.store(type_, x, t.place(first, (group * GROUP + step) * _STEP_OF_B))
         if kind.is_integer:
             continue
@@ -360,17 +364,6 @@ def _unpack_columns(t: _Text, kind: Kind) -> list[str]:
         t.store(BYTES, exponents, t.place(exponents_at, group * _STEP_OF_B))
     t.end_loop("pair", "%pairs", bounds, "unpacked")
     return bounds
-
-
-def _transposed(t: _Text, type_: str, rows: Sequence[str]) -> list[str]:
-    """Both halves of four vectors, as matrices of 4 x 4."""
-    first, last = [0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15]
-    low, high = [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15]
-    found = []
-    for columns in (first, last):
-        upper, lower = (t.shuffle(type_, a, b, columns) for a, b in (rows[:2], rows[2:]))
-        found += [t.shuffle(type_, upper, lower, lanes) for lanes in (low, high)]
-    return found
 
 
 def _accumulators_are_ordinary(t: _Text) -> str:

@@ -26,11 +26,18 @@ COMPUTED = {
 """Instructions whose results depend only on their operands."""
 
 
+_ORDERED = {"volatile", "relaxed", "acquire", "release", "acq_rel"}
+
 _NO_RESULT = {
     *("st", "bra", "brx", "ret", "exit", "bar", "barrier", "membar", "fence", "trap", "red"),
     *("cp", "prefetch", "prefetchu", "brkpt", "discard", "applypriority", "nanosleep", "pmevent"),
 }
 """Instructions that write no register. A barrier does so if it reduces, as `bar.red` does."""
+
+
+def is_ordered(item: Instruction) -> bool:
+    """Return whether other threads may learn the order of an access to memory."""
+    return not _ORDERED.isdisjoint(item.opcode.split("."))
 
 
 def registers_of(item: Instruction) -> set[str]:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness.ptxcpu.codegen.instructions.memory import is_volatile, space
-from harness.ptxcpu.codegen.llvm_ir import IrValue, llvm_type
+from harness.ptxcpu.codegen.llvm_ir import IrValue, llvm_type, transposed
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.effects import is_ordered
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Operand, Sink, Vector
 from harness.ptxcpu.ptx.types import Type
 from harness.ptxcpu.vector.builder import VectorBuilder
@@ -42,13 +43,9 @@ class Access:
         return any(not isinstance(item, Sink) for item in self.items)
 
 
-ORDERED = {"volatile", "relaxed", "acquire", "release"}
-
-
 def is_ordered_in_global_memory(item: Instruction) -> bool:
     """Return whether a load or store is ordered with what other blocks do."""
-    words = item.opcode.split(".")
-    return "global" in words and not ORDERED.isdisjoint(words)
+    return "global" in item.opcode.split(".") and is_ordered(item)
 
 
 def decode(table: InstructionTable, item: Instruction, index: int) -> Access:
@@ -156,18 +153,12 @@ class LaneMemory(VectorBuilder):
         return parts[0]
 
     def _transposed(self, rows: Sequence[IrValue], element: str) -> list[IrValue]:
-        """Transpose eight rows of four elements to four columns of eight, by permutations within
-        128 bits, which take AVX one cycle."""
+        """Transpose eight rows of four elements to four columns of eight."""
 
-        def two(a: IrValue, b: IrValue, indices: Sequence[int]) -> IrValue:
-            return self.shuffle(a, b, indices, element)
+        def two(a: IrValue, b: IrValue, lanes: Sequence[int]) -> IrValue:
+            return self.shuffle(a, b, lanes, element)
 
-        low, high = (0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)
-        first, second = (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)
-        r = [two(rows[i], rows[i + 4], range(8)) for i in range(4)]
-        a, b = two(r[0], r[1], low), two(r[2], r[3], low)
-        c, d = two(r[0], r[1], high), two(r[2], r[3], high)
-        return [two(a, b, first), two(a, b, second), two(c, d, first), two(c, d, second)]
+        return transposed([two(rows[i], rows[i + 4], range(8)) for i in range(4)], two)
 
     def store_lanes(
         self, host: IrValue, offsets: Sequence[int], type_: Type, values: Sequence[IrValue]
@@ -201,14 +192,10 @@ class LaneMemory(VectorBuilder):
     def _rows(self, columns: Sequence[IrValue], element: str) -> list[IrValue]:
         """Transpose four columns of eight elements to eight rows of four."""
 
-        def two(a: IrValue, b: IrValue, indices: Sequence[int]) -> IrValue:
-            return self.shuffle(a, b, indices, element)
+        def two(a: IrValue, b: IrValue, lanes: Sequence[int]) -> IrValue:
+            return self.shuffle(a, b, lanes, element)
 
-        low, high = (0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)
-        first, second = (0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)
-        a, b = two(columns[0], columns[1], low), two(columns[2], columns[3], low)
-        c, d = two(columns[0], columns[1], high), two(columns[2], columns[3], high)
-        pairs = [two(a, b, first), two(a, b, second), two(c, d, first), two(c, d, second)]
+        pairs = transposed(columns, two)
         nothing = IrValue("poison", pairs[0].type)
         return [two(pair, nothing, range(half, half + 4)) for half in (0, 4) for pair in pairs]
 

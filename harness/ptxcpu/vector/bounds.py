@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.analysis.pointers import pointer_windows
-from harness.ptxcpu.ptx.effects import COMPUTED, read_by, written_by
+from harness.ptxcpu.ptx.effects import COMPUTED, is_ordered, read_by, written_by
 from harness.ptxcpu.ptx.syntax import (
     Address,
     Instruction,
@@ -27,7 +27,6 @@ from harness.ptxcpu.ptx.syntax import (
     Vector,
 )
 from harness.ptxcpu.runtime.layout import Window
-from harness.ptxcpu.vector.access import ORDERED
 
 
 def without_data(kernel: InlinedKernel) -> tuple[InlinedKernel, frozenset[int]]:
@@ -128,7 +127,7 @@ class _Slice:
         for item in self._kernel.body:
             if isinstance(item, Label) or not self._needed.isdisjoint(written_by(item)):
                 yield item
-            elif _is_load(item) and not _is_ordered(item):
+            elif _is_load(item) and not is_ordered(item):
                 yield replace(item, operands=(_unused(item.operands[0]), *item.operands[1:]))
             elif _is_store(item) and not self._are_needed(self._accessed(item)):
                 yield replace(item, operands=(item.operands[0], _unused(item.operands[1])))
@@ -181,11 +180,7 @@ def _is_load(item: Instruction) -> bool:
 def _is_store(item: Instruction) -> bool:
     """Return whether an instruction stores data of which another thread cannot learn the order."""
     is_plain = item.opcode.startswith("st.") and not item.opcode.startswith("st.param")
-    return is_plain and not _is_ordered(item)
-
-
-def _is_ordered(item: Instruction) -> bool:
-    return not ORDERED.isdisjoint(item.opcode.split("."))
+    return is_plain and not is_ordered(item)
 
 
 def _always_read(item: Instruction) -> set[str]:

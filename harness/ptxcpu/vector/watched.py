@@ -33,10 +33,11 @@ from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.translator import B64, MemoryAccess
 from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.effects import is_ordered
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Integer
 from harness.ptxcpu.runtime.layout import MANY_THREADS, WATCH_OFFSET, Window
 from harness.ptxcpu.runtime.layout import Access as Kind
-from harness.ptxcpu.vector.access import ORDERED, Access, is_ordered_in_global_memory
+from harness.ptxcpu.vector.access import Access, is_ordered_in_global_memory
 from harness.ptxcpu.vector.builder import LaneVector
 from harness.ptxcpu.vector.shapes import Shape
 from harness.ptxcpu.vector.translator import VectorTranslator
@@ -75,10 +76,11 @@ def refusal(kernel: InlinedKernel) -> str:
 def keeps_clocks(kernel: InlinedKernel, exchanged: Collection[int]) -> bool:
     """Return whether a kernel may order accesses to global memory by more than barriers of the
     block: it has atomics or strong accesses, or blocks depend on one another through memory."""
-    opcodes = (item.opcode.split(".") for item in kernel.body if isinstance(item, Instruction))
+    items = (item for item in kernel.body if isinstance(item, Instruction))
     return bool(exchanged) or any(
-        root in ("atom", "red") or (root in ("ld", "st") and not ORDERED.isdisjoint(modifiers))
-        for root, *modifiers in opcodes
+        item.opcode.startswith(("atom.", "red."))
+        or (item.opcode.startswith(("ld.", "st.")) and is_ordered(item))
+        for item in items
     )
 
 
