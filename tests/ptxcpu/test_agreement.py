@@ -11,7 +11,9 @@ from harness.protocol.device import Run
 from harness.protocol.request import Fault
 from problem.cases import Matrix, Shape
 from problem.launcher import BLOCK, LaunchLine
+from tests.ptxcpu import cluster_kernels
 from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs
+from tests.ptxcpu.test_cpu_clusters import PLACES, ROW, tiles
 from tests.ptxcpu.test_cpu_tensor import small_integers, wgmma_source
 from tests.requests import inputs_of
 
@@ -103,3 +105,22 @@ def test_wgmma_reads_shared_memory_as_the_gpu_does(
 ) -> None:
     source, shape = wgmma_source(*form)
     same_bits(cpu, source, 0, *small_integers(shape))
+
+
+# ---- clusters
+
+
+@pytest.mark.parametrize("name", cluster_kernels.KERNELS)
+def test_clusters_compute_what_the_cpu_device_does(name: str) -> None:
+    source, expected = cluster_kernels.KERNELS[name]
+    kernel = compiled(source)
+    C = on_gpu(kernel.cubin, kernel.entry, kernel.launch, *inputs(ROW))
+    for block, tile in enumerate(tiles(C)):
+        assert np.array_equal(tile, expected(block, *inputs(ROW))), block
+
+
+@pytest.mark.parametrize("cluster", cluster_kernels.SIZES, ids=str)
+def test_special_registers_of_clusters(cluster: tuple[int, int, int]) -> None:
+    kernel = compiled(cluster_kernels.places(cluster))
+    C = on_gpu(kernel.cubin, kernel.entry, kernel.launch, *inputs(PLACES))
+    assert np.array_equal(C, cluster_kernels.expected_places(PLACES, cluster))

@@ -337,7 +337,7 @@ class _Inliner:
         if item.opcode.startswith("ret") and depth:
             self.branch(end, guard, item)
         elif _is_call(item):
-            self.call(Instruction(item.opcode, operands, guard, item.line, item.text), tag, depth)
+            self.call(replace(item, operands=operands, guard=guard), tag, depth)
         else:
             operands = tuple(
                 Integer(self.addresses[x.name])
@@ -345,7 +345,7 @@ class _Inliner:
                 else x
                 for x in operands
             )
-            body.append(Instruction(item.opcode, operands, guard, item.line, item.text))
+            body.append(replace(item, operands=operands, guard=guard))
 
     def call(self, item: Instruction, tag: str, depth: int) -> None:
         """Inline a call: the callee's parameters become the caller's temporaries."""
@@ -394,22 +394,29 @@ class _Inliner:
             if [x.size for x in (*callee.results, *callee.parameters)] != sizes:
                 continue
             place, address = f"{inner}.{callee.name}", Integer(self.addresses[callee.name])
-            compared = (is_other, pointer, address)
-            self.kernel.body.append(
-                Instruction("setp.ne.u64", compared, None, item.line, item.text)
-            )
+            self.add(item, "setp.ne.u64", (is_other, pointer, address))
             self.branch(f"not{place}", is_other, item)
             named = tuple(Symbol(callee.name) if x is pointer else x for x in operands)
             direct = Instruction("call", named, None, item.line, item.text)
             self.copy_callee(direct, place, depth)
             self.branch(end, None, item)
             self.kernel.body.append(Label(f"not{place}"))
-        self.kernel.body.append(Instruction("trap", (), None, item.line, item.text))
+        self.add(item, "trap", ())
         self.kernel.body.append(Label(end))
 
     def branch(self, label: str, guard: Register | Not | None, item: Instruction) -> None:
-        branch = Instruction("bra", (Symbol(label),), guard, item.line, item.text)
-        self.kernel.body.append(branch)
+        self.add(item, "bra", (Symbol(label),), guard)
+
+    def add(
+        self,
+        item: Instruction,
+        opcode: str,
+        operands: tuple[Operand, ...],
+        guard: Register | Not | None = None,
+    ) -> None:
+        """Append an instruction in place of another one."""
+        added = replace(item, opcode=opcode, operands=operands, guard=guard)
+        self.kernel.body.append(added)
 
 
 def call_parts(item: Instruction) -> tuple[str, list[str], list[str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable
@@ -113,34 +115,20 @@ def barrier_arrive(t: Translator, m: MatchedInstruction) -> None:
 _REDUCTIONS = {"popc": 0, "and": 1, "or": 2}
 
 
-def _barrier_reduction(t: Translator, m: MatchedInstruction) -> IrValue:
-    """Combine one predicate per thread: the number that are true, or whether all or any are."""
-    p = t.read(m.operands["p"], PREDICATE)
-    kind = _REDUCTIONS[m["op"] or "popc"]
-    _barrier(t, m, kind, t.resize(p, "i32"))
-    return t.load("i32", t.cell("parity"))
-
-
-@TABLE.instruction("bar{.cta}.red.popc.u32 d, id, count_or_p, p?")
-@TABLE.instruction("barrier{.cta}.red.popc{.aligned}.u32 d, id, count_or_p, p?")
-def barrier_count(t: Translator, m: MatchedInstruction) -> None:
-    t.write(m.operands["d"], _barrier_reduction(t, _with_count(m)))
-
-
+@TABLE.instruction("bar{.cta}.red.op.u32 d, id, count_or_p, p?", op=("popc",))
+@TABLE.instruction("barrier{.cta}.red.op{.aligned}.u32 d, id, count_or_p, p?", op=("popc",))
 @TABLE.instruction("bar{.cta}.red.op.pred d, id, count_or_p, p?", op=("and", "or"))
 @TABLE.instruction("barrier{.cta}.red.op{.aligned}.pred d, id, count_or_p, p?", op=("and", "or"))
-def barrier_vote(t: Translator, m: MatchedInstruction) -> None:
-    found = _barrier_reduction(t, _with_count(m))
-    t.write(m.operands["d"], t.compare("ne", found, 0))
-
-
-def _with_count(m: MatchedInstruction) -> MatchedInstruction:
-    """Return the optional number of threads, which comes before the predicate, and the
-    predicate."""
+def barrier_reduction(t: Translator, m: MatchedInstruction) -> None:
+    """Combine one predicate per thread: the number that are true, or whether all or any are. An
+    optional number of threads comes before the predicate."""
     operands = dict(m.operands)
     first = operands.pop("count_or_p")
     operands |= {"count": first} if "p" in operands else {"p": first}
-    return MatchedInstruction(m.instruction, m.index, m.modifiers, operands)
+    p = t.read(operands["p"], PREDICATE)
+    _barrier(t, replace(m, operands=operands), _REDUCTIONS[m["op"]], t.resize(p, "i32"))
+    found = t.load("i32", t.cell("parity"))
+    t.write(m.operands["d"], found if m["op"] == "popc" else t.compare("ne", found, 0))
 
 
 @TABLE.instruction("bar.warp.sync mask")

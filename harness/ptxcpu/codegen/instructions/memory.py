@@ -175,68 +175,50 @@ def _operation(m: MatchedInstruction) -> str:
     return "u" + op if op in ("min", "max") and not m.type.is_signed else op
 
 
-def _atomic_pointer(t: Translator, m: MatchedInstruction) -> IrValue:
+def _atomic_pointer(t: Translator, m: MatchedInstruction, n: int) -> IrValue:
     access = Access.WRITE | Access.ATOMIC | order_of(m)
-    address = t.address(m.operands["a"])
-    return t.pointer(space(m), address, MemoryAccess(m.index, m.type.bytes, access))
+    return t.pointer(space(m), t.address(m.operands["a"]), MemoryAccess(m.index, n, access))
 
 
-def _modify(t: Translator, m: MatchedInstruction) -> IrValue:
-    b = t.read(m.operands["b"], m.type)
-    pointer = _atomic_pointer(t, m)
-    return t.value(b.type, f"atomicrmw {_operation(m)} {pointer}, {b} seq_cst")
+def _modify(t: Translator, m: MatchedInstruction) -> list[IrValue]:
+    """Modify neighbouring elements (atomic each, not all together), and return the old ones."""
+    items, type_, _, n = _shape(t, m, m.operands["b"])
+    if n > 16:
+        raise CannotTranslate(f"an atomic access of {n} bytes")
+    given = [t.read(item, type_) for item in items]
+    first = _atomic_pointer(t, m, n)
+    places = [t.offset(first, i * type_.bytes) if i else first for i in range(len(items))]
+    return [
+        t.value(b.type, f"atomicrmw {_operation(m)} {place}, {b} seq_cst")
+        for b, place in zip(given, places, strict=True)
+    ]
+
+
+_VECTORS = _HALVES | {"space": ("global",), "vec": VECTOR, "type": ("f32", "f16", "f16x2")}
 
 
 # The manual's order of modifiers, and the one that NVIDIA's C++ library writes.
 @TABLE.instruction("atom{.order}{.scope}{.space}.op{.l2}.type d, a, b, policy?", **_ATOMIC_CHOICES)
 @TABLE.instruction("atom{.space}.op.order{.scope}{.l2}.type d, a, b, policy?", **_ATOMIC_CHOICES)
 @TABLE.instruction("atom{.order}{.scope}{.space}.op.noftz{.l2}.type d, a, b, policy?", **_HALVES)
-def atom(t: Translator, m: MatchedInstruction) -> None:
-    _give_way(t, m)
-    t.write(m.operands["d"], _modify(t, m))
-
-
-@TABLE.instruction("red{.order}{.scope}{.space}.op{.l2}.type a, b, policy?", **_ATOMIC_CHOICES)
-@TABLE.instruction("red{.space}.op.order{.scope}{.l2}.type a, b, policy?", **_ATOMIC_CHOICES)
-@TABLE.instruction("red{.order}{.scope}{.space}.op.noftz{.l2}.type a, b, policy?", **_HALVES)
-def red(t: Translator, m: MatchedInstruction) -> None:
-    _modify(t, m)
-
-
-# Several neighbouring elements in one instruction: atomic each, not all together.
-_VECTORS = _HALVES | {"space": ("global",), "vec": VECTOR, "type": ("f32", "f16", "f16x2")}
-
-
-def _modify_vector(t: Translator, m: MatchedInstruction) -> list[IrValue]:
-    items, type_, _, n = _shape(t, m, m.operands["b"])
-    if n > 16:
-        raise CannotTranslate(f"an atomic access of {n} bytes")
-    address = t.address(m.operands["a"])
-    access = Access.WRITE | Access.ATOMIC | order_of(m)
-    pointer = t.pointer(space(m), address, MemoryAccess(m.index, n, access))
-    olds = []
-    for i, item in enumerate(items):
-        b, where = t.read(item, type_), t.offset(pointer, i * type_.bytes)
-        olds.append(t.value(b.type, f"atomicrmw {_operation(m)} {where}, {b} seq_cst"))
-    return olds
-
-
 @TABLE.instruction(
     "atom{.order}{.scope}{.space}.op{.noftz}{.l2}.vec.type d, a, b, policy?", **_VECTORS
 )
-def atom_vector(t: Translator, m: MatchedInstruction) -> None:
+def atom(t: Translator, m: MatchedInstruction) -> None:
     _give_way(t, m)
-    items = t.items(m.operands["d"])
-    olds = _modify_vector(t, m)
+    items, olds = t.items(m.operands["d"]), _modify(t, m)
     if len(items) != len(olds):
         raise CannotTranslate("a vector of another length is needed")
     for item, old in zip(items, olds, strict=True):
         t.write(item, old)
 
 
+@TABLE.instruction("red{.order}{.scope}{.space}.op{.l2}.type a, b, policy?", **_ATOMIC_CHOICES)
+@TABLE.instruction("red{.space}.op.order{.scope}{.l2}.type a, b, policy?", **_ATOMIC_CHOICES)
+@TABLE.instruction("red{.order}{.scope}{.space}.op.noftz{.l2}.type a, b, policy?", **_HALVES)
 @TABLE.instruction("red{.order}{.scope}{.space}.op{.noftz}{.l2}.vec.type a, b, policy?", **_VECTORS)
-def red_vector(t: Translator, m: MatchedInstruction) -> None:
-    _modify_vector(t, m)
+def red(t: Translator, m: MatchedInstruction) -> None:
+    _modify(t, m)
 
 
 @TABLE.instruction("atom{.order}{.scope}{.space}.cas.type d, a, b, c", **_SWAPS)
@@ -244,7 +226,7 @@ def red_vector(t: Translator, m: MatchedInstruction) -> None:
 def compare_and_swap(t: Translator, m: MatchedInstruction) -> None:
     _give_way(t, m)
     b, c = t.read(m.operands["b"], m.type), t.read(m.operands["c"], m.type)
-    pointer = _atomic_pointer(t, m)
+    pointer = _atomic_pointer(t, m, m.type.bytes)
     pair = f"{{ {b.type}, i1 }}"
     both = t.value(pair, f"cmpxchg {pointer}, {b}, {c} seq_cst seq_cst")
     t.write(m.operands["d"], t.value(b.type, f"extractvalue {both}, 0"))

@@ -53,12 +53,9 @@ def ldmatrix(t: Translator, m: MatchedInstruction) -> None:
     _need(m.operands["d"], matrices)
     where = t.generic(m.operands["a"], space(m))
     t.count_matrices(m.index, where, matrices)
+    variant = matrices << 1 | int(bool(m["trans"]))
     results = t.collective(
-        m.index,
-        Collective.LOAD_MATRIX,
-        t.halves(where),
-        results=matrices,
-        argument=matrices << 1 | int(bool(m["trans"])),
+        m.index, Collective.LOAD_MATRIX, t.halves(where), results=matrices, argument=variant
     )
     _write_all(t, m.operands["d"], results)
 
@@ -73,12 +70,9 @@ def stmatrix(t: Translator, m: MatchedInstruction) -> None:
     _need(m.operands["b"], matrices)
     where = t.generic(m.operands["a"], space(m))
     t.count_matrices(m.index, where, matrices)
-    t.collective(
-        m.index,
-        Collective.STORE_MATRIX,
-        t.halves(where) + _words(t, m.operands["b"]),
-        argument=matrices << 1 | int(bool(m["trans"])),
-    )
+    words = t.halves(where) + _words(t, m.operands["b"])
+    variant = matrices << 1 | int(bool(m["trans"]))
+    t.collective(m.index, Collective.STORE_MATRIX, words, argument=variant)
 
 
 # ---- mma.sync: D = A·B + C, the fragments spread over the lanes as the PTX manual shows
