@@ -217,6 +217,7 @@ def _options(arch: str) -> list[str]:
         f"--gpu-architecture={arch.replace('sm_', 'compute_')}",
         "-lineinfo",
         "-Xcudafe=--extended-lambda",
+        "--device-int128",
         f"--pre-include={headers.PRELUDE_NAME}",
         *(f"--include-path={directory}" for directory in headers.include_directories()),
     ]

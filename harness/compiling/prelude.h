@@ -22,6 +22,9 @@ typedef uint64_t uintptr_t;
 // harness/compiling/host_code.py writes this for the constexpr of a function without a word of CUDA.
 #define __hdconst __host__ __device__ constexpr
 
+// nvcc accepts this word, which C++17 removed.
+#define register
+
 #define CHAR_BIT 8
 #define INT_MIN   (-INT_MAX - 1)
 #define INT_MAX   0x7fffffff
@@ -36,6 +39,13 @@ typedef uint64_t uintptr_t;
 #define UINT32_MAX 4294967295U
 #define UINT64_MAX 18446744073709551615ULL
 
+#define FLT_RADIX 2
+#define FLT_DIG 6
+#define FLT_MANT_DIG 24
+#define FLT_MIN_EXP (-125)
+#define FLT_MAX_EXP 128
+#define DBL_DIG 15
+#define DBL_MANT_DIG 53
 #define FLT_MAX 3.402823466e+38F
 #define FLT_MIN 1.175494351e-38F
 #define FLT_EPSILON 1.192092896e-07F

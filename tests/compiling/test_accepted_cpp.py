@@ -52,6 +52,10 @@ LANGUAGE = {
     "host members of a class": "#include <string>\n#include <iostream>\n"
     "struct S { int n = 64; std::string name; __host__ __device__ int get() const { return n; }\n"
     "void print() { std::cout << name; } };\n" + kernel("S* s = nullptr; if (s) C[0] = s->get();"),
+    "variables in registers": kernel("register float s = A[0]; C[0] = s;"),
+    "integers of 128 bits": kernel("__int128 i = M; i *= N; C[0] = (float)(int)(i >> 3);"),
+    "numbers of <cfloat>": "#include <cfloat>\n"
+    + kernel("C[0] = FLT_MANT_DIG + FLT_DIG + FLT_MAX;"),
     "static kernel": f"static {KERNEL}",
     "kernel in a nameless namespace": f"namespace {{ {KERNEL} }}",
     "kernel in a namespace": f"namespace a::b {{ {KERNEL} }}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -121,16 +123,16 @@ def _values(problem: Problem, inputs: Inputs, output: Matrix, comparison: Compar
             "accumulator that was not set to zero"
         )
     if not output.any():
-        return f"every element of {C} is zero"
+        return f"every element of {C} is zero{_smallest(inputs)}"
     if output.size > 1 << 20:
-        return _magnitude(comparison)
+        return _magnitude(comparison) + _smallest(inputs)
     R = problem.reference(inputs)
     if close(output.reshape(R.shape[::-1]).T, R) and not close(output, R):
         return f"{C} is transposed: it was written column by column"
     scale = float((output * R).sum() / ((R * R).sum() or 1.0))
     if output.size > 1 and abs(scale - 1) > 1e-3 and abs(scale) > 1e-3 and close(output, scale * R):
         return f"every element is {scale:.4g} times what it should be"
-    return problem.hint(inputs, output) or _magnitude(comparison)
+    return problem.hint(inputs, output) or _magnitude(comparison) + _smallest(inputs)
 
 
 def _period_of_blocks(written: Blocks) -> tuple[int, int] | None:
@@ -160,6 +162,18 @@ def _magnitude(comparison: Comparison) -> str:
     if worst < 1e-2:
         return f"errors up to {worst:.1e} look like inputs of low precision (TF32, FP16, BF16)"
     return "the values are far from the right ones"
+
+
+def _smallest(inputs: Inputs) -> str:
+    """Say so if inputs are subnormal, or their last bits are when a kernel splits them."""
+    sizes = [np.abs(matrix[np.isfinite(matrix) & (matrix != 0)]) for matrix in inputs]
+    smallest = min((float(size.min()) for size in sizes if size.size), default=1.0)
+    if smallest >= 2.0**-103:
+        return ""
+    return (
+        f" (inputs are as small as 2^{math.floor(math.log2(smallest))}: these numbers, or the "
+        "parts into which a kernel splits them, are subnormal and must not become zero)"
+    )
 
 
 def _places(wrong: Blocks, shape: tuple[int, ...], output: str) -> str:

@@ -167,6 +167,15 @@ def test_a_single_element_is_not_taken_for_a_scaled_output() -> None:
     assert found.startswith("the last 1 of 257 products of each sum are missing")
 
 
+@pytest.mark.parametrize(("exponent", "named"), [(-122, True), (-90, False)])
+def test_inputs_near_the_smallest_normal_number_are_named(exponent: int, named: bool) -> None:
+    A, B = Case(SHAPE).draw(1)
+    A = np.ldexp(np.sign(A), exponent).astype(np.float32)
+    C = (A @ B) * np.float32(1.0003)
+    found = pattern(PROBLEM, (A, B), C, compare(A, B, C))
+    assert (f"inputs are as small as 2^{exponent}" in found) == named
+
+
 @pytest.mark.parametrize(
     ("rows", "columns", "scale"),
     [(20, 64, 1), (21, 64, 2), (20, 65, 2), (40, 65, 2), (41, 9, 3), (5, 193, 4)],
