@@ -454,7 +454,7 @@ def test_a_sanitizer_says_how_many_blocks_it_ran(cpu: Runner) -> None:
         assert answer.sampled == WatchedBlocks(blocks=1600, watched=watched, bounded=bounded)
 
 
-def test_a_busy_machine_does_not_shorten_the_time_limit(cache_directory: Path) -> None:
+def test_a_busy_machine_does_not_make_launches_longer(cache_directory: Path) -> None:
     body = "float x = 1; for (int i = 0; i < 4000 * N; i++) x = A[thread] + x * 0.5f; *c = x;"
     _, threads = kernels(KERNEL.format(body=body), cache_directory)
     a = np.ones((64, 50), np.float32)
@@ -469,7 +469,9 @@ def test_a_busy_machine_does_not_shorten_the_time_limit(cache_directory: Path) -
     cores = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, [core])
-        assert threads.run((4, 4, 1), arguments, blocks=[0], seconds=2 * needed).fault is None
+        result = threads.run((4, 4, 1), arguments, blocks=[0], seconds=2 * needed)
+        assert result.fault is None
+        assert result.seconds < 2 * needed
     finally:
         os.sched_setaffinity(0, cores)
         for other in others:

@@ -66,6 +66,7 @@ def _copied(memory: Bytes) -> Callable[[], Bytes]:
 @dataclass(frozen=True)
 class Outcome:
     seconds: float
+    """How long the launch took; seconds of the processor, if other processes use it too."""
     stopped: Context | None
     """The block with the first fault, in the order in which clusters start."""
     changed: tuple[int, ...]
@@ -180,7 +181,7 @@ def launch(
                 rest = left[:0] if instruments.is_doubtful() else left
     if len(rest):
         _run_threads(cache, team, rest)
-    elapsed = time.perf_counter() - start - translation
+    elapsed = min(time.perf_counter() - start - translation, limit.used())
     limit.cancel()
     faults = [w.stopped for w in team if w.stopped]
     earliest = min(faults, key=lambda s: [*chosen].index(clusters.of(s.block)), default=None)
@@ -213,6 +214,10 @@ class _TimeLimit:
         self._began += time.process_time() - begun
         self._is_cancelled = False
         self._wait(max(self._began + self._seconds - time.process_time(), LEAST_WAIT))
+
+    def used(self) -> float:
+        """Return the seconds of the processor that the launch has used."""
+        return time.process_time() - self._began
 
     def _wait(self, seconds: float) -> None:
         self._timer = threading.Timer(seconds, self._look)
