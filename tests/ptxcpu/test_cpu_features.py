@@ -20,6 +20,19 @@ TAIL = "\n    if (row < M && column < K) C[row * K + column] = s;\n}"
 
 # name: (what stands before the kernel, its body)
 FEATURES = {
+    "atomics of other scopes": (
+        "__device__ int total; __device__ double sum;",
+        """__shared__ int count;
+        if (id == 0) count = 0;
+        __syncthreads();
+        atomicAdd_block(&count, 1);
+        atomicAdd_system(&total, atomicCAS_block(&count, -1, 0) < 0);
+        atomicAdd_system(&sum, 1.0);
+        atomicCAS_system(&total, 1, 2);
+        __syncthreads();
+        s = atomicMax_block(&count, 0);
+        if (s != 256) __trap();""",
+    ),
     "size of a warp": (
         "",
         """if (warpSize != 32) __trap();

@@ -197,8 +197,9 @@ def _modify(t: Translator, m: MatchedInstruction) -> list[IrValue]:
 _VECTORS = _HALVES | {"space": ("global",), "vec": VECTOR, "type": ("f32", "f16", "f16x2")}
 
 
-# The manual's order of modifiers, and the one that NVIDIA's C++ library writes.
+# The manual's order of modifiers, and those of NVIDIA's compiler and C++ library.
 @TABLE.instruction("atom{.order}{.scope}{.space}.op{.l2}.type d, a, b, policy?", **_ATOMIC_CHOICES)
+@TABLE.instruction("atom.space.scope.op.type d, a, b", **_ATOMIC_CHOICES)
 @TABLE.instruction("atom{.space}.op.order{.scope}{.l2}.type d, a, b, policy?", **_ATOMIC_CHOICES)
 @TABLE.instruction("atom{.order}{.scope}{.space}.op.noftz{.l2}.type d, a, b, policy?", **_HALVES)
 @TABLE.instruction(
@@ -222,6 +223,7 @@ def red(t: Translator, m: MatchedInstruction) -> None:
 
 
 @TABLE.instruction("atom{.order}{.scope}{.space}.cas.type d, a, b, c", **_SWAPS)
+@TABLE.instruction("atom.space.scope.cas.type d, a, b, c", **_SWAPS)
 @TABLE.instruction("atom{.space}.cas.order{.scope}.type d, a, b, c", **_SWAPS)
 def compare_and_swap(t: Translator, m: MatchedInstruction) -> None:
     _give_way(t, m)
