@@ -247,6 +247,7 @@ EXPECTED = {  # of C[0][0], thread 0 of block 0, and of thread 37
 
 
 STORE_SECTORS = {  # where more is stored than one block of C
+    "atomics of other scopes": 32 + 3 * 32,  # three more by each warp of the four blocks
     "vector atomics": 4 * (32 + 8 * 2),  # all four blocks, and two reductions of eight warps
 }
 
