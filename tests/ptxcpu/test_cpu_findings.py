@@ -17,6 +17,7 @@ from tests.requests import given
 SUBMISSIONS = KERNELS.parent.parent / "submissions"
 SHAPE = Shape(17, 33, 18)
 EVEN = Shape(32, 32, 32)
+ODD = Shape(5, 33, 18)
 
 
 def line_of(name: str, text: str) -> int:
@@ -56,10 +57,31 @@ def test_clean(cpu: Runner, name: str, shape: Shape) -> None:
     assert cpu.findings(shape) == ()
 
 
-def test_a_relaxed_count_releases_nothing(cpu: Runner) -> None:
-    cpu.load_file("tile_not_released")
-    found = only(cpu.findings(SHAPE), Hazard.RACE)
-    assert found.at.line == line_of("tile_not_released", "tile[i] = 0.0f")
+# ---- one error each
+
+FOUND = {
+    # kernel: (shape, hazard, tool, array, words of the line)
+    "tile_not_released": (SHAPE, Hazard.RACE, Tool.RACECHECK, Array.SHARED, "tile[i] = 0.0f"),
+    "shared_overflow": (SHAPE, Hazard.OUT_OF_BOUNDS, Tool.MEMCHECK, Array.SHARED, "first[id] = "),
+    "uninitialised_shared": (
+        *(ODD, Hazard.UNINITIALISED, Tool.INITCHECK, Array.SHARED, "s[255 - id]"),
+    ),
+    "uninitialised_local": (ODD, Hazard.UNINITIALISED, Tool.INITCHECK, Array.LOCAL, "sum +="),
+    "reads_c": (ODD, Hazard.UNINITIALISED, Tool.INITCHECK, "C", "+="),
+    "missing_lanes": (EVEN, Hazard.DIVERGENT_BARRIER, Tool.SYNCCHECK, None, "__shfl_sync"),
+    "lane_not_named": (EVEN, Hazard.DIVERGENT_BARRIER, Tool.SYNCCHECK, None, "__ballot_sync"),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_an_error_and_its_place(cpu: Runner, name: str) -> None:
+    shape, hazard, tool, array, text = FOUND[name]
+    cpu.load_file(name)
+    finding = only(cpu.findings(shape), hazard)
+    assert (finding.tool, finding.array) == (tool, array)
+    assert finding.at.line == line_of(name, text)
+    if name == "shared_overflow":  # into the next array
+        assert finding.bytes_outside == 0 and "first" in finding.message
 
 
 # ---- every part of a wide access, atomics, dynamic shared memory
@@ -178,14 +200,6 @@ def test_misaligned(cpu: Runner) -> None:
     assert cpu.error(Shape(17, 36, 18)) < 1e-5
 
 
-def test_overflow_into_the_next_shared_array(cpu: Runner) -> None:
-    cpu.load_file("shared_overflow")
-    finding = only(cpu.findings(SHAPE), Hazard.OUT_OF_BOUNDS)
-    assert finding.array == Array.SHARED and finding.bytes_outside == 0
-    assert finding.at.line == line_of("shared_overflow", "first[id] = ")
-    assert "first" in finding.message
-
-
 def test_outside_local_memory(cpu: Runner) -> None:
     cpu.load_file("local_out_of_bounds")
     finding = cpu.fault(SHAPE).finding
@@ -199,25 +213,6 @@ def test_inputs_that_change_are_named(cpu: Runner) -> None:
     assert cpu.finish(SHAPE).changed_inputs == ("A",)
     cpu.load_file("writes_a_unchanged")
     assert cpu.finish(SHAPE).changed_inputs == ()
-
-
-# ---- uninitialised
-
-
-@pytest.mark.parametrize(
-    ("name", "array", "text"),
-    [
-        ("uninitialised_shared", Array.SHARED, "s[255 - id]"),
-        ("reads_c", "C", "+="),
-        ("uninitialised_local", Array.LOCAL, "sum +="),
-    ],
-)
-def test_uninitialised(cpu: Runner, name: str, array: str, text: str) -> None:
-    cpu.load_file(name)
-    shape = Shape(5, 33, 18)
-    finding = only(cpu.findings(shape), Hazard.UNINITIALISED)
-    assert finding.tool is Tool.INITCHECK and finding.array == array
-    assert finding.at.line == line_of(name, text)
 
 
 # ---- races
@@ -309,19 +304,6 @@ def test_a_product_needs_all_four_warps(cpu: Runner) -> None:
 def test_products_of_one_block_are_not_pending_in_the_next(cpu: Runner) -> None:
     cpu.load(REFILLS.replace(WAIT, "").replace("= d[i];", "= 1.0f;"))
     assert cpu.findings(Shape(150, 8, 40)) == ()
-
-
-# ---- meetings
-
-
-def test_lanes_in_a_mask_that_do_not_arrive(cpu: Runner) -> None:
-    cpu.load_file("missing_lanes")
-    # the other half of the warp returns without ever being there
-    finding = only(cpu.findings(EVEN), Hazard.DIVERGENT_BARRIER)
-    assert finding.at.line == line_of("missing_lanes", "__shfl_sync")
-    cpu.load_file("lane_not_named")
-    finding = only(cpu.findings(EVEN), Hazard.DIVERGENT_BARRIER)
-    assert finding.at.line == line_of("lane_not_named", "__ballot_sync")
 
 
 # ---- very many errors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -270,30 +271,28 @@ def wgmma_source(
     return f"// solve: tile=64x{width} shared_memory={shared}\n{source}", Shape(64, depth, width)
 
 
-def check_wgmma(cpu: Runner, *arguments: object) -> None:
-    source, shape = wgmma_source(*arguments)  # type: ignore[arg-type]
+WGMMA_FORMS = [
+    *(("f16", width, 128, False, False, False) for width in (8, 24, 64, 128, 256)),
+    # each type and each layout, with A in shared memory and in registers alternately
+    *(
+        (kind, 16, swizzle, swizzle in ((0, 64) if kind == "f16" else (32, 128)), False, False)
+        for kind in ("tf32", "f16", "bf16")
+        for swizzle in MODES
+    ),
+    *(
+        ("f16", 64, swizzle, False, trans_a, trans_b)
+        for swizzle in MODES
+        for trans_a, trans_b in ((True, False), (False, True), (True, True))
+    ),
+]
+
+
+@pytest.mark.parametrize("form", WGMMA_FORMS, ids=str)
+def test_wgmma(cpu: Runner, form: tuple[str, int, int, bool, bool, bool]) -> None:
+    source, shape = wgmma_source(*form)
     ready = cpu.load(source)
     assert isinstance(ready, Ready), ready
     exact(cpu, shape)
-
-
-@pytest.mark.parametrize("width", [8, 24, 64, 128, 256])
-def test_wgmma_widths(cpu: Runner, width: int) -> None:
-    check_wgmma(cpu, "f16", width, 128, False, False, False)
-
-
-@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
-@pytest.mark.parametrize("kind", ["tf32", "f16", "bf16"])
-def test_wgmma_swizzles(cpu: Runner, kind: str, swizzle: int) -> None:
-    """Each type and each layout, with A in shared memory and in registers alternately."""
-    a_registers = swizzle in ((0, 64) if kind == "f16" else (32, 128))
-    check_wgmma(cpu, kind, 16, swizzle, a_registers, False, False)
-
-
-@pytest.mark.parametrize(("trans_a", "trans_b"), [(True, False), (False, True), (True, True)])
-@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
-def test_wgmma_transposed(cpu: Runner, swizzle: int, trans_a: bool, trans_b: bool) -> None:
-    check_wgmma(cpu, "f16", 64, swizzle, False, trans_a, trans_b)
 
 
 TWICE = {
@@ -331,35 +330,44 @@ def test_wgmma_adds_to_the_present_values_of_registers(cpu: Runner, form: str) -
 
 
 def test_wgmma_is_as_precise_as_its_inputs(cpu: Runner) -> None:
-    for kind, width in itertools.product(("tf32", "f16", "bf16"), (32,)):
-        source, shape = wgmma_source(kind, width, 128, False, False, False)
+    for kind, rounded in ROUNDED.items():
+        source, shape = wgmma_source(kind, 32, 128, False, False, False)
         cpu.load(source)
         A, B = inputs(shape)
         C = cpu.finish(shape).output
         error = np.abs(C - product(A, B)).max()
-        assert 1e-5 < error < 2 * shape.N * (2.0**-10 if kind == "tf32" else ROUNDED[kind])
+        assert 1e-5 < error < 2 * shape.N * (2.0**-10 if kind == "tf32" else rounded)
 
 
 # ---- wgmma on 8-bit integers: sums are compared as bits, and may start anywhere
 
 
-def check_integer_wgmma(
-    cpu: Runner,
-    width: int,
-    a_type: str = "s8",
-    b_type: str = "s8",
-    *,
-    swizzle: int = 64,
-    a_registers: bool = False,
-    saturates: bool = False,
-    start: int | None = None,
-) -> None:
-    """Compare every sum bit for bit. start: what the accumulators hold before, if it counts."""
+INTEGER_FORMS: list[dict[str, Any]] = [
+    *({"width": width} for width in (8, 24, 32, 48, 144, 256)),
+    *(
+        {"width": 16, "a_type": a, "b_type": b, "a_registers": a_registers}
+        for a, b, a_registers in itertools.product(("s8", "u8"), ("s8", "u8"), (False, True))
+    ),
+    *({"width": 24, "swizzle": swizzle} for swizzle in (32, 64, 128)),
+    *(
+        {"width": 16, "start": start, "saturates": saturates}
+        for start in (2**31 - 1000, -(2**31) + 1000)
+        for saturates in (False, True)
+    ),
+]
+"""start: what the accumulators hold before, if it counts."""
+
+
+@pytest.mark.parametrize("form", INTEGER_FORMS, ids=str)
+def test_integer_wgmma(cpu: Runner, form: dict[str, Any]) -> None:
+    """Compare every sum bit for bit."""
+    width, saturates, start = form["width"], form.get("saturates", False), form.get("start")
+    a_type, b_type = form.get("a_type", "s8"), form.get("b_type", "s8")
     source, shape = wgmma_source(
         f"{a_type}.{b_type}",
         width,
-        swizzle,
-        a_registers,
+        form.get("swizzle", 64),
+        form.get("a_registers", False),
         trans_a=False,
         trans_b=False,
         saturates=saturates,
@@ -384,25 +392,3 @@ def check_integer_wgmma(
     )
     assert not isinstance(result, Fault), result.message
     assert np.array_equal(result.output.view(np.int32), expected.astype(np.int32))
-
-
-@pytest.mark.parametrize("width", [8, 24, 32, 48, 144, 256])
-def test_integer_wgmma_widths(cpu: Runner, width: int) -> None:
-    check_integer_wgmma(cpu, width)
-
-
-@pytest.mark.parametrize("a_registers", [False, True], ids=["A shared", "A registers"])
-@pytest.mark.parametrize(("a_type", "b_type"), list(itertools.product(("s8", "u8"), repeat=2)))
-def test_integer_wgmma_types(cpu: Runner, a_type: str, b_type: str, a_registers: bool) -> None:
-    check_integer_wgmma(cpu, 16, a_type, b_type, a_registers=a_registers)
-
-
-@pytest.mark.parametrize("swizzle", [32, 64, 128])
-def test_integer_wgmma_swizzles(cpu: Runner, swizzle: int) -> None:
-    check_integer_wgmma(cpu, 24, swizzle=swizzle)
-
-
-@pytest.mark.parametrize("start", [2**31 - 1000, -(2**31) + 1000])
-@pytest.mark.parametrize("saturates", [False, True], ids=["wraps", "saturates"])
-def test_integer_wgmma_at_the_ends_of_an_integer(cpu: Runner, start: int, saturates: bool) -> None:
-    check_integer_wgmma(cpu, 16, start=start, saturates=saturates)

@@ -21,7 +21,7 @@ Performance-Portable OpenCL Implementation", IJPP 2015, who split the kernel at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from harness.ptxcpu.analysis.block_dependence import exchanged_windows
@@ -814,15 +814,18 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         key = (access.space, str(access.address.base))
         if key not in self._hosts:
             together = self._with_same_base(access)
-            size = self.lanes // shape.groups
-            hosts = []
-            for first in range(0, self.lanes, size):
-                self._lane = first
-                leader = self.read(access.address.base, B64)
-                part = shape.offsets[first : first + size]
-                hosts.append(self._checked(leader, part, together))
-            self._hosts[key] = hosts
+            self._hosts[key] = [
+                self._checked(leader, part, together)
+                for leader, part in self._leaders(access.address, shape)
+            ]
         return self._hosts[key]
+
+    def _leaders(self, address: Address, shape: Shape) -> Iterator[tuple[IrValue, tuple[int, ...]]]:
+        """Yield the base address of each group's leader, and the distances of its lanes."""
+        size = self.lanes // shape.groups
+        for first in range(0, self.lanes, size):
+            self._lane = first
+            yield self.read(address.base, B64), shape.offsets[first : first + size]
 
     def _forget_addresses(self, name: str) -> None:
         base = str(Register(name))
@@ -1054,10 +1057,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         if shape is None:
             return self._pointers(access)
         size, pieces = self.lanes // shape.groups, []
-        for first in range(0, self.lanes, size):
-            self._lane = first
-            leader = self.read(access.address.base, B64)
-            offsets = shape.offsets[first : first + size]
+        for leader, offsets in self._leaders(access.address, shape):
             host = self.offset(self._checked(leader, offsets, [access]), access.address.offset)
             if not access.is_store:
                 self._prefetch(access, host, max(offsets) + access.bytes)

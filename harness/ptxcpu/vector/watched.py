@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.translator import B64, MemoryAccess
+from harness.ptxcpu.codegen.translator import MemoryAccess
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.effects import is_ordered
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Integer
@@ -159,10 +159,7 @@ class WatchedTranslator(VectorTranslator):
             name = "rt_watch_shared" if is_shared else "rt_watch_global"
             self._tell(name, where, access.bytes, int(access.is_store))
             return
-        leaders = []
-        for lane in range(0, self.lanes, self.lanes // shape.groups):
-            self._lane = lane
-            leaders.append(self.read(access.address.base, B64))
+        leaders = [leader for leader, _ in self._leaders(access.address, shape)]
         super()._access(access)
         for leader, part in zip(leaders, runs, strict=True):
             for run in part:
