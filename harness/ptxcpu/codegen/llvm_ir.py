@@ -122,6 +122,7 @@ class Builder:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.value_types: dict[str, str] = {}
         self.declarations: set[str] = set()
         self._serial = 0
 
@@ -132,8 +133,10 @@ class Builder:
 
     def value(self, type_: str, text: str) -> IrValue:
         self._serial += 1
-        self.lines.append(f"  %v{self._serial} = {text}")
-        return IrValue(f"%v{self._serial}", type_)
+        name = f"%v{self._serial}"
+        self.lines.append(f"  {name} = {text}")
+        self.value_types[name] = type_
+        return IrValue(name, type_)
 
     def new_label(self) -> str:
         self._serial += 1

@@ -13,16 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from harness.ptxcpu.errors import InternalError
-
 _ALLOCATION = re.compile(r"  (%\S+) = alloca ([^,]+)")
 _SLOT = re.compile(r"(?<=ptr )%(?:r[\w.]+|own\d+|p\d+)")
 _WAIT = re.compile(r"  %\S+ = call i8 @llvm\.coro\.suspend\(token none, i1 (\w+)\)")
 _VALUE = re.compile(r"%v\d+")
 _DEFINITION = re.compile(r"  (%v\d+) = ")
-_LEADING_TYPE = re.compile(r"<[^>]*>|[\w.]+")
-_CONVERSIONS = ("zext", "sext", "trunc", "bitcast", "ptrtoint", "inttoptr")
-_TYPED = ("load", "call", "add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "udiv")
 _RESUMED = re.compile(r"i8 0, label %(\w+)")
 _WIDTH = re.compile(r"i(\d+)")
 _SEVERAL = re.compile(r"[<\[](\d+) x (.*)[>\]]")
@@ -36,18 +31,21 @@ continuation, as LLVM's frames do."""
 _ALIGNMENT = 64
 
 
-def split(lines: Sequence[str], frames_at: int, attributes: str) -> list[str]:
+def split(
+    lines: Sequence[str], value_types: Mapping[str, str], frames_at: int, attributes: str
+) -> list[str]:
     """Return the two functions of a coroutine.
 
-    lines: the text of the coroutine. frames_at: the offset in the context of the pointer to the
-        frames. attributes: those of the continuation.
+    lines: the text of the coroutine. value_types: the types of its values.
+    frames_at: the offset in the context of the pointer to the frames.
+    attributes: those of the continuation.
     """
     begun = next(i for i, line in enumerate(lines) if "@llvm.coro.begin" in line)
     started = next(i for i in range(begun, len(lines)) if _WAIT.match(lines[i]))
     body = lines[started + 3 :]
     allocations = (found for line in lines[:begun] if (found := _ALLOCATION.match(line)))
     types = {found[1]: found[2] for found in allocations}
-    kept = _used_after_waits(body)
+    kept = {name: value_types[name] for name in _used_after_waits(body)}
     slots, size = _layout(types | kept)
     text = _Continuation(slots)
     text.add(body, {name: (type_, slots[name]) for name, type_ in kept.items()})
@@ -146,35 +144,19 @@ class _Continuation:
         return self._serial
 
 
-def _used_after_waits(lines: Sequence[str]) -> dict[str, str]:
-    """Return the type of each value that is used after a wait which follows its definition in the
-    text. A loop in between begins with a label, after which no earlier value is used."""
+def _used_after_waits(lines: Sequence[str]) -> list[str]:
+    """Return the values that are used after a wait which follows their definition in the text. A
+    loop in between begins with a label, after which no earlier value is used."""
     defined: dict[str, int] = {}
-    found: dict[str, str] = {}
+    found: dict[str, None] = {}
     last_wait = -1
     for i, line in enumerate(lines):
         if "= call i8 @llvm.coro.suspend" in line:
             last_wait = i
         for name in _VALUE.findall(line):
-            place = defined.setdefault(name, i)
-            if place < last_wait < i and name not in found and place != i:
-                found[name] = _type_of(lines[place])
-    return found
-
-
-def _type_of(line: str) -> str:
-    """Return the type of the value that a line defines."""
-    text = line.partition(" = ")[2]
-    operation, _, rest = text.partition(" ")
-    if operation in _CONVERSIONS:
-        return text.rpartition(" to ")[2]
-    if operation == "getelementptr":
-        return "ptr"
-    if operation == "icmp" and "<" not in text:
-        return "i1"
-    if operation in _TYPED and (type_ := _LEADING_TYPE.match(rest)):
-        return type_[0]
-    raise InternalError(f"the type of a value that is used after a wait is not known: {line}")
+            if defined.setdefault(name, i) < last_wait < i:
+                found[name] = None
+    return [*found]
 
 
 def _layout(types: Mapping[str, str]) -> tuple[dict[str, int], int]:

@@ -93,7 +93,8 @@ class ThreadTranslator(Translator):
         self._coroutine()
         is_split = sum(map(len, self.lines)) > most
         if is_split:
-            lines = split(self.lines, layout.CONTEXT_OFFSET["frames"], self.attributes)
+            frames_at = layout.CONTEXT_OFFSET["frames"]
+            lines = split(self.lines, self.value_types, frames_at, self.attributes)
         else:
             how = "presplitcoroutine coro_only_destroy_when_complete"  # in fact none is destroyed
             head = f"define ptr @thread(ptr noalias %c, i64 %t) {how} {self.attributes} {{"

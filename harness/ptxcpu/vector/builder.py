@@ -47,7 +47,7 @@ class VectorBuilder(Builder):
 
     def lane_value(self, type_: str, text: str) -> LaneVector:
         """Append an instruction whose result is a vector with one element of `type_` per lane."""
-        made = super().value(type_, text)
+        made = self.raw(f"<{self.lanes} x {type_}>", text)
         return LaneVector.of(made.text, type_, self.lanes)
 
     def value(self, type_: str, text: str) -> IrValue:
