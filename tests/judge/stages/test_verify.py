@@ -126,19 +126,18 @@ def test_a_wrong_case_ends_it_and_can_be_replayed() -> None:
     assert (shown.elements[0].row, shown.elements[0].column) == (100, 200)
 
 
-def test_launches_that_stay_below_their_limit_have_one_together(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = iter(range(10_000))
-    monkeypatch.setattr("time.perf_counter", lambda: float(next(clock)))
-    device = FakeDevice()
+def test_launches_that_stay_below_their_limit_have_one_together() -> None:
+    def second(_: Run) -> dict[str, float]:
+        return {"seconds": 1.0}
+
+    device = FakeDevice(run=second)
     assert isinstance(run(device, seconds=0.7), Verification)
-    assert len(device.ran) == MAX_LAUNCH_LIMITS * 0.7  # one second each
-    device = FakeDevice()
+    assert len(device.ran) == MAX_LAUNCH_LIMITS * 0.7
+    device = FakeDevice(run=second)
     message = "the launches of verification together took more than 4 s"
     assert outcome(device, seconds=0.4) == TimeLimit(stage=Stage.VERIFY, message=message, seconds=4)
     assert len(device.ran) == 5
-    found = run(FakeDevice(), seconds=0.4)
+    found = run(FakeDevice(run=second), seconds=0.4)
     assert isinstance(found, Failure) and found.case == FEW[4]
 
 
