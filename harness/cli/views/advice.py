@@ -7,6 +7,7 @@ from itertools import islice
 
 from harness.protocol.report import (
     Array,
+    DeviceKind,
     Finding,
     Hazard,
     MemoryFault,
@@ -36,12 +37,19 @@ def advice(report: Report) -> str | None:
     if isinstance(outcome, RuntimeFault):
         if "bytes of shared memory per block" in outcome.message:
             return "Use smaller tiles or fewer of them at a time; each float takes 4 bytes."
+        if "trap" in outcome.message and "this_grid()" in source:
+            return (
+                "`this_grid().sync()` needs a cooperative launch, and the judge makes ordinary "
+                "ones: the blocks of a launch cannot all wait for each other."
+            )
         return None
     causes = [*filter(None, _from_source(source))]
     if causes:
         return " ".join(causes)
     if isinstance(outcome, MemoryFault | Race) and outcome.findings:
         return _of_finding(outcome.findings[0], source)
+    if isinstance(outcome, TimeLimit):
+        return _of_time(report)
     return _of_state(source)
 
 
@@ -156,6 +164,21 @@ def _sum_without_start(source: str) -> str | None:
             line = source.count("\n", 0, found.start(1)) + 1
             return f"`{name}` (line {line}) has no value before the first `+=`: start it with 0.0f."
     return None
+
+
+def _of_time(report: Report) -> str | None:
+    """Return why a kernel may not end in time; the messages say where it was."""
+    causes = []
+    if state := _of_state(report.submission.source):
+        causes.append(state)
+        causes.append(
+            "A block may wait only for blocks before it: later ones may not start until it ends."
+        )
+    if report.device is not None and report.device.kind is DeviceKind.CPU:
+        causes.append(
+            "This device is much slower than a GPU, so a slow kernel may reach the limit here only."
+        )
+    return " ".join(causes) or None
 
 
 def _of_state(source: str) -> str | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from harness.cli.views.advice import advice
 from harness.cli.views.console import SafeConsole
 from harness.cli.views.grading import screen, summary
 from harness.protocol.report import (
@@ -101,6 +102,16 @@ def shown(outcome: Outcome, **fields: Any) -> str:
     output = io.StringIO()
     SafeConsole(file=output, width=80).print(screen(report(outcome, submission=TWO, **fields)))
     return output.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [("__device__ int flag;\n", True), ("__shared__ int flag;\n", False)],
+)
+def test_a_kernel_that_does_not_end_may_wait_for_a_later_block(source: str, said: bool) -> None:
+    late = TimeLimit(stage=Stage.VERIFY, message="slow", seconds=1, at=Place(line=1))
+    given = report(late, submission=TWO.model_copy(update={"source": source}))
+    assert ("wait only for blocks before it" in (advice(given) or "")) == said
 
 
 @pytest.mark.parametrize(("outcome", "words"), OUTCOMES, ids=lambda value: str(value)[:30])
