@@ -12,7 +12,7 @@ from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.devices.cpu.device import CpuDevice
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
 from harness.protocol.device import Finished, Ready, Refusal, Run, Sanitized
-from harness.protocol.report import Counters, DisassembledKernel, Finding
+from harness.protocol.report import Counters, DisassembledKernel, Finding, Hazard
 from harness.protocol.request import Fault
 from problem.cases import Matrix, Shape
 from tests.requests import count_on, inputs_of, sanitize_on
@@ -51,14 +51,27 @@ class Runner:
 
     device: CpuDevice
 
-    def load(self, source: str, block: tuple[int, int, int] = (16, 16, 1)) -> Ready | Refusal:
+    def load(self, source: str, block: tuple[int, int, int] = (16, 16, 1)) -> Ready:
         kernel = compiled(source)
-        return self.device.load_ptx(kernel.ptx, kernel.entry, kernel.launch, block)
+        answer = self.device.load_ptx(kernel.ptx, kernel.entry, kernel.launch, block)
+        assert isinstance(answer, Ready), answer
+        return answer
 
     def load_file(self, name: str, block: tuple[int, int, int] = (16, 16, 1)) -> Ready:
-        ready = self.load((KERNELS / f"{name}.cu").read_text(), block)
-        assert isinstance(ready, Ready), ready
-        return ready
+        return self.load((KERNELS / f"{name}.cu").read_text(), block)
+
+    def refusal(self, name: str) -> Refusal:
+        """Load a kernel, which must be refused."""
+        kernel = compiled((KERNELS / f"{name}.cu").read_text())
+        answer = self.device.load_ptx(kernel.ptx, kernel.entry, kernel.launch)
+        assert isinstance(answer, Refusal), answer
+        return answer
+
+    def multiply(self, shape: Shape, A: Matrix, B: Matrix) -> Matrix:
+        """Run the kernel, which must finish, on these matrices."""
+        result = self.device.run(Run(inputs=inputs_of(shape, A, B), seconds=30))
+        assert not isinstance(result, Fault), result.message
+        return result.output
 
     def run(
         self, shape: Shape, blocks: tuple[int, ...] | None = None, seconds: float = 20.0
@@ -89,6 +102,13 @@ class Runner:
         for run in answer.runs:
             assert (run.status == "found") == any(f.tool is run.tool for f in answer.findings)
         return answer.findings
+
+    def finding(self, shape: Shape, hazard: Hazard) -> Finding:
+        """Return the first finding of this kind, of which there must be one."""
+        findings = self.findings(shape)
+        found = [each for each in findings if each.hazard is hazard]
+        assert found, findings
+        return found[0]
 
     def count(self, shape: Shape, blocks: int = 1 << 20) -> Counters:
         answer = self.device.count(count_on(shape, blocks))

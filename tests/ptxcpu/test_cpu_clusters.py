@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.protocol.device import Ready, Refusal
-from harness.protocol.report import Array, Finding, Hazard, Tool
+from harness.protocol.device import Refusal
+from harness.protocol.report import Array, Hazard, Tool
 from problem.cases import Matrix, Shape
 from problem.launcher import LaunchLine
 from tests.ptxcpu.cluster_kernels import (
@@ -26,11 +26,6 @@ PLACES = Shape(33, 5, 70)
 """5 by 3 blocks, rounded up to whole clusters."""
 
 
-def load(cpu: Runner, source: str) -> None:
-    answer = cpu.load(source)
-    assert isinstance(answer, Ready), answer
-
-
 def tiles(C: Matrix) -> list[Matrix]:
     """Return what each of the four blocks of ROW wrote, thread by thread."""
     return [C[:, 16 * b : 16 * b + 16].reshape(-1) for b in range(4)]
@@ -41,7 +36,7 @@ def tiles(C: Matrix) -> list[Matrix]:
 
 @pytest.mark.parametrize("cluster", SIZES, ids=str)
 def test_special_registers(cpu: Runner, cluster: tuple[int, int, int]) -> None:
-    load(cpu, places(cluster))
+    cpu.load(places(cluster))
     assert np.array_equal(cpu.finish(PLACES).output, expected_places(PLACES, cluster))
     assert cpu.findings(PLACES) == ()
 
@@ -53,7 +48,7 @@ def test_special_registers(cpu: Runner, cluster: tuple[int, int, int]) -> None:
 def test_kernel(cpu: Runner, name: str) -> None:
     """Every thread gets the elements of A or B that the next block of its cluster loaded."""
     source, expected = KERNELS[name]
-    load(cpu, source)
+    cpu.load(source)
     C = cpu.finish(ROW).output
     for block, tile in enumerate(tiles(C)):
         assert np.array_equal(tile, expected(block, *inputs(ROW))), block
@@ -61,7 +56,7 @@ def test_kernel(cpu: Runner, name: str) -> None:
 
 
 def test_sampled_blocks_run_with_their_whole_cluster(cpu: Runner) -> None:
-    load(cpu, KERNELS["mapa.u64"][0])
+    cpu.load(KERNELS["mapa.u64"][0])
     sampled = cpu.run(ROW, blocks=(1,))
     C = sampled.output  # type: ignore[union-attr]
     assert [bool(np.isfinite(tile).all()) for tile in tiles(C)] == [True, True, False, False]
@@ -71,7 +66,7 @@ def test_sampled_blocks_run_with_their_whole_cluster(cpu: Runner) -> None:
 
 def test_counters_add_up(cpu: Runner) -> None:
     """A cluster of two has twice the counts of one block, in whichever block the words are."""
-    load(cpu, KERNELS["mapa.u64"][0])
+    cpu.load(KERNELS["mapa.u64"][0])
     half, whole = cpu.count(ROW, 2), cpu.count(ROW)
     assert whole.shared_load_requests == 2 * half.shared_load_requests == 4 * 8
     assert whole.shared_store_requests == 2 * half.shared_store_requests == 4 * 8
@@ -96,17 +91,11 @@ def test_the_grid_has_whole_clusters() -> None:
 # ---- checks
 
 
-def only(findings: tuple[Finding, ...], hazard: Hazard) -> Finding:
-    found = [f for f in findings if f.hazard is hazard]
-    assert found, findings
-    return found[0]
-
-
 @pytest.mark.parametrize("name", RACES)
 def test_an_unordered_access_across_blocks_is_a_race(cpu: Runner, name: str) -> None:
     source, words = RACES[name]
-    load(cpu, source)
-    finding = only(cpu.findings(ROW), Hazard.RACE)
+    cpu.load(source)
+    finding = cpu.finding(ROW, Hazard.RACE)
     assert finding.tool is Tool.RACECHECK and words in finding.message, finding.message
     if name == "a write that no barrier orders":
         assert finding.at.block and finding.other and finding.other.block
@@ -122,12 +111,12 @@ def test_an_access_outside_the_neighbours_shared_memory_is_found(cpu: Runner) ->
         value = other[id + 1];
         cluster.sync();"""
     )
-    load(cpu, source)
+    cpu.load(source)
     finding = cpu.fault(ROW).finding
     assert finding is not None and finding.hazard is Hazard.OUT_OF_BOUNDS
     assert finding.array == Array.SHARED and finding.bytes_outside == 0
     assert "in block 0 of the cluster" in finding.message, finding.message
-    assert only(cpu.findings(ROW), Hazard.OUT_OF_BOUNDS).at.line == finding.at.line
+    assert cpu.finding(ROW, Hazard.OUT_OF_BOUNDS).at.line == finding.at.line
 
 
 def test_an_uninitialised_read_from_the_neighbour_is_found(cpu: Runner) -> None:
@@ -138,18 +127,18 @@ def test_an_uninitialised_read_from_the_neighbour_is_found(cpu: Runner) -> None:
         value = cluster.map_shared_rank(s, rank ^ 1)[id];
         cluster.sync();"""
     )
-    load(cpu, source)
-    finding = only(cpu.findings(ROW), Hazard.UNINITIALISED)
+    cpu.load(source)
+    finding = cpu.finding(ROW, Hazard.UNINITIALISED)
     assert finding.at.block == (0, 0, 0) and finding.array == Array.SHARED
 
 
 def test_shared_cta_does_not_reach_the_neighbour(cpu: Runner) -> None:
     """This holds even for an address that mapa gave for the neighbour."""
-    load(cpu, KERNELS["ld.shared::cluster"][0].replace("ld.shared::cluster", "ld.shared::cta"))
+    cpu.load(KERNELS["ld.shared::cluster"][0].replace("ld.shared::cluster", "ld.shared::cta"))
     finding = cpu.fault(ROW).finding
     assert finding is not None and finding.hazard is Hazard.OUT_OF_BOUNDS
     assert "does not reach" in finding.message, finding.message
-    assert only(cpu.findings(ROW), Hazard.OUT_OF_BOUNDS).message == finding.message
+    assert cpu.finding(ROW, Hazard.OUT_OF_BOUNDS).message == finding.message
 
 
 # ---- the barrier
@@ -164,32 +153,32 @@ MISUSES = {
 @pytest.mark.parametrize("name", MISUSES)
 def test_misuse_of_the_cluster_barrier_is_found(cpu: Runner, name: str) -> None:
     body, words = MISUSES[name]
-    load(cpu, kernel(body))
+    cpu.load(kernel(body))
     fault = cpu.fault(ROW)
     assert fault.cause == "trap" and words in fault.message, fault
 
 
 def test_threads_that_return_are_not_waited_for(cpu: Runner) -> None:
-    load(cpu, kernel("if (id >= 100 && rank == 1) return; arrive(); wait(); value = 2;"))
+    cpu.load(kernel("if (id >= 100 && rank == 1) return; arrive(); wait(); value = 2;"))
     assert (tiles(cpu.finish(ROW).output)[0] == 2).all()
     assert cpu.findings(ROW) == ()
 
 
 def test_a_deadlock_across_blocks_is_found(cpu: Runner) -> None:
     """Block 0 waits for block 1, which waits at its own barrier for threads that never arrive."""
-    load(cpu, kernel('if (rank == 0) { arrive(); wait(); } else asm volatile("bar.sync 1, 512;");'))
+    cpu.load(kernel('if (rank == 0) { arrive(); wait(); } else asm volatile("bar.sync 1, 512;");'))
     fault = cpu.fault(ROW)
     assert fault.cause == "deadlock" and "512 threads" in fault.message
-    assert only(cpu.findings(ROW), Hazard.DEADLOCK).tool is Tool.SYNCCHECK
+    assert cpu.finding(ROW, Hazard.DEADLOCK).tool is Tool.SYNCCHECK
 
 
 def test_a_warp_divergent_at_an_aligned_arrive_is_found(cpu: Runner) -> None:
     aligned = 'asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");'
     source = kernel(f"if (id & 1) {{ {aligned} value = 1; }} else {{ {aligned} }} wait();")
-    load(cpu, source)
-    finding = only(cpu.findings(ROW), Hazard.DIVERGENT_BARRIER)
+    cpu.load(source)
+    finding = cpu.finding(ROW, Hazard.DIVERGENT_BARRIER)
     assert finding.tool is Tool.SYNCCHECK
-    load(cpu, source.replace(".aligned", ""))
+    cpu.load(source.replace(".aligned", ""))
     assert cpu.findings(ROW) == ()
 
 
@@ -208,7 +197,7 @@ OPERANDS = {
 
 @pytest.mark.parametrize("name", OPERANDS)
 def test_invalid_operands_are_refused(cpu: Runner, name: str) -> None:
-    load(cpu, kernel(OPERANDS[name]))
+    cpu.load(kernel(OPERANDS[name]))
     assert "operand" in cpu.fault(ROW).message
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.protocol.device import Refusal, Sanitize, Sanitized
-from harness.protocol.report import Array, Finding, Hazard, Tool
+from harness.protocol.device import Sanitize, Sanitized
+from harness.protocol.report import Array, Hazard, Tool
 from harness.protocol.request import Fault
 from problem.cases import Shape
 from tests.ptxcpu.runner import KERNELS, Runner
@@ -24,12 +24,6 @@ def line_of(name: str, text: str) -> int:
     """Return the line of a kernel that contains `text`."""
     lines = (KERNELS / f"{name}.cu").read_text().splitlines()
     return next(i for i, line in enumerate(lines, 1) if text in line)
-
-
-def only(findings: tuple[Finding, ...], hazard: Hazard) -> Finding:
-    found = [f for f in findings if f.hazard is hazard]
-    assert found, findings
-    return found[0]
 
 
 # ---- what must stay clean
@@ -77,7 +71,7 @@ FOUND = {
 def test_an_error_and_its_place(cpu: Runner, name: str) -> None:
     shape, hazard, tool, array, text = FOUND[name]
     cpu.load_file(name)
-    finding = only(cpu.findings(shape), hazard)
+    finding = cpu.finding(shape, hazard)
     assert (finding.tool, finding.array) == (tool, array)
     assert finding.at.line == line_of(name, text)
     if name == "shared_overflow":  # into the next array
@@ -105,7 +99,7 @@ def test_a_race_with_any_part_of_a_wide_access(cpu: Runner, part: int, wide_firs
     C[id] = s[id % 4];
 }}"""
     cpu.load(KERNEL + body)
-    finding = only(cpu.findings(Shape(16, 16, 16)), Hazard.RACE)
+    finding = cpu.finding(Shape(16, 16, 16), Hazard.RACE)
     assert finding.array == Array.SHARED
 
 
@@ -120,7 +114,7 @@ def test_any_part_of_a_wide_read_may_be_uninitialised(cpu: Runner, part: int) ->
 }}"""
     )
     cpu.load(source)
-    assert only(cpu.findings(Shape(16, 16, 16)), Hazard.UNINITIALISED).size == 16
+    assert cpu.finding(Shape(16, 16, 16), Hazard.UNINITIALISED).size == 16
 
 
 @pytest.mark.parametrize(
@@ -130,7 +124,7 @@ def test_any_part_of_a_wide_read_may_be_uninitialised(cpu: Runner, part: int) ->
 def test_an_atomic_on_uninitialised_memory(cpu: Runner, operation: str) -> None:
     body = f"__shared__ int s; {operation}; __syncthreads(); C[id] = s; }}"
     cpu.load(KERNEL + body)
-    finding = only(cpu.findings(Shape(16, 16, 16)), Hazard.UNINITIALISED)
+    finding = cpu.finding(Shape(16, 16, 16), Hazard.UNINITIALISED)
     assert finding.access == "atomic" and finding.array == Array.SHARED
     cpu.load(KERNEL + body.replace("int s;", "int s; if (id == 0) s = 0; __syncthreads();"))
     assert cpu.findings(Shape(16, 16, 16)) == ()
@@ -196,7 +190,7 @@ def test_misaligned(cpu: Runner) -> None:
     assert finding is not None
     assert finding.hazard is Hazard.MISALIGNED and finding.size == 16
     assert finding.array == "A" and (finding.row, finding.column) == (1, 0)
-    assert only(cpu.findings(Shape(17, 34, 18)), Hazard.MISALIGNED).at.line == finding.at.line
+    assert cpu.finding(Shape(17, 34, 18), Hazard.MISALIGNED).at.line == finding.at.line
     assert cpu.error(Shape(17, 36, 18)) < 1e-5
 
 
@@ -239,7 +233,7 @@ def test_atomics_after_a_plain_write_do_not_hide_it(cpu: Runner) -> None:
     atomicAdd(&counted, 1);
 }"""
     cpu.load(KERNEL + counts.replace("BARRIER", ""))
-    finding = only(cpu.findings(SHAPE), Hazard.RACE)
+    finding = cpu.finding(SHAPE, Hazard.RACE)
     assert finding.array == Array.SHARED and finding.other is not None
     assert finding.other.thread == (0, 0, 0) != finding.at.thread
     cpu.load(KERNEL + counts.replace("BARRIER", "__syncthreads();"))
@@ -295,7 +289,7 @@ def test_one_lane_signals_that_its_warp_has_waited(cpu: Runner, wait: str) -> No
 def test_a_product_needs_all_four_warps(cpu: Runner) -> None:
     awaited = REFILLS.replace(COMMIT, f"{COMMIT} {WAIT}")
     cpu.load(awaited.replace("if (warp < 4) {", "if (warp < 3) {"))
-    finding = only(cpu.findings(SHAPE), Hazard.DIVERGENT_BARRIER)
+    finding = cpu.finding(SHAPE, Hazard.DIVERGENT_BARRIER)
     assert "product of four warps" in finding.message and finding.at.line == 18
     cpu.load(awaited.replace("if (warp < 4) {", "if (warp < 4 + 0 * N) {"))
     assert cpu.findings(SHAPE) == ()
@@ -359,8 +353,7 @@ def test_dependent_blocks_are_not_sampled(cpu: Runner, name: str, depends: bool)
 
 @pytest.mark.parametrize("name", ["recursion", "recursion_through_pointers"])
 def test_recursion_is_refused(cpu: Runner, name: str) -> None:
-    answer = cpu.load((KERNELS / f"{name}.cu").read_text())
-    assert isinstance(answer, Refusal)
+    answer = cpu.refusal(name)
     assert "recursion" in answer.message and answer.at is not None and answer.instruction
 
 

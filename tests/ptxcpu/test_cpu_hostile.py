@@ -18,7 +18,7 @@ from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.runtime.layout import WINDOWS, Window, base_of
 from problem.cases import Shape
 from problem.launcher import BLOCK, LaunchLine
-from tests.ptxcpu.runner import KERNELS, Runner, inputs
+from tests.ptxcpu.runner import Runner, inputs
 from tests.requests import inputs_of, sanitize_on
 
 ENTRY = (
@@ -244,6 +244,6 @@ def test_launches_that_no_gpu_accepts(cpu: Runner) -> None:
 
 def test_a_refused_kernel_leaves_none_loaded(cpu: Runner) -> None:
     cpu.load_file("naive")
-    assert isinstance(cpu.load((KERNELS / "recursion.cu").read_text()), Refusal)
+    cpu.refusal("recursion")
     with pytest.raises(RuntimeError, match="no kernel"):
         cpu.run(SHAPE)

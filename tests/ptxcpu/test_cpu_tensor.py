@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.protocol.device import Ready, Run
-from harness.protocol.request import Fault
 from problem.cases import Matrix, Shape
 from tests.ptxcpu.runner import KERNELS, Runner, inputs, product
-from tests.requests import inputs_of
 
 ROUNDED = {"f16": 2.0**-11, "bf16": 2.0**-8, "tf32": 2.0**-11}
 
@@ -27,9 +24,8 @@ def small_integers(shape: Shape) -> tuple[Matrix, Matrix]:
 
 def exact(cpu: Runner, shape: Shape) -> None:
     A, B = small_integers(shape)
-    result = cpu.device.run(Run(inputs=inputs_of(shape, A, B), seconds=30))
-    assert not isinstance(result, Fault), result.message
-    assert np.array_equal(result.output, A @ B)
+    result = cpu.multiply(shape, A, B)
+    assert np.array_equal(result, A @ B)
 
 
 @pytest.mark.parametrize("name", ["mma_tf32", "ldmatrix_f16"])
@@ -86,7 +82,7 @@ def test_mma(cpu: Runner, kind: str, k: int) -> None:
     source = MMA
     for name, text in fields.items():
         source = source.replace(name, text)
-    assert isinstance(cpu.load(source), Ready)
+    cpu.load(source)
     exact(cpu, Shape(16, k, 8))
 
 
@@ -111,8 +107,7 @@ def test_wmma(cpu: Runner, element: str, precision: str, tile: tuple[int, int, i
     source = f"// solve: tile={m}x{n}\n" + source.replace("KIND", precision).replace(
         "SHAPE", str(tile)
     )
-    ready = cpu.load(source)
-    assert isinstance(ready, Ready), ready
+    cpu.load(source)
     exact(cpu, Shape(64, 32, 64))
     assert cpu.findings(Shape(2 * m, 32, 2 * n)) == ()
 
@@ -290,8 +285,7 @@ WGMMA_FORMS = [
 @pytest.mark.parametrize("form", WGMMA_FORMS, ids=str)
 def test_wgmma(cpu: Runner, form: tuple[str, int, int, bool, bool, bool]) -> None:
     source, shape = wgmma_source(*form)
-    ready = cpu.load(source)
-    assert isinstance(ready, Ready), ready
+    cpu.load(source)
     exact(cpu, shape)
 
 
@@ -315,18 +309,16 @@ def test_wgmma_adds_to_the_present_values_of_registers(cpu: Runner, form: str) -
     source = "\n".join(lines)
     source = source.replace(".reg .pred p;", ".reg .pred p, q; .reg .b32 x; setp.ne.b32 q, %11, 0;")
     source = source.replace('"r"(scale));', '"r"(scale), "r"(int(k != 32)));')
-    ready = cpu.load(source)
-    assert isinstance(ready, Ready), ready
+    cpu.load(source)
     A, B = small_integers(shape)
-    result = cpu.device.run(Run(inputs=inputs_of(shape, A, B), seconds=30))
-    assert not isinstance(result, Fault), result.message
+    result = cpu.multiply(shape, A, B)
     left_out = 32 if "q" in form else None
     expected = sum(
         (1 if k in (0, left_out) else 2) * (A[:, k : k + 16] @ B[k : k + 16])
         for k in range(0, 64, 16)
     )
     expected.reshape(4, 16, 16)[:, :8, 1:8:2] += 3  # behind the first, which starts from nothing
-    assert np.array_equal(result.output, expected)
+    assert np.array_equal(result, expected)
 
 
 def test_wgmma_is_as_precise_as_its_inputs(cpu: Runner) -> None:
@@ -373,8 +365,7 @@ def test_integer_wgmma(cpu: Runner, form: dict[str, Any]) -> None:
         saturates=saturates,
         start=start,
     )
-    ready = cpu.load(source)
-    assert isinstance(ready, Ready), ready
+    cpu.load(source)
     depth = shape.N
     random = np.random.default_rng(width)
     limits = {"s8": (-128, 128), "u8": (0, 256)}
@@ -387,8 +378,5 @@ def test_integer_wgmma(cpu: Runner, form: dict[str, Any]) -> None:
         expected += A[:, k : k + 32] @ B[k : k + 32]
         if saturates:
             expected = expected.clip(-(2**31), 2**31 - 1)
-    result = cpu.device.run(
-        Run(inputs=inputs_of(shape, A.astype(np.float32), B.astype(np.float32)), seconds=30)
-    )
-    assert not isinstance(result, Fault), result.message
-    assert np.array_equal(result.output.view(np.int32), expected.astype(np.int32))
+    result = cpu.multiply(shape, A.astype(np.float32), B.astype(np.float32))
+    assert np.array_equal(result.view(np.int32), expected.astype(np.int32))
