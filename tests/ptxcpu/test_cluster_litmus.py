@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import pytest
 from harness.ptxcpu.arguments import ParameterKind
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.kernel import Kernel
-from harness.ptxcpu.results import Hazard, Result
+from harness.ptxcpu.results import Hazard
 from tests.ptxcpu.programs import entry
 from tests.ptxcpu.test_litmus import (
     CLUSTER,
@@ -37,7 +36,7 @@ from tests.ptxcpu.test_litmus import (
     Hop,
     Litmus,
     assert_chains_race,
-    assert_equal,
+    assert_races,
     chain_program,
     check,
     distance,
@@ -95,13 +94,6 @@ PLACES = {
     "the other two": (70, 0),
     "two clusters": (0, 130),
 }
-
-
-def assert_races(tests: Sequence[Litmus], result: Result, reach: int, place: str) -> None:
-    races = {i for i, test in enumerate(tests) if test.races(reach)}
-    assert_equal(tests, raced(result, "data"), races, place)
-    flags = {i for i, test in enumerate(tests) if test.flag_races(reach)}
-    assert_equal(tests, raced(result, "flags"), flags, place)
 
 
 def test_two_threads_of_clusters_race_as_the_model_says(cache_directory: Path) -> None:
