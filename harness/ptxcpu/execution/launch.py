@@ -151,6 +151,7 @@ def launch(
         _Worker(loaded, grid, arguments, instruments, stop, printer)
         for _ in range(max(1, min(wanted, len(chosen))))
     ]
+    limit.team += team
     rest, vector_blocks, translation = chosen, 0, 0.0
     if make_units:
         undo = arguments.undo(exchanged)
@@ -170,6 +171,7 @@ def launch(
                 units_team = [
                     _Worker(units, grid, arguments, instruments, stop_units, printer) for _ in team
                 ]
+                limit.team += units_team
                 longest = inf if exchanged else vector_below
                 left = _run_units(cache, units, units_team, rest, bool(exchanged), longest)
                 vector_blocks = len(rest) - len(left)
@@ -191,12 +193,14 @@ def launch(
 class _TimeLimit:
     """Calls a function when a launch has used so many seconds, unless it is cancelled before.
 
-    On a machine that does other work too, these are seconds of the processor, so that a kernel's
-    verdict does not depend on that work.
+    On a machine that does other work too, these are seconds of the processor for each thread that
+    still runs, so that a kernel's verdict does not depend on that work.
     """
 
+    team: list[_Worker]
+
     def __init__(self, seconds: float, end: Callable[[], None]) -> None:
-        self._seconds, self._end = seconds, end
+        self._seconds, self._end, self.team = seconds, end, []
         self._began = self._last = time.process_time()
         self._is_cancelled = False
         self._wait(seconds)
@@ -227,11 +231,13 @@ class _TimeLimit:
     def _look(self) -> None:
         if self._is_cancelled:
             return
+        ended = [worker.used for worker in self.team if not worker.is_running]
         used = time.process_time()
-        left = self._began + self._seconds - used
+        running = max(1, len(self.team) - len(ended))
+        left = self._began + self._seconds * running - (used - sum(ended))
         if left > 0 and used > self._last:
             self._last = used
-            self._wait(max(left, LEAST_WAIT))
+            self._wait(max(left / running, LEAST_WAIT))
         else:
             self._end()
 
@@ -344,10 +350,16 @@ def _chessboard(clusters: Clusters, chosen: npt.NDArray[np.int64]) -> npt.NDArra
 
 
 def _together(work: Callable[[_Worker], None], team: Sequence[_Worker]) -> None:
-    threads = [threading.Thread(target=work, args=(worker,)) for worker in team[1:]]
+    def run(worker: _Worker) -> None:
+        began, worker.is_running = time.thread_time(), True
+        work(worker)
+        worker.used += time.thread_time() - began
+        worker.is_running = False
+
+    threads = [threading.Thread(target=run, args=(worker,)) for worker in team[1:]]
     for thread in threads:
         thread.start()
-    work(team[0])
+    run(team[0])
     for thread in threads:
         thread.join()
 
@@ -357,6 +369,10 @@ COPY_BYTES, BULK_BYTES = 40, 72
 
 class _Worker:
     """One host thread's contexts, one per block of a cluster, and the memory that they point to."""
+
+    is_running = False
+    used = 0.0
+    """The seconds of the processor in which it ran."""
 
     def __init__(
         self,
