@@ -39,8 +39,8 @@ _HOST_ONLY = {
     *("stdexcept", "streambuf", "string", "string_view", "system_error", "thread", "tuple"),
     *("type_traits", "typeindex", "typeinfo", "unordered_map", "unordered_set", "utility"),
     *("valarray", "variant", "vector", "version"),
-    *("cublas_v2.h", "cublas.h", "cublasLt.h", "cuda_profiler_api.h", "cuda_runtime.h"),
-    *("cuda_runtime_api.h", "curand.h", "device_launch_parameters.h", "driver_types.h", "solve.h"),
+    *("cuda_profiler_api.h", "cuda_runtime.h", "cuda_runtime_api.h"),
+    *("device_launch_parameters.h", "driver_types.h", "solve.h"),
     *("helper_cuda.h", "helper_functions.h", "helper_string.h", "helper_timer.h"),
 }
 """Headers that kernel files include for their host code; their stand-ins need no warning."""
@@ -49,8 +49,9 @@ _HOST_API = {
     *("cuda.h", "cudaGL.h", "cudaTypedefs.h", "cuda_gl_interop.h", "cuda_occupancy.h", "nvrtc.h"),
     *("channel_descriptor.h", "driver_functions.h", "cub/util_allocator.cuh"),
 }
-_HOST_LIBRARIES = ("thrust/", "cub/device/")
-"""CUDA's own headers for host programs; NVRTC compiles none of them."""
+_HOST_LIBRARIES = ("thrust/", "cub/device/", "cublas", "cufft", "cusolver", "cusparse", "curand.")
+"""CUDA's own headers for host programs; NVRTC compiles none of them. A whole toolkit has them in
+the folder of the device headers, NVIDIA's packages do not."""
 
 _CUB = ("util_type.cuh", "util_ptx.cuh", "thread/thread_operators.cuh")
 _CUB_FOLDERS = ("block", "warp", "thread", "iterator", "grid")

@@ -20,7 +20,7 @@ from harness.protocol.report import DisassembledKernel, Report
 
 HELP = """\
 example:
-  python3 -m lab compact reports/h200/*.json
+  python3 -m lab compact reports/h100/*.json
 """
 
 DIGITS = 3

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from harness.compiling import headers
+from harness.compiling.headers import Include
 from harness.protocol.compiler import Compiled
 from tests.compile_worker import Compiling
 
@@ -137,3 +141,16 @@ EVERYTHING = {
 def test_code_that_nvcc_accepts_compiles(source: str, compiling: Compiling) -> None:
     answer = compiling(source)
     assert isinstance(answer, Compiled), answer
+
+
+def test_a_library_of_the_host_is_not_read_from_the_toolkit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A whole CUDA toolkit has cuBLAS next to the device headers, and NVRTC cannot read it."""
+    (tmp_path / "cublas_v2.h").write_text("#include <stdint.h>\n")
+    (tmp_path / "cuda_fp16.h").touch()
+    monkeypatch.setattr(headers, "include_directories", lambda: (tmp_path,))
+    includes = [Include("cublas_v2.h", 1), Include("cuda_fp16.h", 2)]
+    found = headers.stand_ins(includes, "")
+    assert "cublas_v2.h" in found.virtual and "cuda_fp16.h" not in found.virtual
+    assert not found.warnings

@@ -118,8 +118,8 @@ class _Continuation:
                 continue
             if "ptr %" in line:
                 line = _SLOT.sub(lambda slot: self._pointer(self._slots[slot[0]]), line)
-            for name in {*_VALUE.findall(line)} & kept.keys() - defined if kept else ():
-                if not line.startswith(f"  {name} = "):
+            for name in dict.fromkeys(_VALUE.findall(line)) if kept else ():
+                if name in kept and name not in defined and not line.startswith(f"  {name} = "):
                     type_, offset = kept[name]
                     read = f"%k{self._new()}"
                     self.lines.append(f"  {read} = load {type_}, ptr {self._pointer(offset)}")

@@ -141,7 +141,7 @@ def test_at_most_three_findings_the_dearest_first() -> None:
     ],
 )
 def test_a_rule_promises_what_the_named_file_gains(before: str, after: str, rule: str) -> None:
-    """Within 30 % of what the two files took on an H200."""
+    """Within 30 % of what the two files took on an H100."""
     chosen = tuple(each for each in RULES if each.name == rule)
     (found,) = advice(recorded(before), chosen)
     assert found.see is not None and after in found.see
@@ -149,7 +149,7 @@ def test_a_rule_promises_what_the_named_file_gains(before: str, after: str, rule
 
 
 def measured(solution: str) -> float:
-    """Return the milliseconds that a solution took on an H100 or H200, whose units are alike."""
+    """Return the milliseconds that a solution took on an H100."""
     (path,) = REPORTS.glob(f"*/{solution}.json")
     report = Report.model_validate_json(path.read_bytes())
     assert report.score is not None
