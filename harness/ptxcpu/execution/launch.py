@@ -184,7 +184,7 @@ def launch(
     if len(rest):
         _run_threads(cache, team, rest)
     elapsed = min(time.perf_counter() - start - translation, limit.used())
-    limit.cancel()
+    limit.close()
     faults = [w.stopped for w in team if w.stopped]
     earliest = min(faults, key=lambda s: [*chosen].index(clusters.of(s.block)), default=None)
     return Outcome(elapsed, earliest, _changed(arguments, team), vector_blocks)
@@ -208,6 +208,11 @@ class _TimeLimit:
     def cancel(self) -> None:
         self._is_cancelled = True
         self._timer.cancel()
+
+    def close(self) -> None:
+        """Cancel it for good. The timer would keep the memory of the kernel's variables."""
+        self.cancel()
+        self.team.clear()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
