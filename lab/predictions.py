@@ -212,8 +212,8 @@ def markdown(predictions: Predictions) -> str:
         "## The time of each file",
         "",
         _typical(predictions.estimates),
-        "The estimate of 19 uses its machine code only, since its branches depend on the sizes and",
-        "its accesses cannot be counted.",
+        "The estimates of 19 and 20 use their machine code only: their branches depend on the",
+        "sizes, so accesses cannot be counted.",
         "",
         *_table(predictions.estimates),
     ]

@@ -104,7 +104,7 @@ class FakeWorker:
 
     @property
     def leaves(self) -> bool:
-        """Whether the arena's answer to a heartbeat lets it leave."""
+        """Return whether the arena's answer to a heartbeat lets the worker end."""
         return self.beat().leave
 
     def go_on(self, attempt: UUID, progress: GradingProgress) -> bool:

@@ -156,10 +156,12 @@ def _one_dimensional(source: str) -> str | None:
 
 
 def _sum_without_start(source: str) -> str | None:
-    """Say so if the first statement that uses a variable adds to it."""
+    """Say so if the first statement that uses a variable adds to it. Members of a struct, which may
+    have been set together, are not meant."""
     for found in _WITHOUT_VALUE.finditer(source):
         name = found[1]
-        use = re.compile(rf"\b{name}\b\s*(?:\[[^\]]*\]\s*)*(\+=)?").search(source, found.end())
+        first = re.compile(rf"(?<![\w.>]){name}\b\s*(?:\[[^\]]*\]\s*)*(\+=)?")
+        use = first.search(source, found.end())
         if use is not None and use[1]:
             line = source.count("\n", 0, found.start(1)) + 1
             return f"`{name}` (line {line}) has no value before the first `+=`: start it with 0.0f."

@@ -77,7 +77,7 @@ def loading(
 
 def compile_submission(grading: Grading) -> Outcome | None:
     """Compile to PTX, then to machine code; what needs only the PTX starts in between. A CPU device
-    loads and sanitizes the PTX while ptxas is at work."""
+    loads and sanitizes the PTX while ptxas runs."""
     session, steps, seconds = grading.session, grading.steps, grading.options.compile_seconds
     grading.progress.begin(Stage.COMPILE, None)
     source, arch = grading.submission.source, session.arch

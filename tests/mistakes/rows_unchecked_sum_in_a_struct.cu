@@ -1,0 +1,15 @@
+// expect: memory-error
+// says: right past its end
+// says: a thread whose row is M or more
+struct Total {
+    float sum;
+};
+
+__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (col >= K) return;
+    Total total = {0.0f};
+    for (int n = 0; n < N; n++) total.sum += A[row * N + n] * B[n * K + col];
+    C[row * K + col] = total.sum;
+}
