@@ -79,13 +79,16 @@ class Failure:
     outcome: Outcome
 
 
-class Audit(NamedTuple):
-    """A timed launch, and how it compares with the full product."""
+class Compared(NamedTuple):
+    """An output, or a part of one, and how it compares with what it should be."""
 
     case: Case
     inputs: Inputs
+    """The inputs on which the output depends."""
     output: Matrix
     comparison: Comparison
+    corner: tuple[int, int] = (0, 0)
+    """The first row and column, if it is a part of the whole output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class Measured:
     score: Score | Unscored
     measurement: Measurement
     first: Future[Comparison]
-    audit: Future[Audit] | None
+    audit: Future[Compared] | None
 
 
 @dataclass

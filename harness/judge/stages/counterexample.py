@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.devices.guards import unwritten
+from harness.judge.grading import Compared
 from harness.protocol.report import BlockMap, Counterexample, Element, RunStage, WrongAnswer
-from problem.cases import Case
 from problem.hints import close
 from problem.inputs import Matrix
 from problem.problem import Inputs, Problem
@@ -22,30 +22,18 @@ MAP_ROWS, MAP_COLUMNS = 20, 64
 Blocks = NDArray[np.bool_]
 
 
-def wrong_answer(
-    problem: Problem,
-    stage: RunStage,
-    case: Case,
-    seed: int,
-    inputs: Inputs,
-    output: Matrix,
-    comparison: Comparison,
-    corner: tuple[int, int] = (0, 0),
-) -> WrongAnswer:
-    """Return the verdict for an output whose error is above the limit. corner: its first row and
-    column, if it is a part of the whole."""
-    row, column = comparison.worst_block
+def wrong_answer(problem: Problem, stage: RunStage, seed: int, compared: Compared) -> WrongAnswer:
+    """Return the verdict for an output whose error is above the limit. seed: of the grading."""
+    case, inputs, output, comparison, _ = compared
     wrong, error = comparison.wrong, f"{comparison.worst:.3g}"
     found = Counterexample(
         case=case,
         seed=seed,
         error=comparison.worst,
-        worst_block=(row, column),
+        worst_block=comparison.worst_block,
         wrong_blocks=int(wrong.sum()),
         blocks=wrong.size,
-        elements=_elements(
-            problem, inputs, output, (row * BLOCK_SIZE, column * BLOCK_SIZE), corner
-        ),
+        elements=_elements(problem, compared),
         map=block_map(wrong),
         pattern=pattern(problem, inputs, output, comparison),
     )
@@ -57,18 +45,13 @@ def wrong_answer(
     return WrongAnswer(stage=stage, message=message, counterexample=found)
 
 
-def _elements(
-    problem: Problem,
-    inputs: Inputs,
-    output: Matrix,
-    block: tuple[int, int],
-    corner: tuple[int, int],
-) -> tuple[Element, ...]:
-    """Return the worst elements of the block that begins there, the worst first."""
+def _elements(problem: Problem, compared: Compared) -> tuple[Element, ...]:
+    """Return the worst elements of the worst block, the worst first."""
+    block = [BLOCK_SIZE * place for place in compared.comparison.worst_block]
     rows, columns = (slice(start, start + BLOCK_SIZE) for start in block)
-    top, left = (first + start for first, start in zip(corner, block, strict=True))
-    R = problem.reference(problem.part(inputs, rows, columns))
-    found = output[rows, columns]
+    top, left = (first + start for first, start in zip(compared.corner, block, strict=True))
+    R = problem.reference(problem.part(compared.inputs, rows, columns))
+    found = compared.output[rows, columns]
     distance = np.abs(found - R)
     distance[~np.isfinite(distance)] = np.inf
     order = np.argsort(-distance, axis=None, kind="stable")[:MAX_ELEMENTS]

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Sequence
 from concurrent.futures import wait
 
-from harness.judge.grading import Audit, Failure, Grading, Measured
+from harness.judge.grading import Compared, Failure, Grading, Measured
 from harness.judge.stages import accuracy
 from harness.judge.stages.compile import load_kernel
 from harness.judge.stages.counterexample import wrong_answer
@@ -203,20 +203,19 @@ def audit(grading: Grading) -> Outcome | None:
     error = None
     if measured.audit is not None:
         grading.progress.step("full product of a timed launch on the CPU")
-        case, inputs, output, timed = measured.audit.result()
-        if not timed.passed:
-            seed = grading.seed
-            return wrong_answer(grading.problem, Stage.MEASURE, case, seed, inputs, output, timed)
-        error = timed.worst
+        timed = measured.audit.result()
+        if not timed.comparison.passed:
+            return wrong_answer(grading.problem, Stage.MEASURE, grading.seed, timed)
+        error = timed.comparison.worst
     grading.measurement = measured.measurement.model_copy(update={"audit_error": error})
     return None
 
 
-def compare_timed(problem: Problem, fetched: Fetched) -> Audit:
+def compare_timed(problem: Problem, fetched: Fetched) -> Compared:
     """Compare the output of a timed launch with the full product."""
     case = Case(problem.ranked.shape, UNIFORM)
     inputs = problem.draw(case, fetched.seed)
-    return Audit(case, inputs, fetched.output, problem.compare(case, inputs, fetched.output))
+    return Compared(case, inputs, fetched.output, problem.compare(case, inputs, fetched.output))
 
 
 def impossible(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from harness.devices.guards import merged
-from harness.judge.grading import Failure, Grading, launch_inputs
+from harness.judge.grading import Compared, Failure, Grading, launch_inputs
 from harness.judge.stages.compile import loading
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, touched
@@ -317,9 +317,8 @@ def _outcome(grading: Grading, answer: Sanitized, watched: Watched) -> Outcome |
         inputs = problem.draw(case, seed)
         comparison = problem.compare(case, inputs, product.output)
         if not comparison.passed:
-            return wrong_answer(
-                problem, Stage.SANITIZE, case, seed, inputs, product.output, comparison
-            )
+            compared = Compared(case, inputs, product.output, comparison)
+            return wrong_answer(problem, Stage.SANITIZE, seed, compared)
     for stopped in answer.stopped:
         shape = watched.cases[stopped.launch].shape
         return launch_outcome(stopped.fault, shape, watched.seconds, Stage.SANITIZE)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from harness.devices.guards import unwritten
 from harness.judge import figures
-from harness.judge.grading import Failure, Grading, launch_inputs
+from harness.judge.grading import Compared, Failure, Grading, launch_inputs
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, touched
 from harness.judge.stages.prepared import Prepared, preparing, runs_smaller, sampled_case
@@ -169,8 +169,8 @@ class _Launching:
             return finished
         comparison = expected.compare(finished.output)
         if not comparison.passed:
-            seed, output = self.grading.seed, finished.output
-            return wrong_answer(problem, Stage.VERIFY, self.case, seed, inputs, output, comparison)
+            compared = Compared(self.case, inputs, finished.output, comparison)
+            return wrong_answer(problem, Stage.VERIFY, self.grading.seed, compared)
         return CaseResult(case=self.case, error=comparison.worst, seconds=finished.seconds)
 
     def _sample(self) -> CaseResult | Outcome:
@@ -216,14 +216,8 @@ class _Launching:
     def _left_out(self, output: Matrix, missing: Tile, twice: Tile) -> WrongAnswer:
         """Return the verdict if two samples wrote one tile; it shows a missing tile."""
         problem = self.prepared.problem
-        rows, columns = _slices(self.launch, missing)
-        tile = np.ascontiguousarray(output[rows, columns])
-        inputs = problem.part(self.prepared.inputs, rows, columns)
-        comparison = problem.compare(self.case, inputs, tile)
-        corner, seed = (rows.start, columns.start), self.grading.seed
-        found = wrong_answer(
-            problem, Stage.VERIFY, self.case, seed, inputs, tile, comparison, corner
-        )
+        compared = _compared_tile(self.launch, self.prepared, output, missing)
+        found = wrong_answer(problem, Stage.VERIFY, self.grading.seed, compared)
         message = (
             f"wrong at {self.case}: different blocks wrote the same tile of "
             f"{problem.signature.output} (row "
@@ -276,7 +270,7 @@ def check_blocks(
     A kernel may assign its tiles to blocks in any order, so the written elements tell which tiles
     these are. Only if the blocks wrote no tiles of other blocks must all their own be written.
     """
-    launch, problem, case = grading.launch, prepared.problem, prepared.case
+    launch = grading.launch
     columns, rows, _ = launch.grid(*output.shape)
     places = ((block // columns % rows, block % columns) for block in blocks)
     own = {
@@ -289,21 +283,21 @@ def check_blocks(
     chosen = own if written <= own else written
     worst = 0.0
     for tile in sorted(chosen):
-        down, across = _slices(launch, tile)
-        part = np.ascontiguousarray(output[down, across])
-        given = problem.part(prepared.inputs, down, across)
-        comparison = problem.compare(case, given, part)
-        if not comparison.passed:
-            corner, seed = (down.start, across.start), grading.seed
-            return wrong_answer(problem, Stage.VERIFY, case, seed, given, part, comparison, corner)
-        worst = max(worst, comparison.worst)
+        compared = _compared_tile(launch, prepared, output, tile)
+        if not compared.comparison.passed:
+            return wrong_answer(prepared.problem, Stage.VERIFY, grading.seed, compared)
+        worst = max(worst, compared.comparison.worst)
     return CheckedBlocks(worst, own, written)
 
 
-def _slices(launch: LaunchLine, tile: Tile) -> tuple[slice, slice]:
-    """Return the rows and the columns of the output in a tile."""
+def _compared_tile(launch: LaunchLine, prepared: Prepared, output: Matrix, tile: Tile) -> Compared:
+    """Compare one tile of the output with what it should be."""
+    problem, case = prepared.problem, prepared.case
     top, left = tile[0] * launch.tile_rows, tile[1] * launch.tile_columns
-    return slice(top, top + launch.tile_rows), slice(left, left + launch.tile_columns)
+    rows, columns = slice(top, top + launch.tile_rows), slice(left, left + launch.tile_columns)
+    part = np.ascontiguousarray(output[rows, columns])
+    inputs = problem.part(prepared.inputs, rows, columns)
+    return Compared(case, inputs, part, problem.compare(case, inputs, part), (top, left))
 
 
 def _tiles(written: NDArray[np.bool_], launch: LaunchLine) -> set[Tile]:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.judge.grading import Compared
 from harness.judge.stages.counterexample import block_map, pattern, wrong_answer
 from harness.protocol.report import Counterexample, Element, Stage
 from problem.cases import ONES_TWOS, Case, Matrix, Shape
@@ -17,8 +18,8 @@ SHAPE = Shape(70, 40, 90)
 
 def explained(A: Matrix, B: Matrix, C: Matrix, **how: Any) -> Counterexample:
     comparison = compare(A, B, C, **how)
-    found = wrong_answer(PROBLEM, Stage.VERIFY, Case(SHAPE), 77, (A, B), C, comparison)
-    return found.counterexample
+    compared = Compared(Case(SHAPE), (A, B), C, comparison)
+    return wrong_answer(PROBLEM, Stage.VERIFY, 77, compared).counterexample
 
 
 def test_a_counterexample_says_what_is_wrong_and_how_much() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.judge.grading import Failure, Grading
+from harness.judge.grading import Compared, Failure, Grading
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.sanitize import (
     SECONDS,
@@ -77,10 +77,9 @@ def run(
     made = grading(on_cpu(device) if cpu is None else on_gpu(device, cpu), problem=PROBLEM, **how)
     if failed is not None:
         A, B = SMALL.draw(7)
-        compared = compare(A, B, 0 * (A @ B))
-        made.failure = Failure(
-            failed, wrong_answer(PROBLEM, Stage.VERIFY, SMALL, 7, (A, B), 0 * (A @ B), compared)
-        )
+        C = 0 * (A @ B)
+        compared = Compared(SMALL, (A, B), C, compare(A, B, C))
+        made.failure = Failure(failed, wrong_answer(PROBLEM, Stage.VERIFY, 7, compared))
     return sanitize_on_device(made) or sanitize_in_background(made), made
 
 
