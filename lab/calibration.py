@@ -16,7 +16,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 from harness import __version__
 from harness.judge.progress import Progress
 from harness.judge.session import Session
-from harness.judge.stages.rounds import FULL, Timed, timed_rounds
+from harness.judge.stages.rounds import FULL, Measuring, Timed, timed_rounds
 from harness.judge.stages.score import score
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import DeviceInfo, Round, Score, Stage, Unscored, Value
@@ -57,14 +57,9 @@ def calibrate(session: Session, seed: int | None, progress: Progress) -> Calibra
     seed = secrets.randbits(48) if seed is None else seed
     with session.exclusive_lock(progress):
         progress.begin(Stage.MEASURE, None)
-        timed = timed_rounds(
-            workers,
-            MATRIX_MULTIPLICATION,
-            replace(FULL, thorough=False),  # each arithmetic is compared below
-            seconds=FULL.seconds,
-            progress=progress,
-            baseline=True,
-        )
+        measuring = Measuring(workers, MATRIX_MULTIPLICATION, RANKED.shape, FULL.seconds)
+        extent = replace(FULL, thorough=False)  # each arithmetic is compared below
+        timed = timed_rounds(measuring, extent, progress, baseline=True)
         if not isinstance(timed, Timed):
             raise JudgeFailure(timed.message)
         A, B = RANKED.draw(seed)

@@ -53,16 +53,21 @@ class Load(Request[Ready | Refusal]):
     """It will be sanitized and counted, and hardly run otherwise."""
 
 
-class Finished(Value):
+class Touched(Value):
+    """What a launch changed besides its output."""
+
+    changed_inputs: tuple[str, ...] = ()
+    """The names of the inputs that it changed."""
+    wrote_outside: tuple[str, ...] = ()
+    """Canaries that were overwritten, as a person would name them: "after C"."""
+
+
+class Finished(Touched):
     """The launch finished."""
 
     seconds: NonNegativeFloat
     output: SentMatrix
     """Outside the blocks asked for it is still poisoned."""
-    changed_inputs: tuple[str, ...] = ()
-    """The names of the inputs that the launch changed."""
-    wrote_outside: tuple[str, ...] = ()
-    """Canaries that were overwritten, as a person would name them: "after C"."""
     printed: str = ""
 
 
@@ -90,7 +95,7 @@ class Run(Launching, Request[Finished]):
     inputs: LaunchInputs
 
 
-class Product(Value):
+class Product(Touched):
     """The output of one launch under a sanitizer."""
 
     launch: NonNegativeInt
@@ -98,8 +103,6 @@ class Product(Value):
     tool: Tool | None
     """The tool; None if one launch serves all tools."""
     output: SentMatrix
-    changed_inputs: tuple[str, ...] = ()
-    """The names of the inputs that the launch changed."""
 
 
 class Stopped(Value):

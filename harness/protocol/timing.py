@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from harness.protocol.compiler import Kernel
+from harness.protocol.device import Touched
 from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind, Value
 from harness.protocol.request import (
     GRACE_SECONDS,
@@ -136,13 +137,9 @@ class DrawInputs(Request[Done]):
     """The kind that they are of, in the words of the problem."""
 
 
-class Checked(Value):
+class Checked(Touched):
     error: NonNegativeFloat
     """The error of the output over what is allowed."""
-    changed_inputs: tuple[str, ...] = ()
-    """The names of the inputs that the launch changed."""
-    wrote_outside: tuple[str, ...] = ()
-    """Canaries that were overwritten, as a person would name them: "after C"."""
 
 
 class CheckLaunch(Request[Checked]):

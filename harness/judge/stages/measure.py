@@ -20,6 +20,7 @@ from harness.judge.stages.rounds import (
     FULL,
     OTHER_SIZE,
     QUICK,
+    Measuring,
     Timed,
     check_near_sizes,
     timed_rounds,
@@ -64,8 +65,9 @@ def measure(grading: Grading) -> Outcome | None:
     """Measure at the ranked size, and for information at other sizes."""
     workers = grading.session.timing
     assert workers is not None
-    shape = grading.problem.ranked.shape
-    grading.progress.begin(Stage.MEASURE, None)
+    problem, progress = grading.problem, grading.progress
+    shape = problem.ranked.shape
+    progress.begin(Stage.MEASURE, None)
     seconds = min(grading.options.seconds, MAX_LAUNCH_SECONDS)
     first = _first_launches(grading, workers, seconds)
     if not isinstance(first, FirstLaunches):
@@ -76,42 +78,26 @@ def measure(grading: Grading) -> Outcome | None:
     ready = load_kernel(workers.kernel, grading.kernel)
     if not isinstance(ready, Ready):
         return ready
-    parts = grading.problem.first_inputs(grading.seed)
-    compared = background.begin(grading.problem.compare_first, parts, first.output)
+    parts = problem.first_inputs(grading.seed)
+    compared = background.begin(problem.compare_first, parts, first.output)
     timed = timed_rounds(
-        workers,
-        grading.problem,
+        Measuring(workers, problem, shape, seconds),
         QUICK if grading.quick else FULL,
-        seconds=seconds,
-        progress=grading.progress,
+        progress,
         quiet=lambda: wait([compared]),
     )
     if not isinstance(timed, Timed):
         return timed
     audited = None
     if timed.audited is not None:
-        audited = background.begin(compare_timed, grading.problem, timed.audited)
+        audited = background.begin(compare_timed, problem, timed.audited)
     if not grading.quick:
-        wrong = check_near_sizes(
-            workers, grading.problem, seconds=seconds, progress=grading.progress
-        )
+        wrong = check_near_sizes(workers, problem, seconds, progress)
         if wrong is not None:
             return _explained(grading, wrong)
-    others: list[SizeScore] = []
-    for size in grading.problem.other_sizes if grading.options.sizes else ():
-        grading.progress.step(f"{size}")
-        other = timed_rounds(
-            workers,
-            grading.problem,
-            OTHER_SIZE,
-            seconds=seconds,
-            progress=grading.progress,
-            shape=size,
-        )
-        if not isinstance(other, Timed):
-            return other
-        scored = score(other.rounds, grading.session.info, size)
-        others.append(SizeScore(shape=size, score=scored))
+    others = _other_sizes(grading, workers, seconds)
+    if not isinstance(others, list):
+        return others
     result = score(timed.rounds, grading.session.info, shape)
     measurement = Measurement(
         rounds=timed.rounds,
@@ -125,11 +111,25 @@ def measure(grading: Grading) -> Outcome | None:
         sustained=timed.sustained,
     )
     if timed.accuracy:
-        accuracy.add(
-            grading, grading.problem.ranked.shape, grading.problem.baseline, timed.accuracy
-        )
+        accuracy.add(grading, shape, problem.baseline, timed.accuracy)
     grading.measured = Measured(result, measurement, compared, audited)
     return None
+
+
+def _other_sizes(
+    grading: Grading, workers: TimingWorkers, seconds: float
+) -> list[SizeScore] | Outcome:
+    """Score other sizes, if they were asked for."""
+    found: list[SizeScore] = []
+    for size in grading.problem.other_sizes if grading.options.sizes else ():
+        grading.progress.step(f"{size}")
+        measuring = Measuring(workers, grading.problem, size, seconds)
+        timed = timed_rounds(measuring, OTHER_SIZE, grading.progress)
+        if not isinstance(timed, Timed):
+            return timed
+        scored = score(timed.rounds, grading.session.info, size)
+        found.append(SizeScore(shape=size, score=scored))
+    return found
 
 
 def _explained(grading: Grading, wrong: Failure) -> Outcome:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from harness.protocol.device import Ready, Refusal
+from harness.protocol.device import Ready, Refusal, Touched
 from harness.protocol.report import (
     Finding,
     Hazard,
@@ -55,27 +53,22 @@ def load_outcome(answer: Ready | Refusal | Fault) -> Ready | Outcome:
 
 
 def touched(
-    changed_inputs: Sequence[str],
-    wrote_outside: Sequence[str],
-    where: str,
-    shape: Shape,
-    stage: RunStage,
+    launch: Touched, where: str, shape: Shape, stage: RunStage
 ) -> RuleViolation | MemoryFault | None:
     """Return the verdict if a launch wrote to anything but its output.
 
-    wrote_outside: overwritten canaries, for example "after C". where: for example "at 17×33×18" or
-        "in round 3".
+    where: for example "at 17×33×18" or "in round 3".
     """
-    if changed_inputs:
+    if launch.changed_inputs:
         return RuleViolation(
             stage=stage,
             rule=Rule.INPUTS_CHANGED,
-            message=f"the kernel changed {' and '.join(changed_inputs)} {where}; "
+            message=f"the kernel changed {' and '.join(launch.changed_inputs)} {where}; "
             "inputs must not be changed",
         )
-    if not wrote_outside:
+    if not launch.wrote_outside:
         return None
-    place = wrote_outside[0]
+    place = launch.wrote_outside[0]
     message = f"the kernel wrote {place} {where}: outside the matrix"
     finding = Finding(
         tool=Tool.MEMCHECK,

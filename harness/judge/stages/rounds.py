@@ -159,22 +159,17 @@ class Timed:
 
 
 def timed_rounds(
-    workers: TimingWorkers,
-    problem: Problem,
+    measuring: Measuring,
     extent: Extent,
-    *,
-    seconds: float,
     progress: Progress,
-    shape: Shape | None = None,
+    *,
     baseline: bool = False,
     quiet: Callable[[], object] = lambda: None,
 ) -> Timed | Outcome:
     """Time the loaded kernel and the baseline in turn.
 
-    shape: the ranked one by default. seconds: time limit of one launch. baseline: time the baseline
-    against itself. quiet: waits until this host does nothing else.
+    baseline: time the baseline against itself. quiet: waits until this host does nothing else.
     """
-    measuring = Measuring(workers, problem, shape or problem.ranked.shape, seconds)
     result: Timed | Outcome
     try:
         progress.step("warm-up")
@@ -184,7 +179,7 @@ def timed_rounds(
         result = _rounds(measuring, extent, warmed_up, progress)
         if extent.thorough:
             progress.step("accuracy on structured inputs")
-            accuracy = tuple(map(measuring.accuracy, problem.accuracy_inputs))
+            accuracy = tuple(map(measuring.accuracy, measuring.problem.accuracy_inputs))
             progress.step("launches back to back")
             sustained = measuring.sustained(SUSTAIN_SECONDS)
             result = replace(result, accuracy=accuracy, sustained=sustained)
@@ -235,10 +230,11 @@ def _rounds(measuring: Measuring, extent: Extent, warmed_up: float, progress: Pr
 
 
 def check_near_sizes(
-    workers: TimingWorkers, problem: Problem, *, seconds: float, progress: Progress
+    workers: TimingWorkers, problem: Problem, seconds: float, progress: Progress
 ) -> Failure | None:
     """Check sizes near the ranked one, which a kernel may compute by a fast path that no smaller
-    case reaches. Inputs are drawn and products compared on the GPU."""
+    case reaches. Inputs are drawn and products compared on the GPU. seconds: time limit of one
+    launch."""
     for shape, kinds in problem.near_cases(NEAR_SIZES, NEAR_KINDS):
         progress.step(f"check at {shape}")
         measuring, inputs = Measuring(workers, problem, shape, seconds), UNIFORM
@@ -269,6 +265,7 @@ class Measuring:
     def __init__(
         self, workers: TimingWorkers, problem: Problem, shape: Shape, seconds: float
     ) -> None:
+        """seconds: time limit of one launch."""
         self.workers = workers
         self.problem = problem
         self.shape = shape
@@ -446,8 +443,7 @@ class Measuring:
 
     def _check_kernel(self, where: str, inputs: str) -> Checked:
         check = _trusted(self.workers.checker.ask(CheckLaunch()))
-        changed, outside = check.changed_inputs, check.wrote_outside
-        wrote = touched(changed, outside, where, self.shape, Stage.MEASURE)
+        wrote = touched(check, where, self.shape, Stage.MEASURE)
         if wrote is not None:
             raise MeasurementAborted(wrote)
         if check.error > CHECK_LIMIT:

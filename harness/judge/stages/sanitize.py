@@ -311,7 +311,7 @@ def _outcome(grading: Grading, answer: Sanitized, watched: Watched) -> Outcome |
     problem, seed = grading.problem, grading.seed
     for product in answer.products:
         case = watched.cases[product.launch]
-        wrote = touched(product.changed_inputs, (), f"at {case}", case.shape, Stage.SANITIZE)
+        wrote = touched(product, f"at {case}", case.shape, Stage.SANITIZE)
         if wrote is not None:
             return wrote
         inputs = problem.draw(case, seed)

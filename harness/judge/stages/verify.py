@@ -209,9 +209,8 @@ class _Launching:
         grading.printed.append(finished.printed)
         if isinstance(finished, Fault):
             return launch_outcome(finished, self.case.shape, seconds, Stage.VERIFY)
-        changed, outside = finished.changed_inputs, finished.wrote_outside
-        where, shape = f"at {self.case}", self.case.shape
-        return touched(changed, outside, where, shape, Stage.VERIFY) or finished
+        wrote = touched(finished, f"at {self.case}", self.case.shape, Stage.VERIFY)
+        return wrote or finished
 
     def _left_out(self, output: Matrix, missing: Tile, twice: Tile) -> WrongAnswer:
         """Return the verdict if two samples wrote one tile; it shows a missing tile."""

@@ -23,7 +23,7 @@ from harness.judge.stages.compile import (
     load_kernel,
 )
 from harness.judge.stages.measure import impossible
-from harness.judge.stages.rounds import QUICK, Timed, timed_rounds
+from harness.judge.stages.rounds import QUICK, Measuring, Timed, timed_rounds
 from harness.judge.stages.score import score
 from harness.judge.stages.verify import start_references, verify
 from harness.judge.tune.tunable import Setting, find_tunables
@@ -168,16 +168,12 @@ def _time(grading: Grading) -> Outcome:
     ready = load_kernel(timing.kernel, grading.kernel)
     if not isinstance(ready, Ready):
         return ready
-    timed = timed_rounds(
-        timing,
-        grading.problem,
-        QUICK,
-        seconds=grading.options.seconds,
-        progress=progress,
-    )
+    shape = grading.problem.ranked.shape
+    measuring = Measuring(timing, grading.problem, shape, grading.options.seconds)
+    timed = timed_rounds(measuring, QUICK, progress)
     if not isinstance(timed, Timed):
         return timed
-    result = score(timed.rounds, session.info, grading.problem.ranked.shape)
+    result = score(timed.rounds, session.info, shape)
     return impossible(result, session.info, grading.disassembled.kernel) or Accepted(score=result)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from harness.judge.stages.compile import compile_kernel, load_kernel
 from harness.judge.stages.outcomes import launch_outcome, touched
-from harness.protocol.device import Refusal
+from harness.protocol.device import Refusal, Touched
 from harness.protocol.report import (
     CompileError,
     Finding,
@@ -97,7 +97,8 @@ def test_a_kernel_that_cannot_be_loaded_has_not_run(found: Any, kind: Any, words
 
 
 def test_a_changed_canary_is_a_write_outside_its_matrix() -> None:
-    found = touched((), ("after A",), "in round 3", SHAPE, Stage.MEASURE)
+    launch = Touched(wrote_outside=("after A",))
+    found = touched(launch, "in round 3", SHAPE, Stage.MEASURE)
     message = "the kernel wrote after A in round 3: outside the matrix"
     (finding,) = found.findings
     assert (found.stage, found.message, finding.message) == (Stage.MEASURE, message, message)

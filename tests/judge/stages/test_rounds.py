@@ -15,6 +15,7 @@ from harness.judge.stages.rounds import (
     FULL,
     NEAR_SIZES,
     Extent,
+    Measuring,
     Timed,
     check_near_sizes,
     timed_rounds,
@@ -82,14 +83,8 @@ def run(workers: FakeTiming, extent: Extent = Extent(40, 1, checks=0)) -> Timed:
 
 
 def tried(workers: FakeTiming, extent: Extent = Extent(40, 1, checks=0)) -> Timed | Outcome:
-    timed = timed_rounds(
-        workers.workers[0],
-        MATRIX_MULTIPLICATION,
-        extent,
-        seconds=20,
-        progress=Silent(),
-        shape=SHAPE,
-    )
+    measuring = Measuring(workers.workers[0], MATRIX_MULTIPLICATION, SHAPE, 20)
+    timed = timed_rounds(measuring, extent, Silent())
     assert not workers.kernel.attached and not workers.baseline.attached
     return timed
 
@@ -366,8 +361,7 @@ def test_warming_up_takes_its_time_and_no_more(
 
 
 def near(workers: FakeTiming) -> Failure | None:
-    timing = workers.workers[0]
-    return check_near_sizes(timing, MATRIX_MULTIPLICATION, seconds=20, progress=Silent())
+    return check_near_sizes(workers.workers[0], MATRIX_MULTIPLICATION, 20, Silent())
 
 
 def test_sizes_near_the_ranked_one_are_checked_on_every_kind() -> None:
