@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from harness.judge.explain.opcodes import how_many
 from harness.protocol.report import CodeLoop, Producer, Wait
 
 LATENCY = {
@@ -38,11 +39,6 @@ BARRIER = 30
 """Clocks that a barrier takes after the last warp has arrived."""
 
 
-def barriers(loop: CodeLoop) -> int:
-    """Return how many barriers one iteration comes to."""
-    return sum(count for opcode, count in loop.opcodes.items() if opcode.startswith("BAR."))
-
-
 _COPIES = 4
 """Iterations to follow: the last two differ by what an iteration takes when the loop is busy."""
 
@@ -69,7 +65,7 @@ def iteration(
     clocks_to_issue: from one of its instructions to the next, where others issue theirs between.
     """
     missed = _missed(loop.waits, misses)
-    stored = any(opcode.startswith("STL") for opcode in loop.opcodes)
+    stored = how_many(loop.opcodes, "STL") > 0
 
     def latency_of(wait: Wait) -> float:
         producer = wait.producer
@@ -100,7 +96,7 @@ def iteration(
                     now = max(now, ready)
             issued.append(now)
             now += clocks_to_issue
-    clocks = now - issued[(_COPIES - 1) * size] + BARRIER * barriers(loop)
+    clocks = now - issued[(_COPIES - 1) * size] + BARRIER * how_many(loop.opcodes, "BAR")
     return Iteration(clocks, waiting)
 
 

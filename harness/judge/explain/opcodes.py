@@ -60,6 +60,15 @@ def mix(opcodes: Mapping[str, int]) -> dict[Kind, int]:
     return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
+STORES = ("STG", "ST", "RED", "ATOMG", "ATOM")
+"""Instructions that store to global memory, or change it there."""
+
+
+def how_many(opcodes: Mapping[str, int], *names: str) -> int:
+    """Return the number of instructions of these names, whatever their modifiers."""
+    return sum(count for opcode, count in opcodes.items() if opcode.partition(".")[0] in names)
+
+
 _TYPES = {"tf32": "TF32", "bf16": "BF16", "f16": "FP16", "s8": "INT8", "u8": "INT8", "e4m3": "FP8"}
 
 

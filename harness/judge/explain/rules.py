@@ -21,21 +21,26 @@ from harness.judge.explain.gpu import (
     SUSTAINED,
     WARP_INSTRUCTIONS,
 )
-from harness.judge.explain.opcodes import Kind, is_double_conversion, is_special, kind_of
+from harness.judge.explain.opcodes import (
+    STORES,
+    Kind,
+    how_many,
+    is_double_conversion,
+    is_special,
+    kind_of,
+)
 from harness.judge.explain.workload import (
     FENCE_PASSES,
     SECTOR,
     Workload,
     active_share,
     blocks_and_waves,
-    fences,
     fma_warps,
     instructions_around,
     l1_clocks,
     loop_bytes,
     resident_blocks,
     spills_to,
-    stores_in,
 )
 from harness.protocol.report import LineCounters, Producer
 from problem.cases import RANKED
@@ -466,9 +471,9 @@ OFTEN_STORED = 2.0
 def _stores_in_loop(evidence: Evidence) -> Saving | None:
     """Each store goes to the L2 cache; a sum in a register costs nothing until it is complete."""
     counters = evidence.counters
-    if counters.blocks_depend or not stores_in(evidence.opcodes):
+    if counters.blocks_depend or not how_many(evidence.opcodes, *STORES):
         return None
-    storing = {each.line for each in evidence.facts.lines if stores_in(each.opcodes)}
+    storing = {each.line for each in evidence.facts.lines if how_many(each.opcodes, *STORES)}
     lines = [each for each in counters.lines if each.line in storing and each.global_sectors]
     needed = counters.flop / (2 * counters.shape.N) / SECTOR * 4
     stored = sum(each.global_sectors for each in lines)
@@ -491,7 +496,7 @@ def _stores_in_loop(evidence: Evidence) -> Saving | None:
 )
 def _fences(evidence: Evidence) -> Saving | None:
     """A memory fence waits until the warp's accesses before it are done."""
-    count = fences(evidence.opcodes)
+    count = how_many(evidence.opcodes, "MEMBAR")
     if not count:
         return None
     clocks = evidence.rounds * count * FENCE_PASSES / evidence.gpu.l1_passes

@@ -18,10 +18,12 @@ from harness.judge.explain.gpu import (
     WARP_INSTRUCTIONS,
     Gpu,
 )
-from harness.judge.explain.latency import BARRIER, DEVICE_MEMORY, L2_CACHE, barriers, iteration
+from harness.judge.explain.latency import BARRIER, DEVICE_MEMORY, L2_CACHE, iteration
 from harness.judge.explain.opcodes import (
+    STORES,
     Kind,
     columns_at_once,
+    how_many,
     kind_of,
     matrix_instruction,
     matrix_type,
@@ -122,14 +124,6 @@ def l1_clocks(line: LineCounters) -> int:
     return line.shared_wavefronts + line.global_passes - line.copy_passes
 
 
-def stores_in(opcodes: Mapping[str, int]) -> int:
-    """Return how many instructions store to global memory or change it there."""
-    return sum(count for op, count in opcodes.items() if op.split(".")[0] in _STORES)
-
-
-_STORES = ("STG", "ST", "RED", "ATOMG", "ATOM")
-
-
 def l2_sectors(facts: DisassembledKernel, counters: Counters) -> int:
     """Return the least number of sectors that go to the L2 cache.
 
@@ -151,7 +145,9 @@ def _past_l1(facts: DisassembledKernel) -> set[int]:
     found = set()
     for line in facts.lines:
         loads = [opcode for opcode in line.opcodes if opcode.startswith(("LDG.", "LD."))]
-        if (loads or stores_in(line.opcodes)) and all("STRONG" in opcode for opcode in loads):
+        if (loads or how_many(line.opcodes, *STORES)) and all(
+            "STRONG" in opcode for opcode in loads
+        ):
             found.add(line.line)
     return found
 
@@ -231,10 +227,12 @@ def without_merged_loads(facts: DisassembledKernel, counters: Counters) -> Count
     loading = {
         line.line
         for line in facts.lines
-        if line.line in within and not stores_in(line.opcodes) and loads_in(line.opcodes)
+        if line.line in within
+        and how_many(line.opcodes, "LDG")
+        and not how_many(line.opcodes, *STORES)
     }
     counted = sum(line.global_requests for line in counters.lines if line.line in loading)
-    executed = iterations(facts, counters) * loads_in(loop.opcodes)
+    executed = iterations(facts, counters) * how_many(loop.opcodes, "LDG")
     if not executed or executed > MERGED * counted:
         return counters
     kept = executed / counted
@@ -250,11 +248,6 @@ def without_merged_loads(facts: DisassembledKernel, counters: Counters) -> Count
 
 MERGED = 0.9
 """Less than this share of the loads that were counted must be left in the machine code."""
-
-
-def loads_in(opcodes: Mapping[str, int]) -> int:
-    """Return how many instructions load from global memory."""
-    return sum(count for opcode, count in opcodes.items() if opcode.startswith("LDG."))
 
 
 def hot_loop(facts: DisassembledKernel, counters: Counters | None) -> CodeLoop | None:
@@ -342,7 +335,7 @@ def barriers_around(loop: CodeLoop, times: float, counters: Counters) -> float:
         for opcode, count in counters.instructions.items()
         if opcode.startswith(("bar.sync", "bar.cta.sync", "barrier.sync", "barrier.cta.sync"))
     )
-    return max(threads / WARP - times * barriers(loop), 0.0)
+    return max(threads / WARP - times * how_many(loop.opcodes, "BAR"), 0.0)
 
 
 def issued_warps(facts: DisassembledKernel, counters: Counters) -> float:
@@ -468,8 +461,10 @@ def _add_loop(
     if code > INSTRUCTION_CACHE:  # the warps of a block go through it together
         clocks[Unit.FETCH] = times / WARPS_PER_BLOCK * code / FETCHED
     spilled = times * local_passes(loop.opcodes)
-    fenced = times * fences(loop.opcodes) * FENCE_PASSES
-    clocks[Unit.L1] += (spilled + fenced + times * shuffles(loop.opcodes)) / gpu.l1_passes
+    fenced = times * how_many(loop.opcodes, "MEMBAR") * FENCE_PASSES
+    # Shuffles go through the data path of shared memory, one per clock, as measured on an H200.
+    shuffled = times * how_many(loop.opcodes, "SHFL")
+    clocks[Unit.L1] += (spilled + fenced + shuffled) / gpu.l1_passes
     home = spills_to(facts, gpu)
     on_to_l2 = times * local_passes(loop.opcodes, ("STL",)) if home is Unit.L1 else spilled
     clocks[Unit.L2] += on_to_l2 * LINE / L2_BYTES
@@ -490,7 +485,7 @@ def _add_loop(
     together = barriers_around(loop, executed, counters)
     all_warps = executed * one.clocks + outside + together * BARRIER
     all_warps += instructions_around(loop, counters)
-    by_block = together or barriers(loop)  # else every warp waits for itself
+    by_block = together or how_many(loop.opcodes, "BAR")  # else every warp waits for itself
     alike = blocks if by_block else warps
     at_once = warps // alike if by_block else warps
     pace = max(at_once / WARP_INSTRUCTIONS, 1.0)
@@ -554,20 +549,9 @@ def local_passes(opcodes: Mapping[str, int], names: tuple[str, ...] = ("LDL", "S
     )
 
 
-def shuffles(opcodes: Mapping[str, int]) -> int:
-    """Return how many instructions exchange registers between the lanes of a warp. They go through
-    the data path of shared memory, one per clock, as measured on an H200."""
-    return sum(count for opcode, count in opcodes.items() if opcode.startswith("SHFL"))
-
-
 FENCE_PASSES = 3
 """Clocks for which a memory fence keeps the data path of shared memory busy. Fitted to two kernels
 of the tests on an H200, fence_every_step and divergent_halves."""
-
-
-def fences(opcodes: Mapping[str, int]) -> int:
-    """Return how many instructions are memory fences."""
-    return sum(count for opcode, count in opcodes.items() if opcode.startswith("MEMBAR"))
 
 
 def spills_to(facts: DisassembledKernel, gpu: Gpu) -> Unit:
