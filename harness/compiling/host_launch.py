@@ -129,7 +129,7 @@ class _Reader:
             self._declared[function.id] = {n: v[0] for n, v in found.items() if len(v) == 1}
         return self._declared[function.id]
 
-    def arguments(self, function: Node | None, use: Node, depth: int = 3) -> Iterator[str]:
+    def arguments(self, function: Node | None, use: Node) -> Iterator[str]:
         """Yield the arguments of a template, with the names replaced that are local to the function
         around it: its constants and its own template parameters."""
         listed = use.child_by_field_name("arguments")
@@ -137,7 +137,7 @@ class _Reader:
         local = {name: text_of(value) for name, value in self._declarations(function).items()}
         text = expanded(written, local)
         parameters = _template_parameters(function)
-        if depth == 0 or not set(_NAME.findall(text)) & parameters.keys():
+        if not set(_NAME.findall(text)) & parameters.keys():
             yield text
             return
         name = declared_name(function)
@@ -147,10 +147,8 @@ class _Reader:
                 given = [text_of(part) for part in parts(others)] if others else []
                 bound = parameters | dict(zip(parameters, given, strict=False))
                 bound_here = expanded(text, {n: v for n, v in bound.items() if v})
-                yield self._bound_in(caller, bound_here)
-
-    def _bound_in(self, caller: Node | None, text: str) -> str:
-        return expanded(text, {n: text_of(v) for n, v in self._declarations(caller).items()})
+                declared = self._declarations(caller).items()
+                yield expanded(bound_here, {n: text_of(v) for n, v in declared})
 
 
 def _name(use: Node) -> str:

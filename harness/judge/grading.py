@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from typing import NamedTuple
 
 from harness.judge.progress import Progress
 from harness.judge.session import Session
-from harness.judge.steps import Steps
+from harness.judge.steps import Step, Steps
 from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Disassembled, Kernel, PtxProgram
 from harness.protocol.device import LaunchInputs, Ready
 from harness.protocol.report import (
@@ -95,13 +94,14 @@ class Compared(NamedTuple):
 class Measured:
     """The result of a measurement, before the audit of two launches.
 
-    first: how one of the first two launches compares. audit: a timed launch, if one is audited.
+    first: the comparison of one of the first two launches. audit: that of a timed launch, if one is
+        audited.
     """
 
     score: Score | Unscored
     measurement: Measurement
-    first: Future[Comparison]
-    audit: Future[Compared] | None
+    first: Step[Comparison]
+    audit: Step[Compared] | None
 
 
 @dataclass

@@ -20,7 +20,7 @@ from problem.signature import SIGNATURE, Signature
 DEFAULT_ARCH = "sm_90a"
 """The architecture if there is no GPU: the H100's, with its own instructions (wgmma)."""
 
-ARCHITECTURES = (*("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a"),)
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a")
 """The architectures from the oldest to the newest: T4 and GeForce 20, A100, GeForce 30, GeForce 40,
 H100, B200, B300, GeForce 50."""
 

@@ -1,6 +1,6 @@
 """Measure: first launch, host memory, then the steady state next to the baseline.
 
-The outputs of two launches are compared with products of the CPU in the background; `audit` waits
+The outputs of two launches are compared with products of the CPU in the background. `audit` waits
 for that, while others have the GPU.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from concurrent.futures import wait
 
 from harness.judge.grading import Compared, Failure, Grading, Measured
 from harness.judge.stages import accuracy
@@ -27,7 +26,7 @@ from harness.judge.stages.rounds import (
 )
 from harness.judge.stages.score import possible_tflops, score
 from harness.judge.stages.verify import run_cases
-from harness.protocol import background
+from harness.judge.steps import Place, Step, Steps
 from harness.protocol.device import Ready
 from harness.protocol.report import (
     DeviceInfo,
@@ -79,18 +78,22 @@ def measure(grading: Grading) -> Outcome | None:
     if not isinstance(ready, Ready):
         return ready
     parts = problem.first_inputs(grading.seed)
-    compared = background.begin(problem.compare_first, parts, first.output)
+    compared = Step(
+        Place.JUDGE, "first launch", lambda _: problem.compare_first(parts, first.output)
+    )
+    grading.steps.start(compared)
     timed = timed_rounds(
         Measuring(workers, problem, shape, seconds),
         QUICK if grading.quick else FULL,
         progress,
-        quiet=lambda: wait([compared]),
+        quiet=lambda: grading.steps.get(compared),
     )
     if not isinstance(timed, Timed):
         return timed
     audited = None
     if timed.audited is not None:
-        audited = background.begin(compare_timed, problem, timed.audited)
+        audited = _comparing(problem, timed.audited)
+        grading.steps.start(audited)
     if not grading.quick:
         wrong = check_near_sizes(workers, problem, seconds, progress)
         if wrong is not None:
@@ -192,7 +195,7 @@ def audit(grading: Grading) -> Outcome | None:
     if too_fast is not None:
         return too_fast
     grading.progress.step("product of the first launch on the CPU")
-    first = measured.first.result()
+    first = grading.steps.get(measured.first)
     if not first.passed:
         return RuleViolation(
             stage=Stage.MEASURE,
@@ -203,7 +206,7 @@ def audit(grading: Grading) -> Outcome | None:
     error = None
     if measured.audit is not None:
         grading.progress.step("full product of a timed launch on the CPU")
-        timed = measured.audit.result()
+        timed = grading.steps.get(measured.audit)
         if not timed.comparison.passed:
             return wrong_answer(grading.problem, Stage.MEASURE, grading.seed, timed)
         error = timed.comparison.worst
@@ -211,11 +214,15 @@ def audit(grading: Grading) -> Outcome | None:
     return None
 
 
-def compare_timed(problem: Problem, fetched: Fetched) -> Compared:
-    """Compare the output of a timed launch with the full product."""
-    case = Case(problem.ranked.shape, UNIFORM)
-    inputs = problem.draw(case, fetched.seed)
-    return Compared(case, inputs, fetched.output, problem.compare(case, inputs, fetched.output))
+def _comparing(problem: Problem, fetched: Fetched) -> Step[Compared]:
+    """Return the step that compares the output of a timed launch with the full product."""
+
+    def run(_: Steps) -> Compared:
+        case, output = Case(problem.ranked.shape, UNIFORM), fetched.output
+        inputs = problem.draw(case, fetched.seed)
+        return Compared(case, inputs, output, problem.compare(case, inputs, output))
+
+    return Step(Place.JUDGE, "timed launch", run)
 
 
 def impossible(

@@ -14,7 +14,6 @@ from harness.judge.workers.cores import Cores
 from harness.judge.workers.gpu_lock import hold_gpu
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.worker import Worker
-from harness.protocol import background
 from harness.protocol.compiler import DEFAULT_ARCH
 from harness.protocol.device import Describe
 from harness.protocol.errors import JudgeFailure, UsageError
@@ -81,6 +80,7 @@ class _Shared:
         self.baseline, self.checker = Worker(Role.CUDA, gpu), Worker(Role.CHECKER, gpu)
         self._device: Worker | None = None
         self._described: Future[DeviceInfo | Fault] | None = None
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="describing")
 
     def start(self, device: Worker) -> None:
         """Start the shared processes, and ask the device in the background to describe itself.
@@ -89,20 +89,20 @@ class _Shared:
         otherwise wait for that.
         """
         self._device = device
-        self._described = background.begin(device.ask, Describe())
+        self._described = self._threads.submit(device.ask, Describe())
         if self.scores:
             for worker in (self.baseline, self.checker):
                 worker.start()
                 if self.cores is not None:
                     worker.keep_to(self.cores.measuring)
-            background.begin(self.baseline.ask, Describe())
+            self._threads.submit(self.baseline.ask, Describe())
 
     @property
     def info(self) -> DeviceInfo:
         assert self._device is not None and self._described is not None
         found = self._described.result()
         if isinstance(found, Fault):  # perhaps the process was closed before it could answer
-            self._described = background.begin(self._device.ask, Describe())
+            self._described = self._threads.submit(self._device.ask, Describe())
             found = self._described.result()
         if isinstance(found, Fault):
             raise JudgeFailure(found.message, found.details)
