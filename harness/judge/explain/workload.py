@@ -392,7 +392,8 @@ def workload(facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> Workloa
             tensor += macs * ratio / (peak * share)
     if tensor:
         clocks[Unit.TENSOR] = tensor
-    in_turn = any(not by_groups for _, by_groups in tensor_work(counters))
+    # The rates of some GPUs are not known, such as those of an RTX 5090.
+    in_turn = bool(tensor) and any(not by_groups for _, by_groups in tensor_work(counters))
     exposed = _add_loop(clocks, facts, counters, gpu, in_turn=in_turn)
     if counters.blocks_depend:
         copied = bytes_between_phases(counters) / (gpu.memory_gb_per_s * 1e6) * gpu.clocks_per_ms

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from harness.compiling.occupancy import occupancy
@@ -45,6 +47,13 @@ def test_every_gpu_of_the_table_can_be_explained_for(gpu: object) -> None:
     found = explain(Examination("x", "", None, kernel, evidence.counters), chosen)
     assert found.gpu == chosen.name and found.assumed
     assert found.estimated_ms is not None and 8 < found.estimated_ms < 500
+
+
+def test_tensor_cores_of_unknown_speed_are_no_error() -> None:
+    evidence = recorded("31_mma_bf16x3")
+    gpu = replace(gpu_named("4090"), name="NVIDIA GeForce RTX 5090", arch="sm_120a")
+    found = explain(Examination("x", "", None, evidence.facts, evidence.counters), gpu)
+    assert found.units and Unit.TENSOR not in {each.unit for each in found.units}
 
 
 def test_peaks_are_those_of_the_data_sheets() -> None:
