@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
-from harness.judge.explain.workload import hot_loop
+from harness.judge.explain.counts import hot_loop
 from harness.protocol.files import write_whole
 from harness.protocol.report import DisassembledKernel, Report
 

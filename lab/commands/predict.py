@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             there = gpu if kernels is None or file.stem in measured else gpu_named(kernels.gpu)
             explained[file.stem] = explain(examined, there)
             if examined.counters is not None:
-                evidence[file.stem] = Evidence(
+                evidence[file.stem] = Evidence.of(
                     examined.kernel, examined.counters, gpu, examined.blocks_share_work
                 )
     predictions = predict(gpu.name, evidence, measured, explained)

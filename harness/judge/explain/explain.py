@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from harness.compiling.occupancy import WARP
 from harness.judge import figures
+from harness.judge.explain.counts import hot_loop, l1_clocks
 from harness.judge.explain.evidence import Evidence
 from harness.judge.explain.examination import Examination
 from harness.judge.explain.explanation import (
@@ -19,15 +20,7 @@ from harness.judge.explain.explanation import (
 from harness.judge.explain.gpu import H100, L2_BYTES, Gpu, gpu_of
 from harness.judge.explain.opcodes import Kind, mix
 from harness.judge.explain.rules import advice
-from harness.judge.explain.workload import (
-    Workload,
-    blocks_and_waves,
-    fill,
-    hot_loop,
-    l1_clocks,
-    scale,
-    workload_of_code,
-)
+from harness.judge.explain.workload import Workload, blocks_and_waves, fill, workload_of_code
 from harness.protocol.report import CodeLine, Counters, LineCounters
 from problem.cases import RANKED
 
@@ -39,8 +32,8 @@ def explain(examined: Examination, named: Gpu | None = None) -> Explanation:
     gpu = named or known or H100
     # Counters of earlier judges say less of a line.
     counted = counters if counters is not None and counters.warp_instructions else None
-    evidence = Evidence(facts, counted, gpu, examined.blocks_share_work) if counted else None
     shared = examined.blocks_share_work
+    evidence = Evidence.of(facts, counted, gpu, shared) if counted else None
     notes = [examined.note] if examined.note else []
     elsewhere = _not_at_the_ranked_size(evidence, gpu, examined.measured_ms) if evidence else ""
     if elsewhere:
@@ -138,7 +131,7 @@ def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
     """Return each unit's limit, in useful operations."""
     flop = RANKED.shape.flop
     roofs = [Roof(name="FP32 units", tflops=gpu.fp32_tflops)]
-    useful = flop / 2 / scale(evidence.facts, evidence.counters)
+    useful = flop / 2 / evidence.scale
     seconds, products, work = 0.0, [], evidence.tensor_work
     for kind in sorted({kind for kind, _ in work}):
         peak = gpu.tensor_macs(kind)

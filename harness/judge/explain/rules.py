@@ -12,7 +12,14 @@ from math import prod
 
 from harness.compiling.occupancy import WARP
 from harness.judge import figures
-from harness.judge.explain.evidence import Evidence, shortened
+from harness.judge.explain.counts import (
+    SECTOR,
+    active_share,
+    fma_warps,
+    instructions_around,
+    l1_clocks,
+)
+from harness.judge.explain.evidence import FENCE_PASSES, Evidence
 from harness.judge.explain.explanation import Advice, Unit
 from harness.judge.explain.gpu import (
     INSTRUCTION_CACHE,
@@ -30,14 +37,8 @@ from harness.judge.explain.opcodes import (
     kind_of,
 )
 from harness.judge.explain.workload import (
-    FENCE_PASSES,
-    SECTOR,
     Workload,
-    active_share,
     blocks_and_waves,
-    fma_warps,
-    instructions_around,
-    l1_clocks,
     loop_bytes,
     resident_blocks,
     spills_to,
@@ -173,7 +174,7 @@ def _read_again(evidence: Evidence) -> Saving | None:
         figure = line.global_sectors / line.global_first_sectors
         message = f"a block reads each sector {figure:.0f} times"
     left = evidence.without_passes(passes - tiles - loads)
-    left = shortened(left, 1 - LATENCY_OF_02, Unit.LATENCY)
+    left = left.shortened(1 - LATENCY_OF_02, Unit.LATENCY)
     return Saving(f"{message} from global memory", figure, 1.0, left, line.line)
 
 
@@ -231,10 +232,10 @@ def _few_products_per_load(evidence: Evidence) -> Saving | None:
     if least < 2 * ideal * fma:
         return None
     left = evidence.without_passes(least - ideal * fma)
-    left = shortened(left, 1 - LATENCY_OF_06, Unit.LATENCY)
+    left = left.shortened(1 - LATENCY_OF_06, Unit.LATENCY)
     copies = shared_loads / evidence.loop_mix[Kind.FMA]
     if copies > WAVEFRONTS_OF_FLOATS:
-        left = shortened(left, 1 - 1 / (1 + copies), Unit.ISSUE)
+        left = left.shortened(1 - 1 / (1 + copies), Unit.ISSUE)
     outputs = evidence.facts.launch.tile_rows * evidence.facts.launch.tile_columns
     return Saving(
         f"{least / fma:.2g} wavefronts of shared memory for each multiply-add of a warp, where "
@@ -304,7 +305,7 @@ def _overhead(evidence: Evidence) -> Saving | None:
         f"{figures.percent(PRODUCTS_OF_15)} is possible",
         share,
         PRODUCTS_OF_15,
-        shortened(evidence.work, max(1 - share / PRODUCTS_OF_15, 0.0), Unit.ISSUE),
+        evidence.work.shortened(max(1 - share / PRODUCTS_OF_15, 0.0), Unit.ISSUE),
         evidence.most_in_loop(Kind.OTHER),
     )
 
@@ -320,7 +321,7 @@ def _large_loop(evidence: Evidence) -> Saving | None:
         f"{INSTRUCTION_CACHE >> 10}",
         size,
         INSTRUCTION_CACHE,
-        shortened(evidence.work, 1.0, Unit.FETCH),
+        evidence.work.shortened(1.0, Unit.FETCH),
         evidence.most_in_loop(Kind.FMA),
     )
 
@@ -350,7 +351,7 @@ def _register_banks(evidence: Evidence) -> Saving | None:
         "for each",
         figure,
         CLOCKS_OF_16,
-        shortened(evidence.work, 1 - CLOCKS_OF_16 / figure, Unit.ISSUE),
+        evidence.work.shortened(1 - CLOCKS_OF_16 / figure, Unit.ISSUE),
         evidence.most_in_loop(Kind.FMA),
     )
 
@@ -387,7 +388,7 @@ def _spills(evidence: Evidence) -> Saving | None:
         f"from and to {SPILLED_TO[spills_to(evidence.facts, evidence.gpu)]}",
         spilled,
         0,
-        shortened(evidence.with_loop(code), 1 - waits_left, Unit.LATENCY),
+        evidence.with_loop(code).shortened(1 - waits_left, Unit.LATENCY),
         evidence.most_in_loop(Kind.LOCAL),
         remedy=None if used.spill_load_bytes else CONSTANT_INDICES,
     )
@@ -573,13 +574,13 @@ def _divergence(evidence: Evidence) -> Saving | None:
         if each.warp_instructions
     )
     lanes = line.instructions / line.warp_instructions
-    idle = 1 - active_share(evidence.counters)
+    idle = 1 - active_share(evidence.counters.lines)
     units = (Unit.ISSUE, Unit.FMA, Unit.INTEGER, Unit.LATENCY)
     return Saving(
         f"{lanes:.0f} of a warp's {WARP} threads are active: they take different branches",
         lanes,
         float(WARP),
-        shortened(evidence.without_passes(passes), idle, *units),
+        evidence.without_passes(passes).shortened(idle, *units),
         line.line,
     )
 
@@ -640,8 +641,8 @@ def _old_tensor_path(evidence: Evidence) -> Saving | None:
     if any(by_groups for _, by_groups in evidence.tensor_work):
         return None
     loads = evidence.loop_mix.get(Kind.SHARED_LOAD, 0)
-    left = shortened(work, 1 - MMA_SYNC_SHARE / SUSTAINED, Unit.TENSOR)
-    left = shortened(left, loads / (evidence.loop_size or 1), Unit.ISSUE)
+    left = work.shortened(1 - MMA_SYNC_SHARE / SUSTAINED, Unit.TENSOR)
+    left = left.shortened(loads / (evidence.loop_size or 1), Unit.ISSUE)
     return Saving(
         "the products go through mma.sync, warp by warp",
         MMA_SYNC_SHARE,
@@ -667,7 +668,7 @@ def _slow_tensor_type(evidence: Evidence) -> Saving | None:
         f"{_products(evidence, slow):.2g} products of TF32 for each useful one",
         peak,
         faster,
-        shortened(evidence.work, share * (1 - peak / faster), Unit.TENSOR),
+        evidence.work.shortened(share * (1 - peak / faster), Unit.TENSOR),
     )
 
 
@@ -702,7 +703,7 @@ def _equal_products(evidence: Evidence) -> Saving | None:
         "corrections",
         products,
         1 + (products - 1) * peak / faster,
-        shortened(evidence.work, saved, Unit.TENSOR),
+        evidence.work.shortened(saved, Unit.TENSOR),
     )
 
 
@@ -719,12 +720,12 @@ def _split_in_loop(evidence: Evidence) -> Saving | None:
         return None
     if evidence.loop is None or not evidence.loop_mix.get(Kind.GLOBAL_LOAD):
         return None  # nothing comes here to be split
-    left = shortened(evidence.work, 0.9, Unit.ISSUE)
+    left = evidence.work.shortened(0.9, Unit.ISSUE)
     return Saving(
         f"{others} other instructions in the loop for {tensor} matrix instructions",
         others / tensor,
         32.0,
-        shortened(left, 0.5, Unit.L2, Unit.L1),  # the tiles can be larger
+        left.shortened(0.5, Unit.L2, Unit.L1),  # the tiles can be larger
         evidence.loop.first_line,
     )
 
@@ -753,7 +754,7 @@ def _tensor_issue(evidence: Evidence) -> Saving | None:
         "take the issue slots",
         others / tensor,
         OTHERS_OF_31,
-        shortened(evidence.work, 1 - share, Unit.ISSUE, Unit.INTEGER, Unit.LATENCY),
+        evidence.work.shortened(1 - share, Unit.ISSUE, Unit.INTEGER, Unit.LATENCY),
         evidence.most_in_loop(Kind.OTHER),
     )
 

@@ -12,7 +12,6 @@ from harness.judge.explain.evidence import Evidence
 from harness.judge.explain.explanation import Unit
 from harness.judge.explain.gpu import gpu_named
 from harness.judge.explain.rules import RULES, advice
-from harness.judge.explain.workload import l2_sectors
 from lab.measured import Measurements, agrees
 from tests.judge.explain.ladder import evidence_of_source
 
@@ -148,7 +147,7 @@ def test_sectors_that_left_l1_are_read_from_l2_again() -> None:
     """Each block of reduced_by_shuffles goes through its part of A and B more than once."""
     evidence = evidence_of_kernel("reduced_by_shuffles")
     first = sum(line.global_first_sectors for line in evidence.counters.lines)
-    assert l2_sectors(evidence.facts, evidence.counters) > 1.9 * first
+    assert evidence.l2_sectors > 1.9 * first
 
 
 def test_unneeded_shared_memory_should_be_dropped() -> None:
