@@ -197,7 +197,7 @@ def fuzz(session: nox.Session) -> None:
 def mutants(session: nox.Session) -> None:
     """Make single changes, and list those that no test detects: nox -s mutants -- stages."""
     install(session, "judge", device_group(), "arena", "test")
-    run(session, "-m", "lab.mutants", *session.posargs)
+    run(session, "-m", "lab", "mutants", *session.posargs)
 
 
 @nox.session

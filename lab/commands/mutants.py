@@ -1,4 +1,4 @@
-"""Make single changes with mutmut, and list those that no test detects: `nox -s mutants -- AREA`.
+"""Make single changes with mutmut, and list those that no test detects.
 
 Each area is tested in a copy of the repository, which is kept: code that has not changed since the
 last time is not tested again.
@@ -13,7 +13,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from harness.cli.commands._command import Exit
+from harness.cli.views.console import Terminal
+
+HELP = """\
+example:
+  nox -s mutants -- stages
+"""
+
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".mutants"
 AREAS = {
     "problem": "problem",
@@ -28,17 +36,24 @@ AREAS = {
 ends processes is not changed, since a mutant could end processes of others."""
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="nox -s mutants --", description=__doc__)
-    parser.add_argument("areas", nargs="*", metavar="AREA", help=", ".join(AREAS))
-    areas = parser.parse_args().areas
-    unknown = sorted({*areas} - {*AREAS})
-    if unknown:
-        parser.error(f"there is no area {unknown[0]}: there are {', '.join(AREAS)}")
-    return max(_try(AREAS[area], FOLDER / area) for area in areas or AREAS)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "areas", nargs="*", type=_area, metavar="AREA", help=f"{', '.join(AREAS)} (default: all)"
+    )
 
 
-def _try(source: str, copy: Path) -> int:
+def _area(name: str) -> str:
+    if name not in AREAS:
+        raise argparse.ArgumentTypeError(f"there is no area {name}: there are {', '.join(AREAS)}")
+    return name
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    failed = [_try(AREAS[area], FOLDER / area, terminal) for area in arguments.areas or AREAS]
+    return Exit.NO_ANSWER if any(failed) else Exit.YES
+
+
+def _try(source: str, copy: Path, terminal: Terminal) -> int:
     """Test the changes of one folder, and list those that survive."""
     tracked = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -60,9 +75,5 @@ def _try(source: str, copy: Path) -> int:
     done = subprocess.run([*mutmut, "run"], cwd=copy, check=False)
     if done.returncode:
         return done.returncode
-    print(f"`mutmut show NAME` in {copy} shows one of these changes:")
+    terminal.show(f"`mutmut show NAME` in {copy} shows one of these changes:")
     return subprocess.run([*mutmut, "results"], cwd=copy, check=False).returncode
-
-
-if __name__ == "__main__":
-    sys.exit(main())
