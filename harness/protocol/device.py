@@ -10,9 +10,9 @@ from harness.protocol.report import (
     Counters,
     DeviceInfo,
     Finding,
-    Place,
     Tool,
     ToolRun,
+    Unsupported,
     Value,
     WatchedBlocks,
 )
@@ -36,15 +36,7 @@ class Ready(Value):
     """ptxas may merge loads of the kernel, and only the machine code shows whether it does."""
 
 
-class Refusal(Value):
-    """The device cannot run the kernel, which is not the submission's fault."""
-
-    message: str
-    instruction: str | None = None
-    at: Place | None = None
-
-
-class Load(Request[Ready | Refusal]):
+class Load(Request[Ready | Unsupported]):
     """Load this kernel; requests that need one are about the last that was loaded."""
 
     kernel: Kernel | PtxProgram

@@ -11,8 +11,8 @@ import numpy as np
 from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.devices.cpu.device import CpuDevice
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
-from harness.protocol.device import Finished, Ready, Refusal, Run, Sanitized
-from harness.protocol.report import Counters, DisassembledKernel, Finding, Hazard
+from harness.protocol.device import Finished, Ready, Run, Sanitized
+from harness.protocol.report import Counters, DisassembledKernel, Finding, Hazard, Unsupported
 from harness.protocol.request import Fault
 from problem.cases import Matrix, Shape
 from tests.requests import count_on, inputs_of, sanitize_on
@@ -60,11 +60,11 @@ class Runner:
     def load_file(self, name: str, block: tuple[int, int, int] = (16, 16, 1)) -> Ready:
         return self.load((KERNELS / f"{name}.cu").read_text(), block)
 
-    def refusal(self, name: str) -> Refusal:
+    def refusal(self, name: str) -> Unsupported:
         """Load a kernel, which must be refused."""
         kernel = compiled((KERNELS / f"{name}.cu").read_text())
         answer = self.device.load_ptx(kernel.ptx, kernel.entry, kernel.launch)
-        assert isinstance(answer, Refusal), answer
+        assert isinstance(answer, Unsupported), answer
         return answer
 
     def multiply(self, shape: Shape, A: Matrix, B: Matrix) -> Matrix:

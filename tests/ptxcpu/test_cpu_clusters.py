@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.protocol.device import Refusal
-from harness.protocol.report import Array, Hazard, Tool
+from harness.protocol.report import Array, Hazard, Tool, Unsupported
 from problem.cases import Matrix, Shape
 from problem.launcher import LaunchLine
 from tests.ptxcpu.cluster_kernels import (
@@ -208,4 +207,4 @@ def test_a_cluster_that_is_too_large_is_refused(cpu: Runner) -> None:
     .address_size 64
     .visible .entry k(.param .u64 A) .reqnctapercluster 16, 1, 1 { ret; }"""
     answer = cpu.device.load_ptx(ptx, "k")
-    assert isinstance(answer, Refusal) and "1 to 8 blocks" in answer.message
+    assert isinstance(answer, Unsupported) and "1 to 8 blocks" in answer.message

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.protocol.device import Ready, Refusal, Run, Sanitized
+from harness.protocol.device import Ready, Run, Sanitized
+from harness.protocol.report import Unsupported
 from harness.protocol.request import Fault
 from harness.ptxcpu.analysis.inline import inline
 from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
@@ -102,7 +103,7 @@ def test_a_bug_is_not_reported_as_a_limit(error: Exception) -> None:
 @pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED.keys())
 def test_refused(cpu: Runner, body: str) -> None:
     answer = cpu.device.load_ptx(module(body), "k")
-    assert isinstance(answer, Refusal), answer
+    assert isinstance(answer, Unsupported), answer
     assert "\n" not in answer.message and "cannot run this kernel" in answer.message
 
 
@@ -124,7 +125,7 @@ def test_refused_outside_the_kernel(cpu: Runner, outside: str) -> None:
     name = "f30" if "f30" in outside else "f" if ".func f()" in outside else None
     body = f"call.uni {name};" if name else ""
     answer = cpu.device.load_ptx(module(body, outside), "k")
-    assert isinstance(answer, Refusal), answer
+    assert isinstance(answer, Unsupported), answer
     assert ("with its calls inlined" in answer.message) is (name == "f30")
 
 
@@ -132,11 +133,11 @@ def test_refused_outside_the_kernel(cpu: Runner, outside: str) -> None:
     "text", ["", "nonsense", HEAD, "\0\0", "{}", HEAD + ENTRY, ";" * 100, "." * 100]
 )
 def test_refused_text(cpu: Runner, text: str) -> None:
-    assert isinstance(cpu.device.load_ptx(text, "k"), Refusal)
+    assert isinstance(cpu.device.load_ptx(text, "k"), Unsupported)
 
 
 def test_too_much_text(cpu: Runner) -> None:
-    assert isinstance(cpu.device.load_ptx(module("// " + "x" * (17 << 20)), "k"), Refusal)
+    assert isinstance(cpu.device.load_ptx(module("// " + "x" * (17 << 20)), "k"), Unsupported)
 
 
 SHAPE = Shape(16, 16, 16)

@@ -29,7 +29,6 @@ from harness.protocol.device import (
     MergeLoads,
     Product,
     Ready,
-    Refusal,
     Run,
     Sanitize,
     Sanitized,
@@ -43,8 +42,10 @@ from harness.protocol.report import (
     Finding,
     Hazard,
     Place,
+    Stage,
     Tool,
     ToolRun,
+    Unsupported,
     Value,
     WatchedBlocks,
 )
@@ -118,7 +119,7 @@ class CpuDevice:
     # -- loading
 
     @answer.register
-    def load(self, request: Load) -> Ready | Refusal:
+    def load(self, request: Load) -> Ready | Unsupported:
         """Translate a kernel. A refusal names the line and the instruction."""
         kernel = request.kernel
         return self.load_ptx(
@@ -137,7 +138,7 @@ class CpuDevice:
         block: Size = BLOCK,
         watched: bool = False,
         signature: Signature = SIGNATURE,
-    ) -> Ready | Refusal:
+    ) -> Ready | Unsupported:
         """Translate any PTX for any shape of block; `watched` is as for Kernel."""
         self._module = None
         line = line or LaunchLine()
@@ -153,7 +154,8 @@ class CpuDevice:
             )
         except PtxError as refusal:
             where = f"line {refusal.line}: " if refusal.line > 0 else ""
-            return Refusal(
+            return Unsupported(
+                stage=Stage.COMPILE,
                 message=f"{where}the CPU device cannot run this kernel: {refusal.reason}",
                 instruction=refusal.instruction or None,
                 at=Place(line=refusal.line) if refusal.line > 0 else None,

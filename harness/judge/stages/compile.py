@@ -18,7 +18,7 @@ from harness.protocol.compiler import (
     PtxProgram,
     Translate,
 )
-from harness.protocol.device import Load, Ready, Refusal
+from harness.protocol.device import Load, Ready
 from harness.protocol.report import (
     CompileError,
     Diagnostic,
@@ -65,7 +65,7 @@ def disassembling(grading: Grading) -> Step[Disassembled | Outcome]:
 
 def loading(
     place: Place, kernel: Kernel | PtxProgram, mostly_checked: bool = True
-) -> Step[Ready | Refusal | Fault]:
+) -> Step[Ready | Unsupported | Fault]:
     """Return the step that loads the kernel in one of the processes that run it.
 
     A CPU device translates the PTX, which takes seconds for a large kernel, and needs no machine

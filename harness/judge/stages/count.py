@@ -14,9 +14,8 @@ from harness.protocol.device import (
     Count,
     MergeLoads,
     Ready,
-    Refusal,
 )
-from harness.protocol.report import Counters
+from harness.protocol.report import Counters, Unsupported
 from harness.protocol.request import Fault, Process
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
@@ -34,7 +33,7 @@ IDLE = 0.5
 """The least share of its outputs that a sample must store; otherwise its blocks do too little
 work."""
 
-Answer = Counters | BranchesDiffer | Refusal | Fault
+Answer = Counters | BranchesDiffer | Unsupported | Fault
 
 
 def count_on(

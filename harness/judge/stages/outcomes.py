@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.protocol.device import Ready, Refusal, Touched
+from harness.protocol.device import Ready, Touched
 from harness.protocol.report import (
     Finding,
     Hazard,
@@ -29,13 +29,11 @@ def judge_error(fault: Fault, stage: Stage) -> JudgeError:
     return JudgeError(stage=stage, message=fault.message, details=fault.details)
 
 
-def load_outcome(answer: Ready | Refusal | Fault) -> Ready | Outcome:
+def load_outcome(answer: Ready | Unsupported | Fault) -> Ready | Outcome:
     """Return the verdict for a kernel that could not be loaded, and so has not run."""
     match answer:
-        case Ready():
+        case Ready() | Unsupported():
             return answer
-        case Refusal(message=message, instruction=instruction, at=at):
-            return Unsupported(stage=Stage.COMPILE, message=message, instruction=instruction, at=at)
         case Fault(cause="judge"):
             return judge_error(answer, Stage.COMPILE)
         case Fault(cause="out-of-memory"):  # the variables of a kernel fit on most GPUs

@@ -18,7 +18,7 @@ from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, touched
 from harness.judge.stages.prepared import preparing, sampled_case
 from harness.judge.steps import Place, Step, Steps
-from harness.protocol.device import LaunchInputs, Refusal, Sanitize, Sanitized
+from harness.protocol.device import LaunchInputs, Sanitize, Sanitized
 from harness.protocol.report import (
     Counterexample,
     Finding,
@@ -32,6 +32,7 @@ from harness.protocol.report import (
     TimeLimit,
     Tool,
     ToolRun,
+    Unsupported,
     WrongAnswer,
 )
 from harness.protocol.request import Fault
@@ -94,7 +95,7 @@ class Watched:
     sample_seconds: float = SAMPLE_SECONDS
 
 
-def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Refusal | Fault]:
+def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Unsupported | Fault]:
     """Return the step that runs these cases. A device that verifies has the kernel already."""
     load = None if watched.place is Place.DEVICE else loading(watched.place, grading.loadable)
 
@@ -108,10 +109,10 @@ def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Refusal | Faul
             inputs = problem.draw(sample.case, seed)
         return launch_inputs(problem, sample.case, inputs, sample.blocks)
 
-    def run(steps: Steps) -> Sanitized | Refusal | Fault:
+    def run(steps: Steps) -> Sanitized | Unsupported | Fault:
         if load is not None:
             ready = steps.get(load)
-            if isinstance(ready, Refusal | Fault):
+            if isinstance(ready, Unsupported | Fault):
                 return ready
         launches = [
             launch_inputs(problem, case, problem.draw(case, seed), None) for case in watched.cases
@@ -128,7 +129,7 @@ def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Refusal | Faul
     return Step(watched.place, watched, run)
 
 
-def _result(grading: Grading, watched: Watched) -> Sanitized | Refusal | Fault:
+def _result(grading: Grading, watched: Watched) -> Sanitized | Unsupported | Fault:
     return grading.steps.get(_step(grading, watched))
 
 
@@ -216,7 +217,7 @@ def _ruled_out(grading: Grading, watched: Watched) -> bool:
     return all(_is_clean(_result(grading, each), each) for each in every)
 
 
-def _is_clean(answer: Sanitized | Refusal | Fault, watched: Watched) -> bool:
+def _is_clean(answer: Sanitized | Unsupported | Fault, watched: Watched) -> bool:
     """Return whether every tool ran in all cases and samples, and found nothing."""
     return (
         isinstance(answer, Sanitized)
@@ -279,7 +280,7 @@ def _samples(grading: Grading) -> tuple[Sample, ...]:
     return (sample_of(grading, sampled_case(grading)),)
 
 
-def _note(grading: Grading, answer: Sanitized | Refusal | Fault, watched: Watched) -> None:
+def _note(grading: Grading, answer: Sanitized | Unsupported | Fault, watched: Watched) -> None:
     """Keep what one program has found; other programs may find more."""
     if not isinstance(answer, Sanitized):
         grading.sanitizing.append(_unavailable(watched.tools, answer.message))

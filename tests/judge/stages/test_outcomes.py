@@ -9,7 +9,7 @@ import pytest
 
 from harness.judge.stages.compile import compile_kernel, load_kernel
 from harness.judge.stages.outcomes import launch_outcome, touched
-from harness.protocol.device import Refusal, Touched
+from harness.protocol.device import Touched
 from harness.protocol.report import (
     CompileError,
     Finding,
@@ -22,7 +22,6 @@ from harness.protocol.report import (
     Stage,
     TimeLimit,
     Tool,
-    Unsupported,
 )
 from harness.protocol.request import Fault
 from problem.cases import Shape
@@ -87,7 +86,6 @@ FULL_GPU = (
         (fault("time-limit"), TimeLimit, "the kernel could not be loaded within 60 s"),
         (fault("trap"), RuntimeFault, "the kernel could not be loaded: it went wrong"),
         (fault("out-of-memory"), JudgeError, FULL_GPU),
-        (Refusal(message="no clusters here"), Unsupported, "no clusters here"),
     ],
 )
 def test_a_kernel_that_cannot_be_loaded_has_not_run(found: Any, kind: Any, words: str) -> None:

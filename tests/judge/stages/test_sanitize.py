@@ -19,7 +19,7 @@ from harness.judge.stages.sanitize import (
     sanitizers_may_say_more,
     unsafe,
 )
-from harness.protocol.device import Refusal, Sanitize, Sanitized, Stopped
+from harness.protocol.device import Sanitize, Sanitized, Stopped
 from harness.protocol.report import (
     Finding,
     Hazard,
@@ -32,6 +32,7 @@ from harness.protocol.report import (
     Stage,
     TimeLimit,
     Tool,
+    Unsupported,
     WatchedBlocks,
     WrongAnswer,
 )
@@ -294,7 +295,7 @@ def test_a_wrong_kernel_whose_sanitizer_was_killed_is_graded_again(
 
 
 def test_each_program_says_why_a_tool_did_not_run() -> None:
-    refusing = Saying(answer=Refusal(message="no clusters here"))
+    refusing = Saying(answer=Unsupported(stage=Stage.COMPILE, message="no clusters here"))
     found = outcome(FakeDevice(unavailable=("racecheck",)), refusing)
     assert found == JudgeError(
         stage=Stage.SANITIZE,
