@@ -22,8 +22,8 @@ Result = TypeVar("Result")
 _STOPPING_SECONDS = 0.05
 
 
-class Place(StrEnum):
-    """The process that does the work. The steps of one place run one after the other."""
+class Executor(StrEnum):
+    """The process that carries out a step. The steps of one executor run one after the other."""
 
     COMPILER = "compiler"
     DEVICE = "device"
@@ -35,13 +35,13 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[Result]):
-    """A piece of work. Steps of one place and one name have the same result.
+    """A piece of work. Steps of one executor and one name have the same result.
 
     run: does the work with the session of the Steps that it is given, which may be asked for the
         results of other steps.
     """
 
-    place: Place
+    executor: Executor
     name: Hashable
     run: Callable[[Steps], Result] = field(compare=False)
 
@@ -52,7 +52,7 @@ class Steps:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._results: dict[Step[Any], Future[Any]] = {}
-        self._threads: dict[Place, ThreadPoolExecutor] = {}
+        self._threads: dict[Executor, ThreadPoolExecutor] = {}
         self._lock = Lock()
         self._is_closed = False
 
@@ -61,16 +61,16 @@ class Steps:
         for step in steps:
             with self._lock:
                 if step not in self._results:
-                    thread = self._threads.get(step.place)
+                    thread = self._threads.get(step.executor)
                     if thread is None:
-                        thread = ThreadPoolExecutor(1, thread_name_prefix=step.place)
-                        self._threads[step.place] = thread
+                        thread = ThreadPoolExecutor(1, thread_name_prefix=step.executor)
+                        self._threads[step.executor] = thread
                     self._results[step] = thread.submit(step.run, self)
 
     def start_instead(self, step: Step[Any]) -> None:
-        """Begin this step, and stop everything else in its place, unless it has been started."""
+        """Begin this step, and stop all else that its executor does, unless it has been started."""
         if step not in self._results:
-            self.stop(step.place)
+            self.stop(step.executor)
             self.start(step)
 
     def get(self, step: Step[Result]) -> Result:
@@ -97,41 +97,41 @@ class Steps:
             del self._results[step]
         return result
 
-    def stop(self, place: Place) -> None:
-        """End and forget what a place has not finished. Its process ends, if it has one."""
+    def stop(self, executor: Executor) -> None:
+        """End and forget what an executor has not finished. Its process ends, if it has one."""
         with self._lock:
             unfinished = {
                 step: result
                 for step, result in self._results.items()
-                if step.place is place and not result.done()
+                if step.executor is executor and not result.done()
             }
             for step in unfinished:
                 del self._results[step]
         running = [result for result in unfinished.values() if not result.cancel()]
-        while running and place is not Place.JUDGE:
+        while running and executor is not Executor.JUDGE:
             # Repeated, since a step may be about to send a request, which starts another process.
-            self._process(place).close()
+            self._process(executor).close()
             running = [*wait(running, _STOPPING_SECONDS).not_done]
 
     def close(self) -> None:
         """End everything that is not finished, for good."""
         with self._lock:
             self._is_closed = True
-        for place in Place:
-            self.stop(place)
+        for executor in Executor:
+            self.stop(executor)
         for thread in self._threads.values():
             thread.shutdown(wait=False)
 
-    def device(self, place: Place) -> Process:
-        """Return the device that works in this place."""
+    def device(self, executor: Executor) -> Process:
+        """Return the device that carries out the steps of this executor."""
         session = self.session
         found = {
-            Place.DEVICE: session.device,
-            Place.SANITIZER: session.sanitizer,
-            Place.CPU_SANITIZER: session.cpu_sanitizer,
-        }[place]
-        assert found is not None, f"this session has no {place}"
+            Executor.DEVICE: session.device,
+            Executor.SANITIZER: session.sanitizer,
+            Executor.CPU_SANITIZER: session.cpu_sanitizer,
+        }[executor]
+        assert found is not None, f"this session has no {executor}"
         return found
 
-    def _process(self, place: Place) -> Process:
-        return self.session.compiler if place is Place.COMPILER else self.device(place)
+    def _process(self, executor: Executor) -> Process:
+        return self.session.compiler if executor is Executor.COMPILER else self.device(executor)

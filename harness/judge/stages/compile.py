@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from harness.judge import figures
 from harness.judge.grading import Grading
 from harness.judge.stages.outcomes import judge_error, load_outcome
-from harness.judge.steps import Place, Step, Steps
+from harness.judge.steps import Executor, Step, Steps
 from harness.protocol.compiler import (
     COMPILE_SECONDS,
     Compile,
@@ -44,7 +44,7 @@ def _compiling(
         seconds=max(grading.options.compile_seconds - program.seconds, 1.0),
         signature=grading.problem.signature,
     )
-    return Step(Place.COMPILER, "compile", lambda steps: steps.session.compiler.ask(request))
+    return Step(Executor.COMPILER, "compile", lambda steps: steps.session.compiler.ask(request))
 
 
 def disassembling(grading: Grading) -> Step[Disassembled | Outcome]:
@@ -60,19 +60,19 @@ def disassembling(grading: Grading) -> Step[Disassembled | Outcome]:
             return answer
         return _compile_outcome(answer, request.time_limit)
 
-    return Step(Place.COMPILER, "disassemble", run)
+    return Step(Executor.COMPILER, "disassemble", run)
 
 
 def loading(
-    place: Place, kernel: Kernel | PtxProgram, mostly_checked: bool = True
+    executor: Executor, kernel: Kernel | PtxProgram, mostly_watched: bool = True
 ) -> Step[Ready | Unsupported | Fault]:
     """Return the step that loads the kernel in one of the processes that run it.
 
     A CPU device translates the PTX, which takes seconds for a large kernel, and needs no machine
-    code. mostly_checked: the kernel is mainly sanitized and counted.
+    code. mostly_watched: the kernel is mainly sanitized and counted.
     """
-    request = Load(kernel=kernel, mostly_watched=mostly_checked)
-    return Step(place, "load", lambda steps: steps.device(place).ask(request))
+    request = Load(kernel=kernel, mostly_watched=mostly_watched)
+    return Step(executor, "load", lambda steps: steps.device(executor).ask(request))
 
 
 def compile_submission(grading: Grading) -> Outcome | None:
@@ -87,9 +87,9 @@ def compile_submission(grading: Grading) -> Outcome | None:
     if not isinstance(program, PtxProgram):
         return _compile_outcome(program, seconds)
     if not grading.scores:
-        steps.start(loading(Place.DEVICE, program, grading.few_cases))
+        steps.start(loading(Executor.DEVICE, program, grading.few_cases))
     elif not grading.quick or grading.few_cases:
-        steps.start(loading(Place.CPU_SANITIZER, program))
+        steps.start(loading(Executor.CPU_SANITIZER, program))
     grading.program = program
     if grading.scores:
         return await_machine_code(grading)
@@ -129,7 +129,7 @@ def _about_warnings(warnings: Sequence[Diagnostic]) -> Iterator[str]:
 
 def load(grading: Grading) -> Outcome | None:
     """Load the kernel on the device that verifies it. An error of the compiler comes first."""
-    step = loading(Place.DEVICE, grading.loadable, grading.few_cases)
+    step = loading(Executor.DEVICE, grading.loadable, grading.few_cases)
     ready = load_outcome(grading.steps.get(step))
     if not isinstance(ready, Ready):
         return await_machine_code(grading) or ready

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness.judge.grading import Grading, launch_inputs
 from harness.judge.stages.compile import disassembling, loading
-from harness.judge.steps import Place, Step, Steps
+from harness.judge.steps import Executor, Step, Steps
 from harness.protocol.compiler import Disassembled
 from harness.protocol.device import (
     BranchesDiffer,
@@ -136,14 +136,14 @@ def count(grading: Grading) -> None:
 def _counting(grading: Grading) -> Step[Answer]:
     """Return the step that counts the accesses of the kernel."""
     on_cpu = grading.session.cpu_sanitizer is not None
-    place = Place.CPU_SANITIZER if on_cpu else Place.DEVICE
-    load = loading(place, grading.loadable, on_cpu or grading.few_cases)
+    executor = Executor.CPU_SANITIZER if on_cpu else Executor.DEVICE
+    load = loading(executor, grading.loadable, on_cpu or grading.few_cases)
 
     def run(steps: Steps) -> Answer:
         ready = steps.get(load)
         if not isinstance(ready, Ready):
             return ready
-        device = steps.device(place)
+        device = steps.device(executor)
         counted = count_on(
             device,
             grading.launch,
@@ -160,4 +160,4 @@ def _counting(grading: Grading) -> Step[Answer]:
             return counted
         return device.ask(MergeLoads(shape=counted.shape, code=known.kernel.lines))
 
-    return Step(place, "count", run)
+    return Step(executor, "count", run)

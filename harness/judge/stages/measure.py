@@ -26,7 +26,7 @@ from harness.judge.stages.rounds import (
 )
 from harness.judge.stages.score import possible_tflops, score
 from harness.judge.stages.verify import run_cases
-from harness.judge.steps import Place, Step, Steps
+from harness.judge.steps import Executor, Step, Steps
 from harness.protocol.device import Ready
 from harness.protocol.report import (
     DeviceInfo,
@@ -79,7 +79,7 @@ def measure(grading: Grading) -> Outcome | None:
         return ready
     parts = problem.first_inputs(grading.seed)
     compared = Step(
-        Place.JUDGE, "first launch", lambda _: problem.compare_first(parts, first.output)
+        Executor.JUDGE, "first launch", lambda _: problem.compare_first(parts, first.output)
     )
     grading.steps.start(compared)
     timed = timed_rounds(
@@ -222,7 +222,7 @@ def _comparing(problem: Problem, fetched: Fetched) -> Step[Compared]:
         inputs = problem.draw(case, fetched.seed)
         return Compared(case, inputs, output, problem.compare(case, inputs, output))
 
-    return Step(Place.JUDGE, "timed launch", run)
+    return Step(Executor.JUDGE, "timed launch", run)
 
 
 def impossible(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.judge.grading import Grading
-from harness.judge.steps import Place, Step
+from harness.judge.steps import Executor, Step
 from problem.cases import Case
 from problem.problem import Comparable, Inputs, Problem
 
@@ -22,7 +22,7 @@ class Prepared:
 
 def preparing(problem: Problem, case: Case, seed: int, *, whole: bool = True) -> Step[Prepared]:
     """Return the step that prepares a case."""
-    return Step(Place.JUDGE, case, lambda _: prepare(problem, case, seed, whole=whole))
+    return Step(Executor.JUDGE, case, lambda _: prepare(problem, case, seed, whole=whole))
 
 
 def prepare(problem: Problem, case: Case, seed: int, *, whole: bool = True) -> Prepared:

@@ -17,7 +17,7 @@ from harness.judge.stages.compile import loading
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, touched
 from harness.judge.stages.prepared import preparing, sampled_case
-from harness.judge.steps import Place, Step, Steps
+from harness.judge.steps import Executor, Step, Steps
 from harness.protocol.device import LaunchInputs, Sanitize, Sanitized
 from harness.protocol.report import (
     Counterexample,
@@ -87,7 +87,7 @@ class Sample:
 class Watched:
     """A program's launches under each tool: cases, in this order, then samples of large ones."""
 
-    place: Place
+    executor: Executor
     cases: tuple[Case, ...]
     samples: tuple[Sample, ...] = ()
     tools: tuple[Tool, ...] = tuple(Tool)
@@ -97,9 +97,8 @@ class Watched:
 
 def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Unsupported | Fault]:
     """Return the step that runs these cases. A device that verifies has the kernel already."""
-    load = None if watched.place is Place.DEVICE else loading(watched.place, grading.loadable)
-
-    problem, seed = grading.problem, grading.seed
+    executor, problem, seed = watched.executor, grading.problem, grading.seed
+    load = None if executor is Executor.DEVICE else loading(executor, grading.loadable)
     kept = sampled_case(grading)
 
     def sampled(steps: Steps, sample: Sample) -> LaunchInputs:
@@ -124,9 +123,9 @@ def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Unsupported | 
             seconds=watched.seconds,
             sample_seconds=watched.sample_seconds,
         )
-        return steps.device(watched.place).ask(request)
+        return steps.device(executor).ask(request)
 
-    return Step(watched.place, watched, run)
+    return Step(executor, watched, run)
 
 
 def _result(grading: Grading, watched: Watched) -> Sanitized | Unsupported | Fault:
@@ -147,7 +146,7 @@ def start_sanitizer(grading: Grading) -> None:
     """Start to sanitize while the kernel is verified. A kernel that is only explained is translated
     once, and sanitized by the process that verifies it."""
     watched = _on_device(grading)
-    if watched.place is Place.SANITIZER:
+    if watched.executor is Executor.SANITIZER:
         grading.steps.start(_step(grading, watched))
 
 
@@ -161,7 +160,7 @@ def sanitize_on_device(grading: Grading) -> Outcome | None:
     grading.progress.step(", ".join(watched.tools))
     if failure is not None and grading.session.cpu_sanitizer is not None:
         steps.start_instead(_step(grading, _on_cpu(grading)))
-    if watched.place is Place.SANITIZER:
+    if watched.executor is Executor.SANITIZER:
         steps.start_instead(_step(grading, watched))
     answer = _result(grading, watched)
     if isinstance(answer, Fault):
@@ -249,17 +248,17 @@ def _on_device(grading: Grading) -> Watched:
     first error ends a tool, and memcheck takes a minute for an error of many threads."""
     tools, cases = _tools(grading), _cases(grading)
     if not grading.scores:
-        place = Place.DEVICE if grading.few_cases else Place.SANITIZER
-        return Watched(place, cases, _samples(grading), tools)
+        executor = Executor.DEVICE if grading.few_cases else Executor.SANITIZER
+        return Watched(executor, cases, _samples(grading), tools)
     every = cases if grading.quick else (*cases, grading.problem.mid_size_case(grading.seed))
     ordered = tuple(sorted(every, key=lambda case: case.shape.flop))
-    return Watched(Place.SANITIZER, ordered, (), tools)
+    return Watched(Executor.SANITIZER, ordered, (), tools)
 
 
 def _on_cpu(grading: Grading) -> Watched:
     """Return what the CPU device next to a GPU runs."""
     return Watched(
-        Place.CPU_SANITIZER,
+        Executor.CPU_SANITIZER,
         _cases(grading),
         _samples(grading),
         _tools(grading),
@@ -356,7 +355,7 @@ def sanitizers_may_say_more(grading: Grading, failure: Failure) -> bool:
 def _diagnosed_hang(grading: Grading, failure: Failure) -> MemoryFault | Race | None:
     """Return why a launch does not end, such as a barrier that only some threads reach. Only the
     CPU device can find this, since it observes each thread."""
-    watched = Watched(Place.CPU_SANITIZER, (failure.case,), seconds=HANG_SECONDS)
+    watched = Watched(Executor.CPU_SANITIZER, (failure.case,), seconds=HANG_SECONDS)
     grading.steps.start_instead(_step(grading, watched))
     answer = _result(grading, watched)
     return unsafe(answer.findings, None) if isinstance(answer, Sanitized) else None

@@ -17,7 +17,7 @@ from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import launch_outcome, touched
 from harness.judge.stages.prepared import Prepared, preparing, runs_smaller, sampled_case
 from harness.judge.stages.sanitize import sanitizers_may_say_more
-from harness.judge.steps import Place, Step
+from harness.judge.steps import Executor, Step
 from harness.protocol.device import Finished, Run
 from harness.protocol.report import (
     CaseResult,
@@ -79,7 +79,7 @@ def verify(grading: Grading) -> Outcome | None:
     grading.progress.begin(Stage.VERIFY, count)
     failure = run_cases(grading, prepared(), results)
     if failure is not None:
-        steps.stop(Place.JUDGE)
+        steps.stop(Executor.JUDGE)
         grading.progress.found([f"{failure.outcome.verdict.value}: {failure.outcome.message}"])
         grading.failure = failure
         return None if sanitizers_may_say_more(grading, failure) else failure.outcome
