@@ -12,7 +12,11 @@ from harness.protocol.files import cache_directory
 
 
 def check(arguments: Namespace) -> None:
-    """Raise UsageError if this command could not keep its result, or could not start its work."""
+    """Raise UsageError if this command could not keep its result, or could not start its work.
+
+    It goes by the names of a command's options: json, out and site are written to, and store is
+    entered with --submit. A command sets starts_workers, and out_is_folder, as defaults.
+    """
     for name in ("json", "out", "site"):
         path = getattr(arguments, name, None)
         if isinstance(path, Path) and str(path) != "-":

@@ -9,7 +9,18 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, RowMapping, exists, func, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    RowMapping,
+    exists,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from harness.arena.build import Build, refusal
@@ -190,7 +201,7 @@ def drain_machine(connection: Connection, machine: int) -> int:
     ).rowcount
 
 
-def _session(machine: int, session: UUID) -> tuple:  # type: ignore[type-arg]
+def _session(machine: int, session: UUID) -> tuple[ColumnElement[bool], ...]:
     return (
         workers.c.session == session,
         workers.c.machine == machine,
