@@ -14,9 +14,9 @@ from sqlalchemy import Connection, Engine, text
 from harness.arena.build import Build
 from harness.arena.progress import GradingProgress
 from harness.arena.rules import Limits
-from harness.arena.store import gradings, people, workers
-from harness.arena.store.gradings import Status
+from harness.arena.store import gradings, people, watching, workers
 from harness.arena.store.people import Person, Role
+from harness.arena.store.watching import Status
 from harness.arena.workers.api import Heartbeat, HeartbeatAnswer, Join, Outcome, Task
 from harness.board.document import Document
 from harness.protocol.report import Report, Submission
@@ -60,7 +60,7 @@ def submit(connection: Connection, person: Person, name: str = "tile") -> str:
 
 
 def status(connection: Connection, id: str) -> Status:
-    return gradings.status(connection, [id])[id]
+    return watching.status(connection, [id])[id]
 
 
 def asking(

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from sqlalchemy import Connection
 
-from harness.arena.store import gradings, people
+from harness.arena.store import people, watching
 from harness.arena.store.people import Role
 from tests.arena.submitting import Add, Key
 from tests.board import factory
@@ -60,7 +60,7 @@ def test_a_connection_lost_during_a_submission_leaves_nothing(
         link.shutdown(socket.SHUT_WR)
         while link.recv(1000):  # until the other side has given up, too
             pass
-    assert gradings.recent(connection) == []
+    assert watching.recent(connection) == []
     assert httpx.get(f"{address}/api/v1/board").status_code == 200
 
 

@@ -16,7 +16,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Connection, Engine, text
 
-from harness.arena.store import contest, gradings, people
+from harness.arena.store import contest, gradings, people, watching
 from harness.arena.store.people import Role
 from harness.arena.web.app import ROUTERS, application
 from harness.arena.web.context import Site
@@ -156,7 +156,7 @@ class Scene:
         worker = FakeWorker(engine)
         worker.grade(1.5)
         worker.leave()
-        report = gradings.status(connection, [self.id])[self.id].report or ""
+        report = watching.status(connection, [self.id])[self.id].report or ""
         organiser = self.people["organiser"].id
         theirs = people.new_key(connection, self.people["colleague"].id, "another's")
         self.words = {

@@ -16,7 +16,7 @@ from harness.arena.backup import backup, restore
 from harness.arena.data_dir import DataDir
 from harness.arena.rules import RulesFile
 from harness.arena.states import State
-from harness.arena.store import board, contest, gradings, people, workers
+from harness.arena.store import board, contest, people, watching, workers
 from harness.arena.store.database import open_engine
 from harness.arena.store.tables import metadata
 from harness.board import keys, tables
@@ -50,7 +50,7 @@ def test_everything_comes_back(
     assert keys.trusted(other.signing_key) == {own, "1" * 64}
     engine = open_engine(url, connections=1)
     with engine.connect() as there:
-        found = gradings.status(there, [done, waiting])
+        found = watching.status(there, [done, waiting])
         assert (found[done].score, found[waiting].place) == (1.5, 1)
         assert board.report_text(there, found[done].report or "") == board.report_text(
             connection, found[done].report or ""
@@ -95,14 +95,14 @@ def test_an_arena_of_version_0_1_goes_on_with_a_worker_of_today() -> None:
                 assert [each for each in differences if "procrastinate" not in str(each)] == []
                 for _ in range(waiting_jobs(connection)):
                     worker.grade(1.5)
-                assert {each.state for each in gradings.recent(connection)} == {State.DONE}
+                assert {each.state for each in watching.recent(connection)} == {State.DONE}
                 names = {entry.name for entry in board.counting(connection)}
                 assert names == {"counts", "again", "waits"}
             engine.dispose()
 
 
 def _check_what_version_0_1_kept(connection: Connection) -> None:
-    found = {each.name: each for each in gradings.recent(connection)}
+    found = {each.name: each for each in watching.recent(connection)}
     assert {name: (each.state, each.score) for name, each in found.items()} == {
         "counts": (State.DONE, 1.5),
         "withdrawn": (State.DONE, 1.6),

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection
 
 from harness.arena.client import main
-from harness.arena.store import gradings, people
+from harness.arena.store import people, watching
 from harness.protocol.report import Report
 from tests.arena.submitting import Add, FakeWorker, waiting_jobs
 from tests.board import factory
@@ -149,7 +149,7 @@ def test_lost_requests_are_repeated_and_make_one_submission(
     with working(connection, worker), losing(address, lost) as relay:
         assert main([str(kernel), "--arena", relay]) == 0
     assert lost == [], "every loss has happened"
-    assert len(gradings.recent(connection)) == 1, "and it is one submission"
+    assert len(watching.recent(connection)) == 1, "and it is one submission"
     assert "accepted" in capsys.readouterr().out
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import URL, Connection
 
 from harness.arena.data_dir import Secrets
 from harness.arena.postgres import OWNER, Server
-from harness.arena.store import gradings, people, preparing
+from harness.arena.store import people, preparing, watching
 from harness.arena.store.database import conninfo, open_engine
 from harness.arena.store.people import Role
 from harness.arena.store.preparing import prepare
@@ -108,7 +108,7 @@ def test_an_arena_is_run_in_it(machine: URL, site: Site, connection: Connection)
     with engine.connect() as own:
         assert status(own, id).score == 1.5
     engine.dispose()
-    assert gradings.recent(connection) == [], "the arena's own database has nothing of it"
+    assert watching.recent(connection) == [], "the arena's own database has nothing of it"
 
 
 def test_too_old(machine: URL, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from harness.arena.progress import GradingProgress
 from harness.arena.similar import SOLUTIONS
-from harness.arena.store import contest, gradings, people
+from harness.arena.store import contest, gradings, people, watching
 from harness.arena.store.people import Role
 from harness.arena.web import guard
 from harness.protocol.report import Stage
@@ -117,7 +117,7 @@ def test_dropped_files_and_pasted_text_are_submitted(
     visitor.fill("name", "pasted one")
     visitor.press("Submit")
     visitor.sees("pasted one by ada", "h1")
-    assert [each.name for each in gradings.recent(connection)] == ["pasted one", "dropped"]
+    assert [each.name for each in watching.recent(connection)] == ["pasted one", "dropped"]
 
 
 def test_a_board_shows_new_results_by_itself(visitor: Visitor, worker: FakeWorker) -> None:
@@ -175,7 +175,7 @@ def busy(connection: Connection, person: Add, worker: FakeWorker, rules: Path) -
     copied = submission("copied", LONG, (SOLUTIONS / "09_vector_loads.cu").read_text())
     gradings.submit(connection, ada.id, copied, PLENTY, None)
     worker.grade(1.5)
-    first = gradings.recent(connection, person=ada.id)[-1].id
+    first = watching.recent(connection, person=ada.id)[-1].id
     contest.rejudge(connection, olga, [first], "to look at it")
     people.invite(connection, olga.id, Role.CONTESTANT, 20, "the course")
     id = submit(connection, ada, "at work")
@@ -193,7 +193,7 @@ def test_pages_pass_axe_and_fit_a_phone(
     assert olga is not None
     link = people.invite(connection, olga.id, Role.CONTESTANT, 1, "axe")
     number = contest.rejudgings(connection)[0].id
-    results = [each for each in gradings.recent(connection) if each.report]
+    results = [each for each in watching.recent(connection) if each.report]
     entry = results[-1]
     copied = next(each.id for each in results if each.name == "copied")
     visitor.go("account")

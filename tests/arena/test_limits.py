@@ -18,7 +18,7 @@ from sqlalchemy.exc import OperationalError
 from harness.arena.problems import Problem
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.rules import Limits
-from harness.arena.store import contest, gradings
+from harness.arena.store import contest, gradings, watching
 from harness.arena.store.people import Role
 from harness.arena.web import connections, guard, health, renderer
 from harness.arena.web.app import application
@@ -120,7 +120,7 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
         failed = Document.of(factory.our_fault(day=day))
         worker.finish(task.attempt, failed if task.name == "ada" else graded(task, 2.0))
     contest.apply_rejudging(connection, olga, number)
-    scores = {each.name: each.score for each in gradings.recent(connection)}
+    scores = {each.name: each.score for each in watching.recent(connection)}
     assert scores == {"ada": 1.0, "bob": 2.0}
 
 

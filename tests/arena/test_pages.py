@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine
 
 from harness.arena.problems import NotPossible
 from harness.arena.progress import GradingProgress
-from harness.arena.store import contest, gradings, people
+from harness.arena.store import contest, people, watching
 from harness.arena.store.people import Person, Role
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
@@ -130,7 +130,7 @@ def test_the_same_form_sent_twice_is_one_submission(
     for _ in range(2):
         ada.get("/submit")
         ada.post("/submit", pasted=factory.SOURCE, once=once[1])
-    assert len(gradings.recent(connection)) == 1
+    assert len(watching.recent(connection)) == 1
 
 
 def test_cancelling_and_withdrawing(
@@ -231,7 +231,7 @@ def test_dropping_a_rejudging_ends_it(
     olga.post("/organiser/rejudge", which="chosen", ids=id, reason="why not")
     number = re.findall(r"/organiser/rejudgings/(\d+)", olga.page)[0]
     olga.post(f"/organiser/rejudgings/{number}/drop")
-    assert gradings.counts_by_state(connection) == {"done": 1, "cancelled": 1}
+    assert watching.counts_by_state(connection) == {"done": 1, "cancelled": 1}
     assert worker.status(id).score == 1.0
 
 

@@ -13,7 +13,7 @@ from harness.arena.problems import Problem
 from harness.arena.progress import MAX_FOUND, MAX_SENTENCE, GradingProgress
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
-from harness.arena.store import board, gradings
+from harness.arena.store import board, gradings, watching
 from harness.arena.web.context import Site
 from harness.arena.web.jobs import sweep_once
 from harness.arena.workers.api import Task
@@ -64,7 +64,7 @@ def test_a_submission_and_its_job_are_one_transaction(
         submit(transaction, ada)
         raise ZeroDivisionError
     assert not waiting_jobs(connection)
-    assert gradings.recent(connection) == []
+    assert watching.recent(connection) == []
     with engine.begin() as transaction:
         submit(transaction, ada)
         assert not waiting_jobs(connection), "nobody may have it before it is kept"
@@ -89,7 +89,7 @@ def test_a_graded_submission_has_a_report_and_a_row(
     assert board.version(connection) > before
     spent = sum(stage.seconds for stage in document.report.stages)
     # The time that it waited for the device does not count.
-    assert gradings.past_seconds(connection) == [pytest.approx(spent)]
+    assert watching.past_seconds(connection) == [pytest.approx(spent)]
     assert [entry.id for entry in board.counting(connection)] == [document.id]
     assert done.report is not None and board.report_text(connection, done.report) == document.text
 

@@ -16,7 +16,7 @@ from harness.arena.build import Build
 from harness.arena.problems import Problem
 from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
-from harness.arena.store import gradings, workers
+from harness.arena.store import watching, workers
 from harness.arena.store.workers import SessionEnded
 from harness.arena.workers.api import PATH, Join, Outcome
 from harness.arena.workers.connection import Connection as WorkerConnection
@@ -134,7 +134,7 @@ def test_an_undelivered_task_is_queued_again_without_an_attempt(
         connection.execute(long_ago)
         worker.beat()
         assert worker.status(id).state is State.QUEUED
-    assert gradings.counts_by_fate(connection) == {"given back": MAX_ATTEMPTS + 1}
+    assert watching.counts_by_fate(connection) == {"given back": MAX_ATTEMPTS + 1}
 
 
 def test_a_restarted_worker_ends_what_it_graded_before(
@@ -149,7 +149,7 @@ def test_a_restarted_worker_ends_what_it_graded_before(
     connection.execute(text("UPDATE attempts SET started = now() - interval '11 seconds'"))
     again.beat()
     assert worker.status(id).state is State.QUEUED
-    assert gradings.counts_by_fate(connection) == {"died": 1}
+    assert watching.counts_by_fate(connection) == {"died": 1}
 
 
 # -------------------------------------------------------------------------- a judge that failed

@@ -11,9 +11,9 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from harness.arena.problems import Problem, unknown_submission
-from harness.arena.store import board, gradings
-from harness.arena.store.gradings import Status
+from harness.arena.store import board, gradings, watching
 from harness.arena.store.people import Person
+from harness.arena.store.watching import Status
 from harness.arena.submitted import examine
 from harness.arena.web.board_files import DATA, Form
 from harness.arena.web.boards import Boards
@@ -111,7 +111,7 @@ def take_submission(
         id = gradings.submit(
             connection, person.id, submission, rules.limits, idempotency_key, rules.gpu
         )
-        return gradings.status(connection, [id])[id]
+        return watching.status(connection, [id])[id]
 
 
 async def uploaded(request: Request) -> tuple[str, bytes]:
@@ -137,7 +137,7 @@ def mine(
     """Return one's own submissions, newest first."""
     person = visitor.signed_in
     with visitor.site.transaction() as connection:
-        return gradings.recent(connection, person=person.id, limit=limit, offset=offset)
+        return watching.recent(connection, person=person.id, limit=limit, offset=offset)
 
 
 @router.get("/submissions/{id}", responses=ERRORS)
@@ -177,7 +177,7 @@ def give_up(visitor: Visitor, id: str) -> Status:
     with visitor.site.transaction() as connection:
         if not gradings.cancel(connection, id):
             raise Problem(409, f"The submission is {status.state} already.")
-        return gradings.status(connection, [id])[id]
+        return watching.status(connection, [id])[id]
 
 
 @router.get("/board", responses=ERRORS)
@@ -191,7 +191,7 @@ async def show_board(request: Request, visitor: ThisVisitor) -> Response:
 def readable(visitor: Visitor, id: str) -> Status:
     """Return a submission's status, if the visitor may read it. Raises Problem."""
     with visitor.site.transaction() as connection:
-        found = gradings.status(connection, [id]).get(id)
+        found = watching.status(connection, [id]).get(id)
     if found is None or not visitor.reads(found):
         raise unknown_submission()
     return visitor.shown(found)

@@ -24,8 +24,8 @@ from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.rules import Rules, RulesFile
 from harness.arena.store import contest, people
 from harness.arena.store.database import open_engine
-from harness.arena.store.gradings import Status
 from harness.arena.store.people import Person
+from harness.arena.store.watching import Status
 from harness.arena.web.guard import COOKIE
 from harness.board import keys
 from harness.board.document import Document

@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, gen
 
 from harness.arena.problems import Problem
 from harness.arena.states import State
-from harness.arena.store import gradings
+from harness.arena.store import watching
 from harness.arena.web.context import ThisSite, ThisVisitor
 
 router = APIRouter(include_in_schema=False)
@@ -31,7 +31,7 @@ def healthz(site: ThisSite) -> PlainTextResponse:
     if free < LEAST_FREE_BYTES:
         raise Problem(503, f"The arena's disk has only {free >> 20} MiB left.", retry_after=30)
     with site.transaction() as connection:
-        if not gradings.alive_workers(connection):
+        if not watching.alive_workers(connection):
             raise Problem(503, "No worker has sent a heartbeat within 30 s.", retry_after=5)
     return PlainTextResponse("ok\n")
 
@@ -51,13 +51,13 @@ def metrics(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
         "arena_attempts", "Attempts by how they ended", labelnames=("fate",), registry=registry
     )
     with site.transaction() as connection:
-        counted = gradings.counts_by_state(connection)
+        counted = watching.counts_by_state(connection)
         for state in State:
             states.labels(state.value).set(counted.get(state, 0))
-        for fate, count in gradings.counts_by_fate(connection).items():
+        for fate, count in watching.counts_by_fate(connection).items():
             fates.labels(fate).set(count)
-        gauge("workers", "Workers that have sent a heartbeat", gradings.alive_workers(connection))
-        gauge("typical_grading_seconds", "Median of recent", gradings.typical_seconds(connection))
-        gauge("oldest_waiting_seconds", "Longest wait", gradings.oldest_waiting(connection))
+        gauge("workers", "Workers that have sent a heartbeat", watching.alive_workers(connection))
+        gauge("typical_grading_seconds", "Median of recent", watching.typical_seconds(connection))
+        gauge("oldest_waiting_seconds", "Longest wait", watching.oldest_waiting(connection))
     gauge("watchers", "Connections that watch a submission", request.app.state.watch.watchers)
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 from fastapi import Response
 
-from harness.arena.store import gradings
-from harness.arena.store.gradings import Status
+from harness.arena.store import watching
 from harness.arena.store.people import Person
+from harness.arena.store.watching import Status
 from harness.arena.web.context import Visitor
 from harness.arena.web.rendering import PER_PAGE, page
 from harness.judge import figures
@@ -17,8 +17,8 @@ from harness.judge import figures
 def history_page(visitor: Visitor, person: Person, offset: int, here: str = "") -> Response:
     """Return the page of a person's submissions, newest first."""
     with visitor.site.transaction() as connection:
-        found = gradings.recent(connection, person=person.id, limit=PER_PAGE + 1, offset=offset)
-        count, accepted, best = gradings.totals(connection, person.id)
+        found = watching.recent(connection, person=person.id, limit=PER_PAGE + 1, offset=offset)
+        count, accepted, best = watching.totals(connection, person.id)
     return page(
         visitor,
         "mine.html",

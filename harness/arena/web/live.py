@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from harness.arena.store.database import conninfo
-from harness.arena.store.gradings import Status, status
+from harness.arena.store.watching import Status, status
 from harness.arena.web.context import Site
 
 log = logging.getLogger(__name__)

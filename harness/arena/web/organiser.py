@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 
 from harness.arena import similar
 from harness.arena.problems import NotPossible, Problem, unknown_submission
-from harness.arena.store import contest, course, gradings, people, workers
+from harness.arena.store import contest, course, people, watching, workers
 from harness.arena.store.course import Result
 from harness.arena.store.people import Role
 from harness.arena.web.context import (
@@ -66,7 +66,7 @@ def overview(request: Request, visitor: ThisVisitor) -> Response:
             "closed": rules.closed(now()),
             "frozen": rules.frozen(now()),
             "thawed": rules.thawed,
-            "states": gradings.counts_by_state(connection),
+            "states": watching.counts_by_state(connection),
             "workers": workers.all_workers(connection),
             "machines": workers.machines(connection),
             "rejudgings": contest.rejudgings(connection),
@@ -75,8 +75,8 @@ def overview(request: Request, visitor: ThisVisitor) -> Response:
             visitor,
             "organiser.html",
             found,
-            typical=gradings.typical_seconds(connection, otherwise=0),
-            oldest=gradings.oldest_waiting(connection),
+            typical=watching.typical_seconds(connection, otherwise=0),
+            oldest=watching.oldest_waiting(connection),
             gpu=rules.gpu,
             rules_file=site.rules_file.path,
             address=str(request.base_url).rstrip("/"),
@@ -90,7 +90,7 @@ def everybodys_submissions(
     offset: Offset = 0,
 ) -> Response:
     with visitor.site.transaction() as connection:
-        found = gradings.recent(connection, find=find, limit=PER_PAGE + 1, offset=offset)
+        found = watching.recent(connection, find=find, limit=PER_PAGE + 1, offset=offset)
     if visitor.session is None:
         return JSONResponse(jsonable_encoder(found[:PER_PAGE]), headers=PRIVATE)
     return page(

@@ -17,8 +17,8 @@ from starlette.datastructures import UploadFile
 
 from harness.arena import client
 from harness.arena.problems import Problem, nothing_here, unknown_submission
-from harness.arena.store import board, contest, gradings
-from harness.arena.store.gradings import Status
+from harness.arena.store import board, contest, watching
+from harness.arena.store.watching import Status
 from harness.arena.web import api
 from harness.arena.web.board_files import Form
 from harness.arena.web.boards import Boards
@@ -115,7 +115,7 @@ def _document(visitor: Visitor, id: str) -> Document:
     if len(id) < 16:
         raise unknown_submission()
     with visitor.site.transaction() as connection:
-        submission = id if gradings.status(connection, [id]) else None
+        submission = id if watching.status(connection, [id]) else None
         submission = submission or board.submission_of(connection, id)
         if submission is None and visitor.reads_imported:
             imported = board.imported(connection, id)
@@ -151,7 +151,7 @@ def _comparison(
     known: list[Status] = []
     if visitor.person is not None:
         with visitor.site.transaction() as connection:
-            known = gradings.recent(connection, person=visitor.person.id, limit=PER_PAGE)
+            known = watching.recent(connection, person=visitor.person.id, limit=PER_PAGE)
     return page(
         visitor,
         "compare.html",
@@ -263,7 +263,7 @@ def watched(visitor: ThisVisitor, id: api.SubmissionId) -> Response:
     status = api.readable(visitor, id)
     owns = visitor.owns(status)
     with visitor.site.transaction() as connection:
-        before = gradings.previous(connection, status) if owns else None
+        before = watching.previous(connection, status) if owns else None
     values: dict[str, Any] = {"report": None, "entry": None}
     if status.report is not None:
         report = api.document(visitor.site, status).report

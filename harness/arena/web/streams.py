@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.problems import Problem
-from harness.arena.store.gradings import Status
+from harness.arena.store.watching import Status
 from harness.arena.web import api
 from harness.arena.web.api import SubmissionId
 from harness.arena.web.board_files import Form
