@@ -118,7 +118,7 @@ class Store:
         with self._database.writing() as connection:
             for document in documents:
                 ids.append(document.id)
-                new += _enter(connection, document)
+                new += enter_document(connection, document)
         return Entered(tuple(ids), new)
 
     # ------------------------------------------------------------------------------- reading
@@ -211,7 +211,7 @@ def kept_document(connection: Connection, id: str, keys: Collection[str] = ()) -
     return document.signed(Signature(key=row.key, value=row.value) if row.key else None)
 
 
-def _enter(connection: Connection, document: Document) -> bool:
+def enter_document(connection: Connection, document: Document) -> bool:
     """Enter one document inside a transaction; return whether it was new."""
     id = document.id
     new = _insert_new(connection, reports, id=id, report=document.text)

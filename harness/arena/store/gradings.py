@@ -28,8 +28,7 @@ from harness.arena.store.tables import attempts, gradings, people, submissions
 from harness.arena.store.watching import DEFAULT_SECONDS, typical_seconds
 from harness.arena.submitted import gave_up, stored
 from harness.board.document import Document
-from harness.board.entry import Entry
-from harness.board.tables import entries, reports
+from harness.board.store import enter_document
 from harness.protocol.report import Submission
 
 QUEUE, TASK = "gradings", "grade"
@@ -237,10 +236,7 @@ def keep_result(
     connection: Connection, held: Held, document: Document, fate: str, seconds: float
 ) -> None:
     """Keep a report. seconds: what the grading cost its device."""
-    connection.execute(insert(reports).values(id=document.id, report=document.text))
-    entry = Entry.of(document.report, document.id)._asdict()
-    indexed = {name: value for name, value in entry.items() if name in entries.c}
-    connection.execute(insert(entries).values(indexed))
+    enter_document(connection, document)
     verdict = document.report.verdict.value
     _end(connection, held, fate, seconds, state=State.DONE, verdict=verdict, report=document.id)
     if held.rejudge is None:
