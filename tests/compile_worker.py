@@ -1,7 +1,5 @@
 """The compile worker as tests use it: source text in, its answer out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from harness.protocol.compiler import Compiled

@@ -1,26 +1,18 @@
 """Fixtures that all tests share, the marker `gpu`, and workers that outlive a test."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 from hypothesis import settings
 
-from harness import __version__
 from harness.devices.available import why_no_cuda
-from harness.judge.workers.isolation import Role
 from harness.judge.workers.session import Choice, Session, open_session
-from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled
-from harness.protocol.device import Describe
 from harness.protocol.report import CompileError, DisassembledKernel, RuntimeFault
-from harness.protocol.request import Fault
-from problem.cases import CASES_VERSION
 from tests import sharing
 from tests.compile_worker import Compiling, Disassembling
 from tests.grading import lasting, with_parts
@@ -73,33 +65,6 @@ def share_results(tmp_path_factory: pytest.TempPathFactory) -> None:
     in_common = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     sharing.folders[:] = [in_common / "shared"]
     sharing.folders[0].mkdir(exist_ok=True)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def gpu_on_record(
-    request: pytest.FixtureRequest, record_testsuite_property: Callable[[str, object], None]
-) -> None:
-    """Add the GPU and the versions of judge and cases to the record of pytest (--junitxml)."""
-    if any(item.get_closest_marker("gpu") for item in request.session.items):
-        for name, value in gpu_properties().items():
-            record_testsuite_property(name, value)
-
-
-def gpu_properties() -> dict[str, str]:
-    """Return the facts about the GPU that tests run on; none without a GPU."""
-    if why_no_cuda() is not None:
-        return {}
-    with Worker(Role.CUDA) as worker:
-        info = worker.ask(Describe())
-    if isinstance(info, Fault):
-        return {}
-    return {
-        "gpu": info.name,
-        "driver": str(info.driver),
-        "cuda runtime": str(info.cuda_runtime),
-        "judge": __version__,
-        "cases": str(CASES_VERSION),
-    }
 
 
 @pytest.fixture(scope="session")

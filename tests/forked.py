@@ -1,7 +1,5 @@
 """Run a function that works once in a process in a forked process."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

@@ -1,8 +1,6 @@
 """Grading files in tests: one in its own session, or many with a few sessions on a GPU, faster
 than an organiser's queue would."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext

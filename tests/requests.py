@@ -1,7 +1,5 @@
 """Short functions for the tests that make requests to a device."""
 
-from __future__ import annotations
-
 from harness.judge.grading import launch_inputs
 from harness.protocol.device import Count, LaunchInputs, Sanitize
 from harness.protocol.report import Tool

@@ -1,7 +1,5 @@
 """Results that the processes of one test run share, so that only one of them computes each."""
 
-from __future__ import annotations
-
 import fcntl
 import functools
 import hashlib

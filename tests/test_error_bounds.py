@@ -1,9 +1,6 @@
 """Tests of the error bounds of the fastest solutions, on inputs made to break them."""
 
-from __future__ import annotations
-
 import functools
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +16,8 @@ from problem.cases import Matrix, Shape
 from problem.reference import Float64
 from tests.requests import inputs_of
 
+pytestmark = pytest.mark.architectures
+
 SOLUTIONS = Path(__file__).resolve().parent.parent / "solutions"
 ACCURATE, FASTEST = "34_wgmma_fp16_scaled", "36_wgmma_one_accumulator"
 
@@ -29,13 +28,6 @@ SEGMENT = 1024
 PROMOTED = 512
 """The number of products along N that share an accumulator of the tensor cores in 34."""
 
-Pair = tuple[Matrix, Matrix]
-
-
-@pytest.fixture(scope="module")
-def device() -> CpuDevice:
-    return CpuDevice(files.cache_directory())
-
 
 @functools.cache
 def translated(kernel: str) -> PtxProgram:
@@ -44,17 +36,22 @@ def translated(kernel: str) -> PtxProgram:
     return program
 
 
-def load(device: CpuDevice, kernel: str) -> None:
-    program = translated(kernel)
+def loaded(kernel: str) -> CpuDevice:
+    device, program = CpuDevice(files.cache_directory()), translated(kernel)
     ready = device.load_ptx(program.ptx, program.entry, program.launch, (16, 16, 1))
     assert isinstance(ready, Ready), ready
+    return device
 
 
-def multiply(device: CpuDevice, A: Matrix, B: Matrix) -> Float64:
+def error(device: CpuDevice, A: Matrix, B: Matrix) -> Float64:
     shape = Shape(A.shape[0], A.shape[1], B.shape[1])
     done = device.run(Run(inputs=inputs_of(shape, A, B), seconds=100))
     assert isinstance(done, Finished), done
-    return np.asarray(done.output, np.float64)
+    return np.abs(done.output.astype(np.float64) - exact(A, B))
+
+
+def exact(A: Matrix, B: Matrix) -> Float64:
+    return A.astype(np.float64) @ B.astype(np.float64)
 
 
 def largest_of_segments(X: Float64) -> Float64:
@@ -73,116 +70,49 @@ def bound(A: Matrix, B: Matrix) -> Float64:
     return np.asarray(sums + far_below_the_largest)
 
 
-def random(seed: int = 31) -> tuple[Float64, Float64, np.random.Generator]:
-    generator = np.random.default_rng(seed)
-    A = generator.uniform(-1, 1, (SHAPE.M, SHAPE.N))
-    B = generator.uniform(-1, 1, (SHAPE.N, SHAPE.K))
-    return A, B, generator
+def adversarial() -> dict[str, tuple[Float64, Float64]]:
+    """Return inputs that make an error of each kind as large as it can be."""
+    random = np.random.default_rng(31)
+    A, B = random.uniform(-1, 1, (SHAPE.M, SHAPE.N)), random.uniform(-1, 1, (SHAPE.N, SHAPE.K))
 
-
-def uniform() -> tuple[Float64, Float64]:
-    A, B, _ = random()
-    return A, B
-
-
-def positive() -> tuple[Float64, Float64]:
-    """Return positive elements, so that all additions are truncated in the same direction."""
-    A, B, _ = random()
-    return abs(A), abs(B)
-
-
-def constants_between_two_halves() -> tuple[Float64, Float64]:
-    """Return equal elements, which both FP16 parts round by nearly half of their last place."""
+    # Both FP16 parts of this number are rounded by nearly half of their last place.
     value = 1 + 2.0**-11 + 2.0**-22 + 2.0**-23
-    return np.full((SHAPE.M, SHAPE.N), value), np.full((SHAPE.N, SHAPE.K), value)
+    # One large product for every accumulator truncates all later ones.
+    large_A, large_B = (abs(each) * 2.0**-13 + 2.0**-13 for each in (A, B))
+    large_A[:, ::PROMOTED], large_B[::PROMOTED] = 1, 1
+    # The products of neighbours nearly cancel.
+    cancelling_A, cancelling_B = A.copy(), B.copy()
+    cancelling_A[:, 1::2], cancelling_B[1::2] = -A[:, ::2] * (1 + 2.0**-20), B[::2]
+    # The largest elements are multiplied by zeros, so that small ones count.
+    zeros_A, zeros_B = A.copy(), B.copy()
+    zeros_A[:, ::2] *= 2.0**-24
+    zeros_B[1::2] *= 2.0**-24
+    zeros_A[:, 1::4], zeros_B[2::4] = 0, 0
+    rows_A = A * 2.0 ** random.integers(-60, 60, (SHAPE.M, 1))
+    rows_A[3] = 0
+    outlier_A, outlier_B = A.copy(), B.copy()
+    outlier_A[7, 9] = outlier_B[2000, 11] = 2.0**20
+    return {
+        "uniform": (A, B),
+        "all truncated in one direction": (abs(A), abs(B)),
+        "constants between two halves": (np.full_like(A, value), np.full_like(B, value)),
+        "small ones after a large one": (large_A, large_B),
+        "sums that cancel": (cancelling_A, cancelling_B),
+        "far below the largest of their scale": (
+            A * 2.0 ** random.integers(-45, 1, A.shape),
+            B * 2.0 ** random.integers(-45, 1, B.shape),
+        ),
+        "large ones that meet zeros": (zeros_A, zeros_B),
+        "rows of all sizes": (rows_A, B * 2.0 ** random.integers(-60, 60, (1, SHAPE.K))),
+        "lone outliers": (outlier_A, outlier_B),
+    }
 
 
-def small_ones_after_a_large_one() -> tuple[Float64, Float64]:
-    """Return one large product for every accumulator, which truncates all later ones."""
-    A, B, _ = random()
-    A, B = np.abs(A) * 2.0**-13 + 2.0**-13, np.abs(B) * 2.0**-13 + 2.0**-13
-    A[:, ::PROMOTED] = 1
-    B[::PROMOTED] = 1
-    return A, B
-
-
-def sums_that_cancel() -> tuple[Float64, Float64]:
-    """Return neighbours whose products nearly cancel."""
-    A, B, _ = random()
-    A[:, 1::2] = -A[:, ::2] * (1 + 2.0**-20)
-    B[1::2] = B[::2]
-    return A, B
-
-
-def elements_of_all_sizes() -> tuple[Float64, Float64]:
-    """Return elements so far below the largest of their scale that FP16 cannot hold them."""
-    A, B, generator = random()
-    return A * 2.0 ** generator.integers(-45, 1, A.shape), B * 2.0 ** generator.integers(
-        -45, 1, B.shape
-    )
-
-
-def large_ones_that_meet_zeros() -> tuple[Float64, Float64]:
-    """Return inputs whose largest elements are multiplied by zeros, so that small ones count."""
-    A, B, _ = random()
-    A[:, ::2] *= 2.0**-24
-    B[1::2] *= 2.0**-24
-    A[:, 1::4] = 0
-    B[2::4] = 0
-    return A, B
-
-
-def rows_of_all_sizes() -> tuple[Float64, Float64]:
-    A, B, generator = random()
-    A *= 2.0 ** generator.integers(-60, 60, (SHAPE.M, 1))
-    B *= 2.0 ** generator.integers(-60, 60, (1, SHAPE.K))
-    A[3] = 0
-    return A, B
-
-
-def lone_outliers() -> tuple[Float64, Float64]:
-    A, B, _ = random()
-    A[7, 9] = B[2000, 11] = 2.0**20
-    return A, B
-
-
-ADVERSARIAL: tuple[Callable[[], tuple[Float64, Float64]], ...] = (
-    uniform,
-    positive,
-    constants_between_two_halves,
-    small_ones_after_a_large_one,
-    sums_that_cancel,
-    elements_of_all_sizes,
-    large_ones_that_meet_zeros,
-    rows_of_all_sizes,
-    lone_outliers,
-)
-
-
-def drawn(make: Callable[[], tuple[Float64, Float64]]) -> Pair:
-    A, B = make()
-    return A.astype(np.float32), B.astype(np.float32)
-
-
-def exact(A: Matrix, B: Matrix) -> Float64:
-    return A.astype(np.float64) @ B.astype(np.float64)
-
-
-@pytest.mark.architectures
-def test_34_keeps_its_error_bound_on_adversarial_inputs(device: CpuDevice) -> None:
-    load(device, ACCURATE)
-    for make in ADVERSARIAL:
-        A, B = drawn(make)
-        error = np.abs(multiply(device, A, B) - exact(A, B))
-        assert np.all(error <= bound(A, B)), make.__name__
-
-
-def test_the_bound_tells_one_fp16_product_from_three() -> None:
-    A, B = drawn(constants_between_two_halves)
-    rounded = exact(
-        A.astype(np.float16).astype(np.float32), B.astype(np.float16).astype(np.float32)
-    )
-    assert np.all(np.abs(rounded - exact(A, B)) > bound(A, B))
+def test_34_keeps_its_error_bound_on_adversarial_inputs() -> None:
+    device = loaded(ACCURATE)
+    for name, pair in adversarial().items():
+        A, B = (each.astype(np.float32) for each in pair)
+        assert np.all(error(device, A, B) <= bound(A, B)), name
 
 
 RANGES = {
@@ -194,18 +124,13 @@ RANGES = {
 """The sizes of the elements of A and of B. Their products are neither huge nor subnormal."""
 
 
-@pytest.mark.architectures
 @pytest.mark.parametrize("kernel", [ACCURATE, FASTEST])
 @pytest.mark.parametrize("shape", [Shape(40, 64, 24), SHAPE], ids=str)
-def test_extreme_elements_are_multiplied_as_float32(
-    kernel: str, shape: Shape, device: CpuDevice
-) -> None:
+def test_extreme_elements_are_multiplied_as_float32(kernel: str, shape: Shape) -> None:
     """Errors are within the bound of any float32 sum, so finite products have finite results."""
-    load(device, kernel)
-    generator = np.random.default_rng(31)
+    device, random = loaded(kernel), np.random.default_rng(31)
     for name, (size_a, size_b) in RANGES.items():
-        A = (generator.uniform(0.5, 1, (shape.M, shape.N)) * size_a).astype(np.float32)
-        B = (generator.uniform(-1, 1, (shape.N, shape.K)) * size_b).astype(np.float32)
-        error = np.abs(multiply(device, A, B) - exact(A, B))
+        A = (random.uniform(0.5, 1, (shape.M, shape.N)) * size_a).astype(np.float32)
+        B = (random.uniform(-1, 1, (shape.N, shape.K)) * size_b).astype(np.float32)
         limit = shape.N * UNIT_ROUNDOFF * exact(np.abs(A), np.abs(B))
-        assert np.all(error <= limit), name
+        assert np.all(error(device, A, B) <= limit), name

@@ -1,7 +1,5 @@
 """The commonest mistakes of beginners get the right verdict, a line, a cause and a cure."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path
@@ -13,6 +11,7 @@ from harness.cli.views.grading import screen
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import read
 from harness.judge.workers.session import Session
+from tests.test_submissions import FEW_CASES
 
 FILES = sorted((Path(__file__).parent / "mistakes").glob("*.cu"))
 
@@ -20,7 +19,8 @@ FILES = sorted((Path(__file__).parent / "mistakes").glob("*.cu"))
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_mistake_is_explained(path: Path, cpu_session: Session) -> None:
     text = path.read_text(encoding="utf-8")
-    report = grade(read(path), cpu_session, GradingOptions(quick=True, seed=1))
+    options = GradingOptions(quick=True, seed=1)
+    report = grade(read(path), cpu_session, options, problem=FEW_CASES)
     assert report.verdict.value in re.findall(r"^// expect: (\S+)$", text, re.MULTILINE)
     output = io.StringIO()
     SafeConsole(file=output, width=300).print(screen(report))

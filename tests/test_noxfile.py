@@ -1,11 +1,8 @@
 """Which libraries a machine gets, and when modules are compiled."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib.util
 import logging
-import os
 from pathlib import Path
 from types import ModuleType
 
@@ -17,7 +14,6 @@ ROOT = Path(__file__).resolve().parent.parent
 @pytest.fixture(scope="module")
 def noxfile() -> ModuleType:
     spec = importlib.util.spec_from_file_location("noxfile", ROOT / "noxfile.py")
-    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
@@ -66,19 +62,3 @@ def test_libraries_are_those_that_the_driver_can_run(
     assert group in noxfile.PROJECT["dependency-groups"]
     is_old = version == 11040
     assert ("up to 11.4" in caplog.text and "Update" in caplog.text) is is_old
-
-
-def test_changed_modules_are_compiled_before_a_command(
-    noxfile: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ran: list[tuple[str, ...]] = []
-    monkeypatch.setattr(noxfile, "COMPILED", tmp_path / "compiled.txt")
-    monkeypatch.setattr(noxfile, "SOURCE_FOLDERS", (str(tmp_path),))
-    monkeypatch.setattr(noxfile, "install_groups", lambda *_: None)
-    monkeypatch.setattr(noxfile, "run", lambda _, *arguments: ran.append(arguments))
-    (tmp_path / "module.py").touch()
-    for _ in range(2):
-        noxfile.install(None)
-    os.utime(tmp_path / "module.py", (2e9, 2e9))
-    noxfile.install(None)
-    assert ran == [("-m", "compileall", "-q", str(tmp_path))] * 2

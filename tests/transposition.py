@@ -3,8 +3,6 @@
 A shape's M and K are the rows and columns of the input; its N is 1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

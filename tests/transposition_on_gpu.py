@@ -1,7 +1,5 @@
 """Transposition on a GPU: what problem/gpu.py is for matrix multiplication."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any

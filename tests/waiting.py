@@ -1,7 +1,5 @@
 """Waiting for conditions that other processes and threads bring about."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import TypeVar

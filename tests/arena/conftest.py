@@ -1,7 +1,5 @@
 """Fixtures of the arena's tests: a real PostgreSQL, empty for each test, and a site on it."""
 
-from __future__ import annotations
-
 import socket
 import tempfile
 import threading

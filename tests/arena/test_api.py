@@ -1,7 +1,5 @@
 """Tests of the API: submit, watch, read and cancel, and one clear sentence for each error."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -144,12 +142,6 @@ def test_an_invalid_request_gets_a_sentence(
     method: str, path: str, status: int, client: TestClient, ada: dict[str, str]
 ) -> None:
     problem(client.request(method, path, headers=ada), status)
-
-
-def test_an_address_names_the_methods_that_it_takes(client: TestClient) -> None:
-    refused = client.delete("/api/v1/submissions")
-    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, POST")
-    assert client.head("/problem").status_code == 200
 
 
 def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> None:

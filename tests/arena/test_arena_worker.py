@@ -1,7 +1,5 @@
 """Real workers, each a process: they grade, are killed, and lose nothing."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -53,7 +51,6 @@ def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         process.kill()
         process.wait()
-        assert process.stdin is not None
         process.stdin.close()
 
 
@@ -128,7 +125,6 @@ def test_a_killed_grading_child_is_retried_until_it_is_cancelled(
         assert gradings.cancel(connection, id)
         later = submit(connection, person("bob"), BROKEN)
         eventually(lambda: status(connection, later).state.final, "next")
-        assert process.stdin is not None
         process.stdin.close()  # as when the supervisor has died
         assert process.wait(PATIENCE) != 0
     assert status(connection, id).state is State.CANCELLED

@@ -1,7 +1,5 @@
 """Tests of an arena's database as a store: export, import, and who may read imported reports."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -202,12 +200,3 @@ def test_a_database_of_another_version_is_refused(
         open_store(Address(address)),
     ):
         pass
-
-
-def test_a_folder_without_an_arena_is_refused(tmp_path: Path) -> None:
-    with (
-        pytest.raises(StoreError, match="folder without an arena"),
-        open_store(Address(str(tmp_path))),
-    ):
-        pass
-    assert list(tmp_path.iterdir()) == []

@@ -4,8 +4,6 @@ The tables are compared with the routes that exist, so a new route without a row
 organisers and workers must refuse everybody else.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from datetime import UTC, datetime, timedelta
@@ -345,9 +343,6 @@ def test_the_api_changes_nothing_by_cookie(scene: Scene) -> None:
         assert scene.client.post(path, content=SOURCE, headers=headers).status_code == 401
 
 
-# ------------------------------------------------------------------------------ keys and sessions
-
-
 @pytest.mark.parametrize(
     "ends",
     ["it expires", "its key is revoked", "everywhere", "locked out", "keys reset", "signed out"],
@@ -378,15 +373,6 @@ def test_a_session_ends(ends: str, connection: Connection, client: TestClient, p
     assert client.get("/mine", headers=cookie).status_code == 401
     cookie = {"Cookie": f"{COOKIE}={other}"}
     assert client.get("/mine", headers=cookie).status_code == 200, "and no other session does"
-
-
-def test_an_expired_key_opens_nothing(connection: Connection, person: Add) -> None:
-    ada = person("ada")
-    assert people.by_key(connection, people.new_key(connection, ada.id, "old", days=-1)) is None
-    assert people.by_key(connection, people.new_key(connection, ada.id, "new", days=1)) == ada
-
-
-# ------------------------------------------------------------------------- states of the contest
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -1,7 +1,5 @@
 """A backup of an arena that runs becomes another arena with everything in it."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from pathlib import Path

@@ -3,8 +3,6 @@
 They are served even if that process was killed or the database cannot be reached.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import re

@@ -1,7 +1,5 @@
 """Tests of submit.py: it has the exit codes of `grade` and survives lost connections."""
 
-from __future__ import annotations
-
 import socket
 import socketserver
 import threading

@@ -1,17 +1,9 @@
 """Tests of the database: its version, its own constraints and its connections."""
 
-from __future__ import annotations
-
 import pytest
 from sqlalchemy import Engine, text
 
-from harness.arena.data_dir import Secrets
 from harness.arena.store.database import open_engine
-from harness.arena.store.preparing import prepare
-
-
-def test_preparing_again_changes_nothing(engine: Engine, secrets: Secrets) -> None:
-    prepare(engine.url, secrets)
 
 
 def test_not_even_its_owner_edits_the_audit_log(engine: Engine) -> None:

@@ -1,7 +1,5 @@
 """The first start may be killed at any moment; keys that were lost can be had again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 """An arena in somebody else's database: on a server that is not its own, over TCP, as an owner who
 is no superuser."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """A worker with two lanes: one compiles while another has the device."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Tests of limits on requests, connections, streams and comparisons, and of the disk's space."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import namedtuple
@@ -143,9 +141,6 @@ def test_comparisons_are_bounded_in_number_and_time(
         return sorted(each.detail[:9] for each in found if isinstance(each, Problem))
 
     assert asyncio.run(many()) == ["Many comp"] * 2 + ["This took"] * 2
-
-
-# ------------------------------------------------------------------------------- what goes wrong
 
 
 def test_health_fails_before_the_disk_is_full(

@@ -1,7 +1,5 @@
 """Tests of the logs: each line is one JSON object, even if a kernel's name contains line ends."""
 
-from __future__ import annotations
-
 import json
 import logging
 

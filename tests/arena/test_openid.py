@@ -1,7 +1,5 @@
 """Tests of signing in through a real OpenID provider, which they start."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """Tests of the queue: submissions, their order, attempts and the sweeper."""
 
-from __future__ import annotations
-
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 
@@ -160,7 +158,6 @@ def test_three_dead_attempts_are_reported_as_a_judge_error(
         assert sweep_once(site, lease_seconds=-1) == {id: number < MAX_ATTEMPTS}
     done = worker.status(id)
     assert (done.state, done.verdict) == (State.DONE, Verdict.JUDGE_ERROR)
-    assert done.report is not None
     report = Report.model_validate_json(board.report_text(connection, done.report) or "")
     assert "3 workers died" in getattr(report.outcome, "message", "")
     assert not waiting_jobs(connection)

@@ -1,7 +1,5 @@
 """Tests of the workers' protocol: joining, tasks and results, and workers that die or are late."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,8 +23,6 @@ from harness.protocol.errors import UsageError
 from harness.protocol.report import Stage, Verdict
 from tests.arena.submitting import Add, FakeWorker, asking, graded, status, submit
 from tests.board import factory
-
-# -------------------------------------------------------------------------------- who may grade
 
 
 @pytest.mark.parametrize("change", [{"judge": "0.0.9"}, {"cases": 1}, {"source": "0" * 64}])
@@ -94,9 +90,6 @@ def test_a_worker_sends_its_key_to_no_plain_address(address: str, said: str) -> 
         WorkerConnection(address, "worker_x")
 
 
-# ---------------------------------------------------------------------------- fenced by attempts
-
-
 def test_a_report_sent_twice_counts_once(worker: FakeWorker, connection: Connection) -> None:
     worker.submit()
     task = worker.take()
@@ -152,9 +145,6 @@ def test_a_restarted_worker_ends_what_it_graded_before(
     assert watching.counts_by_fate(connection) == {"died": 1}
 
 
-# -------------------------------------------------------------------------- a judge that failed
-
-
 def test_a_judge_error_is_final_only_at_the_third_attempt(worker: FakeWorker) -> None:
     id = worker.submit()
     for number in range(1, MAX_ATTEMPTS + 1):
@@ -164,9 +154,6 @@ def test_a_judge_error_is_final_only_at_the_third_attempt(worker: FakeWorker) ->
         assert outcome is (Outcome.RETRY if number < MAX_ATTEMPTS else Outcome.COUNTED)
         assert (worker.status(id).verdict is None) == (number < MAX_ATTEMPTS)
     assert worker.status(id).verdict == Verdict.JUDGE_ERROR
-
-
-# ------------------------------------------------------------------------------------- over HTTP
 
 
 @pytest.fixture

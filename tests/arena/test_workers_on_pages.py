@@ -1,7 +1,5 @@
 """Workers on the organiser's page and in the metrics, and what an organiser does to them."""
 
-from __future__ import annotations
-
 import re
 
 from fastapi.testclient import TestClient
@@ -45,7 +43,6 @@ def test_a_worker_key_is_made_on_the_page_and_revoked(
     boss = person("boss", Role.ORGANISER)
     client.post("/signin", data={"key": key(boss)["Authorization"].split()[1]})
     found = re.search(r'name="token" value="(\w+)"', client.get("/organiser").text)
-    assert found is not None
     form = {"token": found[1], "name": "lab 3"}
     made = client.post("/organiser/workers/keys", data=form)
     assert 'filename="lab-3.key"' in made.headers["content-disposition"]

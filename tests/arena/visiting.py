@@ -1,10 +1,6 @@
 """A visitor for the tests in a browser, who signs in, presses buttons, fills in forms and reads."""
 
-from __future__ import annotations
-
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from selenium.common.exceptions import (
@@ -23,9 +19,6 @@ from harness.arena.store.people import Person
 from tests.board import browser
 from tests.waiting import PATIENCE
 
-SCREENSHOTS = os.environ.get("MATMUL_ARENA_SCREENSHOTS")
-"""The folder for pictures of the pages, if any are wanted."""
-
 
 class Visitor:
     """A person at one browser."""
@@ -34,7 +27,7 @@ class Visitor:
         self.chrome = chrome
         self.address = address
         chrome.delete_all_cookies()
-        browser.load_charts(chrome, bool(SCREENSHOTS))
+        browser.load_charts(chrome, False)
         browser.resize(chrome, 1280)
         browser.colours(chrome, "light")
 
@@ -91,10 +84,6 @@ class Visitor:
         replaced = (NoSuchElementException, StaleElementReferenceException)
         wait = WebDriverWait(self.chrome, PATIENCE, ignored_exceptions=replaced)
         wait.until(lambda _: holds())
-
-    def picture(self, name: str) -> None:
-        if SCREENSHOTS:
-            browser.screenshot(self.chrome, Path(SCREENSHOTS, f"{name}.png"))
 
 
 def _quoted(text: str) -> str:

@@ -1,7 +1,5 @@
 """Fixtures of the leaderboard's tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands of the board."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Two reports side by side: what differs, by how much, and whether it is more than noise."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -72,9 +70,6 @@ def test_the_difference_of_the_sources_is_shown() -> None:
     assert compared(one, other).diff == (
         "--- A tile\n+++ B wide\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"
     )
-
-
-# ---------------------------------------------------------------------------------- conclusion
 
 
 def test_intervals_say_whether_a_difference_is_noise() -> None:

@@ -1,7 +1,5 @@
 """Tests of entering reports: their schema, bounds and normal form, and their index row."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable
@@ -145,9 +143,6 @@ def test_any_value_anywhere_is_refused_or_shown_harmlessly(
     assert "\x1b" not in console.export_text()
 
 
-# ---------------------------------------------------------------------------------------- names
-
-
 @pytest.mark.parametrize(
     ("name", "kept"),
     [
@@ -178,18 +173,13 @@ def test_a_letter_has_three_marks_at_most(marks: int, fits: bool) -> None:
     assert (names.problem("x" + "\u0316" * marks + "y\u0316") is None) == fits
 
 
-# ---------------------------------------------------------------------------------- index rows
-
-
 def with_kernel(**facts: Any) -> Report:
     made = factory.report()
-    assert made.kernel is not None
     return made.model_copy(update={"kernel": made.kernel.model_copy(update=facts)})
 
 
 def test_an_entry_has_what_ranking_needs() -> None:
     made = factory.report("tile", "ada", 0.9, seed=1 << 100, launch=Badge.DECLARED_LAUNCH)
-    assert made.kernel is not None
     assert Entry.of(made, "an id" * 4)._asdict() == {
         "id": "an id" * 4,
         "created": "2026-01-01T12:00:00.000000+00:00",

@@ -1,7 +1,5 @@
 """Tests of ranking: which entries are ranked, by which run, and which share a rank."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -37,9 +35,6 @@ def tile(score: float | None = 0.9, **facts: Any) -> Entry:
 def rejection(day: float = 1, **facts: Any) -> Entry:
     outcome = wrong().outcome
     return verified(report("tile", "ada", outcome=outcome, day=day, source=SOURCE, **facts))
-
-
-# ---------------------------------------------------------------------------------------- ranks
 
 
 @pytest.mark.parametrize(
@@ -91,9 +86,6 @@ def test_the_spread_between_gpus_counts_where_it_was_measured() -> None:
 def test_a_board_says_for_which_gpus_it_holds(entries: list[Entry], said: str) -> None:
     scope = board(*entries).scope
     assert said in scope and bool(said) == bool(scope)
-
-
-# ----------------------------------------------------------------------------------------- rows
 
 
 def test_each_author_and_name_has_its_best_program() -> None:
@@ -172,9 +164,6 @@ def test_an_unsteady_score_is_shown_below_the_ranks() -> None:
     assert [(row.entry.name, row.rank) for row in made.unranked] == [("wide", None)]
 
 
-# ------------------------------------------------------------------------------------ rejections
-
-
 @pytest.mark.parametrize(
     ("entries", "score"),
     [
@@ -198,9 +187,6 @@ def test_a_verified_rejection_removes_the_program(
     assert found == ([] if score is None else [score])
 
 
-# ------------------------------------------------------------------------------------ unverified
-
-
 def test_unverified_entries_are_listed_apart_until_graded_here() -> None:
     claimed = tile(2.0, day=3)._replace(verified=False)
     other = entry("other", "bob", 3.0)._replace(verified=False)
@@ -213,9 +199,6 @@ def test_unverified_entries_are_listed_apart_until_graded_here() -> None:
     assert failed.unverified == ()
     (alone,) = rank([claimed])
     assert (alone.rows, len(alone.unverified), alone.scope) == ((), 1, "")
-
-
-# --------------------------------------------------------------------------------- choice, data
 
 
 def test_filters_choose_who_is_ranked() -> None:

@@ -1,7 +1,5 @@
 """Regrading shows what changes, enters it only when told to, and loses nothing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -13,16 +11,9 @@ from harness.board.entry import Version
 from harness.board.ranking import rank
 from harness.board.regrade import Change, Grader, as_data, regrade, to_regrade
 from harness.board.store import Store
+from harness.protocol import report as protocol
 from harness.protocol.errors import UsageError
-from harness.protocol.report import (
-    Accepted,
-    JudgeError,
-    Report,
-    RuntimeFault,
-    Stage,
-    Submission,
-    Unscored,
-)
+from harness.protocol.report import Report, Submission
 from tests.board import factory
 from tests.board.conftest import Call, Enter
 
@@ -101,14 +92,14 @@ def test_an_interrupted_regrading_keeps_its_reports(call: Call, old: Path) -> No
 
 
 def test_a_rejection_is_entered_and_settles_the_matter(call: Call, old: Path) -> None:
-    rejecting = grading(outcome=RuntimeFault(stage=Stage.VERIFY, message="trap"))
+    rejecting = grading(outcome=protocol.RuntimeFault(stage=protocol.Stage.VERIFY, message="trap"))
     _, out, _ = call("regrade", "--yes", grade=rejecting)
     assert "now runtime-error" in out
     assert "Nothing to regrade" in call("regrade")[1]
 
 
-HOT = Accepted(score=Unscored(reason="throttled", message="the GPU was hot"))
-OUR_FAULT = JudgeError(stage=Stage.VERIFY, message="the worker vanished")
+HOT = protocol.Accepted(score=protocol.Unscored(reason="throttled", message="the GPU was hot"))
+OUR_FAULT = protocol.JudgeError(stage=protocol.Stage.VERIFY, message="the worker vanished")
 other_gpu = grading(gpu="NVIDIA L4")
 
 
@@ -161,9 +152,6 @@ def test_a_forged_hash_of_the_source_is_corrected(path: Path) -> None:
 
         list(regrade(store, store.entries(), noted, path.with_suffix(".kept")))
     assert asked == [true]
-
-
-# ------------------------------------------------------------------------------ one by one
 
 
 def before_and(grade: Grader, path: Path, *entries: str) -> list[Change]:

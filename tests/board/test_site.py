@@ -1,7 +1,5 @@
 """Tests of the site's files: complete, escaped, written once, and never over other files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -14,19 +12,9 @@ from harness.board.entry import Entry, Version
 from harness.board.ranking import Filter
 from harness.board.site import MARKER, Site, file_names
 from harness.board.store import Store
+from harness.protocol import report as protocol
 from harness.protocol.errors import StoreError
-from harness.protocol.report import (
-    Accuracy,
-    AccuracyAt,
-    Badge,
-    BlockMap,
-    CodeLine,
-    DisassembledKernel,
-    InputsAccuracy,
-    Report,
-    SizeScore,
-    WrongAnswer,
-)
+from harness.protocol.report import Report
 from problem.cases import Shape
 from problem.grades import Errors
 from tests.board import factory
@@ -97,7 +85,7 @@ def pages(site: Path) -> list[Path]:
 def of_everything() -> list[Report]:
     return [
         factory.report("tile", "ada", 0.9),
-        factory.report("split", "bob", 1.6, cores=Badge.TENSOR_CORES),
+        factory.report("split", "bob", 1.6, cores=protocol.Badge.TENSOR_CORES),
         factory.report("old", "eve", 1.2, version=BEFORE),
         factory.report("elsewhere", "ada", 0.7, gpu="NVIDIA L4"),
         factory.report("laptop", "ada", score=None),
@@ -143,13 +131,15 @@ def test_each_gpu_has_a_board_and_every_run_a_page(write: Write) -> None:
 @pytest.mark.parametrize(
     ("drawn", "shown"),
     [
-        (BlockMap(rows=("...", "...", "###")), ">...\n...\n###</pre>"),
-        (BlockMap(rows=("#.",), scale=2), "stands for 2×2 blocks"),
+        (protocol.BlockMap(rows=("...", "...", "###")), ">...\n...\n###</pre>"),
+        (protocol.BlockMap(rows=("#.",), scale=2), "stands for 2×2 blocks"),
     ],
 )
-def test_the_map_of_wrong_blocks_is_shown(drawn: BlockMap, shown: str, page_of: PageOf) -> None:
+def test_the_map_of_wrong_blocks_is_shown(
+    drawn: protocol.BlockMap, shown: str, page_of: PageOf
+) -> None:
     wrong = factory.wrong()
-    assert isinstance(wrong.outcome, WrongAnswer)
+    assert isinstance(wrong.outcome, protocol.WrongAnswer)
     found = wrong.outcome.counterexample.model_copy(update={"map": drawn})
     outcome = wrong.outcome.model_copy(update={"counterexample": found})
     page = page_of(wrong.model_copy(update={"outcome": outcome}))
@@ -194,9 +184,9 @@ def test_a_new_template_writes_every_page_again(write: Write, page_of: PageOf) -
 
 
 def test_pages_of_removed_entries_are_deleted(write: Write) -> None:
-    tensor = factory.report(author="bob", cores=Badge.TENSOR_CORES)
+    tensor = factory.report(author="bob", cores=protocol.Badge.TENSOR_CORES)
     site = write(factory.report(author="ada"), tensor)
-    write(chosen=Filter(badges=frozenset({Badge.TENSOR_CORES})))
+    write(chosen=Filter(badges=frozenset({protocol.Badge.TENSOR_CORES})))
     assert len(list((site / "entries").iterdir())) == 3
     assert "ada" not in Elements(site / "index.html").text
 
@@ -267,15 +257,15 @@ def test_a_page_that_fails_leaves_the_others_whole(tmp_path: Path) -> None:
         list(Site(tmp_path / "other", site.entries).write_entries(full))
 
 
-ACCURACY = Accuracy(
+ACCURACY = protocol.Accuracy(
     grade="B",
     sizes=(
-        AccuracyAt(
+        protocol.AccuracyAt(
             shape=Shape(256, 256, 256),
             baseline="cuBLAS",
             grade="B",
             results=(
-                InputsAccuracy(
+                protocol.InputsAccuracy(
                     inputs="one outlier",
                     grade="B",
                     kernel=Errors(block=2e-6, by_rows=1e-7, by_components=3e-3),
@@ -309,8 +299,7 @@ def test_boards_have_files_named_after_their_gpus() -> None:
 def test_a_report_shows_its_scores_over_sizes(without_device: bool, page_of: PageOf) -> None:
     report = factory.wrong() if without_device else factory.report("tile")
     measured = factory.report()
-    assert measured.measurement is not None and measured.score is not None
-    size = SizeScore(shape=Shape(1024, 1024, 1024), score=measured.score)
+    size = protocol.SizeScore(shape=Shape(1024, 1024, 1024), score=measured.score)
     changed: dict[str, object] = {
         "measurement": measured.measurement.model_copy(update={"sizes": (size,)})
     }
@@ -343,8 +332,10 @@ def test_a_page_explains_the_speed_and_marks_lines(page_of: PageOf) -> None:
 
 def test_a_page_shows_the_machine_code_of_a_line(page_of: PageOf) -> None:
     report = explained("30_mma_tf32x3")
-    assert isinstance(report.kernel, DisassembledKernel)
-    code = CodeLine(line=1, opcodes={"FFMA": 20}, instructions=("FFMA R1, R2, R3, R1", "FFMA <b>"))
+    assert isinstance(report.kernel, protocol.DisassembledKernel)
+    code = protocol.CodeLine(
+        line=1, opcodes={"FFMA": 20}, instructions=("FFMA R1, R2, R3, R1", "FFMA <b>")
+    )
     kernel = report.kernel.model_copy(update={"lines": (code,)})
     text = page_of(report.model_copy(update={"kernel": kernel})).read_text(encoding="utf-8")
     assert "20 FFMA<pre>FFMA R1, R2, R3, R1\nFFMA &lt;b&gt;\n…</pre>" in text

@@ -1,9 +1,6 @@
 """Stores in files and in PostgreSQL: what both keep, and what moves between them."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -85,23 +82,6 @@ def test_any_text_is_kept_or_refused(where: Where) -> None:
 
     with where.open() as store:
         holds()
-
-
-def test_a_failure_in_the_middle_enters_nothing(where: Where) -> None:
-    good = Document.of(factory.report())
-
-    def documents() -> Iterator[Document]:
-        yield good
-        raise KeyboardInterrupt
-
-    with where.open() as store:
-        with pytest.raises(KeyboardInterrupt):
-            store.enter_documents(documents())
-        assert store.entries() == []
-        assert store.enter_documents([good]).new == 1
-
-
-# ------------------------------------------------------------------------------- between two
 
 
 def everything(where: Where) -> tuple[list[str], list[Entry]]:
@@ -192,9 +172,6 @@ def test_of_several_signatures_a_trusted_one_comes_first(where: Where, tmp_path:
         store.enter(document.report)
         kept = store.document(document.id).signature
         assert kept is not None and kept.key == keys.SigningKey.at(where.key).public
-
-
-# ------------------------------------------------------------------------- PostgreSQL's own
 
 
 def test_a_password_is_not_shown(new: New, call: Call) -> None:

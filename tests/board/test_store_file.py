@@ -1,7 +1,5 @@
 """Stores in files: foreign, damaged and locked ones, and those of earlier versions."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Callable

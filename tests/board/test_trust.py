@@ -1,7 +1,5 @@
 """One rule: a result counts if the board's own key or a listed key signed it."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

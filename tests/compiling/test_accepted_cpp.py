@@ -1,7 +1,5 @@
 """C++ that nvcc accepts in kernel files compiles here, too."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Compiling for other GPUs works, or names the feature that they lack."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Host code is replaced by blanks, and device code stays unchanged."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.compiling.host_code import without_failed_host_code

@@ -1,7 +1,5 @@
 """The host code of a file is compared with the judge's launch."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.compiling.source import parse

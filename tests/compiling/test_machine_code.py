@@ -1,7 +1,5 @@
 """The printed program has the same machine code as the program that NVRTC compiles alone."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path
@@ -47,7 +45,6 @@ def instructions(cubin: bytes, folder: Path) -> list[object]:
     path = folder / "kernel.cubin"
     path.write_bytes(cubin)
     nvdisasm = pathfinder.find_nvidia_binary_utility("nvdisasm")
-    assert nvdisasm is not None
     listing = subprocess.run([nvdisasm, "--emit-json", path], capture_output=True, check=True)
     _, functions = json.loads(listing.stdout)
     return [function["sass-instructions"] for function in functions]

@@ -1,14 +1,11 @@
 """Messages about mistakes that a compiler finds have a line, a cause and a cure."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from harness.compiling.compiler import compile_source
 from harness.protocol.compiler import Compile, Compiled
-from harness.protocol.report import CompileError
 from tests.compile_worker import Compiling
 
 NAME = "matrix_multiplication_kernel"
@@ -42,13 +39,6 @@ def test_a_mistake_has_a_line_a_cause_and_a_cure(
     assert not isinstance(answer, Compiled)
     assert said in answer.message
     assert "kernel.cu" not in answer.message
-
-
-def test_a_missing_header_is_named_next_to_the_errors(compiling: Compiling) -> None:
-    answer = compiling(f'#include "tiles.h"\n{HEAD} C[0] = TILE; }}')
-    assert isinstance(answer, CompileError)
-    assert [found.severity for found in answer.diagnostics] == ["error", "warning"]
-    assert 'header "tiles.h" is not available' in answer.diagnostics[1].message
 
 
 def test_letters_of_the_folder_do_not_reach_the_program(

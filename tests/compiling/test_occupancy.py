@@ -4,17 +4,12 @@ import pytest
 
 from harness.compiling.occupancy import multiprocessor, occupancy
 from harness.protocol.report import Resources
+from tests.judge.stages.fakes import kernel
 
 
 def resources(registers: int, shared: int = 0) -> Resources:
-    return Resources(
-        registers=registers,
-        stack_bytes=0,
-        spill_store_bytes=0,
-        spill_load_bytes=0,
-        static_shared_bytes=shared,
-        dynamic_shared_bytes=0,
-    )
+    sizes = {"registers": registers, "static_shared_bytes": shared}
+    return kernel().facts.resources.model_copy(update=sizes)
 
 
 @pytest.mark.parametrize(

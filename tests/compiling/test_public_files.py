@@ -5,8 +5,6 @@ OWNER/NAME of one folder, and name that folder in the variable MATMUL_ARENA_PUBL
 it the files are skipped.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import subprocess
@@ -17,16 +15,10 @@ import pytest
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import read
 from harness.judge.workers.session import Session
-from harness.protocol.report import Verdict
 
 CLONES = os.environ.get("MATMUL_ARENA_PUBLIC_FILES")
 with Path(__file__).with_name("public_files.csv").open(encoding="utf-8", newline="") as table:
     FILES = list(csv.DictReader(table))
-
-
-def test_the_table_has_enough_authors_and_reasons() -> None:
-    assert len(FILES) >= 60 and len({row["repository"] for row in FILES}) >= 30
-    assert all(Verdict(row["verdict"]) and row["reason"] for row in FILES)
 
 
 @pytest.mark.skipif(CLONES is None, reason="set MATMUL_ARENA_PUBLIC_FILES to a folder of clones")

@@ -51,20 +51,6 @@ def test_host_code_is_set_aside_and_lines_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asking", "message"),
-    [
-        ("#include FILE", "literally"),
-        ('#embed "/etc/passwd"', "#embed"),
-        ("#if __has_include(FILE)\n#endif", "literally"),
-    ],
-)
-def test_an_include_without_a_literal_name_is_refused(asking: str, message: str) -> None:
-    with pytest.raises(SourceError, match=message) as error:
-        parse('#define FILE "/etc/passwd"\n' + asking + "\n" + KERNEL)
-    assert error.value.diagnostic.line == 2
-
-
-@pytest.mark.parametrize(
     ("words", "line"),
     [
         ("", LaunchLine()),
@@ -206,9 +192,3 @@ def test_a_present_time_is_seen_whatever_hides_its_name() -> None:
     for shown in ("%H:%M:%S", "%b %d %Y"):
         with pytest.raises(SourceError, match="time of compilation"):
             lexical.check_for_present_time(f'"{time.strftime(shown)}"'.replace(" 0", "  "), now)
-
-
-def test_a_second_launch_line_is_refused_with_its_place() -> None:
-    with pytest.raises(SourceError, match="second launch line") as error:
-        parse("// solve: tile=16x16\nint a; // solve: tile=32x32\n" + KERNEL)
-    assert (error.value.diagnostic.line, error.value.diagnostic.column) == (2, 8)

@@ -1,7 +1,5 @@
 """Tests of finding waits of instructions for each other, in short pieces of machine code."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.compiling.waits import Instruction, issue_clocks, loads_together, waits

@@ -1,7 +1,5 @@
 """Layouts of matrices in memory: guards on either side, and random leads."""
 
-from __future__ import annotations
-
 from harness.devices.guards import ALIGNMENT, MIN_GUARD_BYTES, PIECE_BYTES, Layout
 
 

@@ -1,7 +1,5 @@
 """The documents are short, their links lead to files, and the paths that they name exist."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

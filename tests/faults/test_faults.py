@@ -96,9 +96,6 @@ def next_is_right() -> None:
     assert grade_file(RIGHT, "cpu", QUICK).verdict == "accepted"
 
 
-# ------------------------------------------------------------------------------ killed workers
-
-
 @dataclass
 class Killer:
     """A killer of one worker, which waits until the worker handles a certain request."""
@@ -135,7 +132,6 @@ class Mortal:
     def ask(self, request: Request[Answer_co]) -> Answer_co | Fault:
         if type(request).__name__ == self.killer.request and not self.killer.killed:
             self.worker.start()
-            assert self.worker.process_id is not None
             # It dies with the request in its hands: a worker that died before would be replaced.
             os.kill(self.worker.process_id, signal.SIGSTOP)
             Timer(0.3, self._end, (self.worker.process_id,)).start()
@@ -207,9 +203,6 @@ def test_a_worker_that_cannot_start_is_the_judges_fault(monkeypatch: pytest.Monk
     next_is_right()
 
 
-# ------------------------------------------------------------------------------------- reports
-
-
 def _small_disk() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -250,9 +243,6 @@ def test_a_full_disk_leaves_the_old_report(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-# -------------------------------------------------------------------------------- interruption
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_grading_leaves_nothing(
     number: signal.Signals, code: int, tmp_path: Path
@@ -272,9 +262,6 @@ def test_an_interrupted_grading_leaves_nothing(
     _, stderr = judge.communicate(timeout=PATIENCE)
     assert judge.returncode == code, stderr
     assert "Traceback" not in stderr
-
-
-# -------------------------------------------------------------------------------- our own bugs
 
 
 class Broken:

@@ -1,7 +1,5 @@
 """No submission and no answer of a worker causes a traceback or a hang."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -88,9 +86,6 @@ def _read(paths: list[Path]) -> list[str]:
     return [path.read_text(encoding="utf-8") for path in paths]
 
 
-# ------------------------------------------------------------------------------------- readers
-
-
 LINE_WORDS = (
     *("tile=", "tile=16x32", "shared_memory=", "shared_memory=4096", "x", "=", " ", "\t"),
     *("0", "-1", "9" * 20, "0x10", "1e3", "٣", "é"),
@@ -173,9 +168,6 @@ def test_sanitizer_xml_does_not_explode() -> None:
     ):
         with pytest.raises(ValueError, match="XML"):
             read_xml(bomb, Tool.MEMCHECK, PLACES)
-
-
-# ------------------------------------------------------------------------------------- workers
 
 
 ANSWER: TypeAdapter[Finished | Fault] = TypeAdapter(Finished | Fault)

@@ -1,7 +1,5 @@
 """The doctor reports parts that work, and says what to do about those that do not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Grading with fake devices: the stages, the verdict, and what the report says."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from harness.judge.explain.examination import Examination
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.stages import rounds
 from harness.judge.submission import Unreadable, read
+from harness.protocol import report as protocol
 from harness.protocol.compiler import Disassemble
 from harness.protocol.device import (
     BranchesAgree,
@@ -27,21 +26,6 @@ from harness.protocol.device import (
     Sanitize,
 )
 from harness.protocol.errors import JudgeFailure, UsageError
-from harness.protocol.report import (
-    Accepted,
-    DisassembledKernel,
-    Finding,
-    Hazard,
-    JudgeError,
-    Place,
-    Race,
-    Report,
-    Stage,
-    Submission,
-    Tool,
-    Unscored,
-    WrongAnswer,
-)
 from harness.protocol.request import Fault
 from problem.cases import QUICK_CASES, SCORED_INPUTS, Case, Extent, Shape
 from problem.problem import MATRIX_MULTIPLICATION
@@ -59,7 +43,7 @@ from tests.judge.stages.fakes import (
 )
 from tests.waiting import PATIENCE
 
-SUBMISSION = Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
+SUBMISSION = protocol.Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
 SMALL = Case(Shape(512, 48, 512))
 """Stands for the ranked size."""
 
@@ -84,19 +68,21 @@ def with_times(device: FakeDevice) -> FakeSession:
     return on_gpu(device, timing=timing)
 
 
-def graded(session: FakeSession, **options: Any) -> Report:
+def graded(session: FakeSession, **options: Any) -> protocol.Report:
     report = grade(SUBMISSION, session, GradingOptions(seed=3, **options), problem=PROBLEM)
-    assert Report.model_validate_json(report.model_dump_json()) == report
+    assert protocol.Report.model_validate_json(report.model_dump_json()) == report
     return report
 
 
 def test_a_right_kernel_is_accepted_without_times() -> None:
     report = graded(on_cpu(FakeDevice()))
-    assert isinstance(report.outcome, Accepted) and isinstance(report.outcome.score, Unscored)
+    assert isinstance(report.outcome, protocol.Accepted) and isinstance(
+        report.outcome.score, protocol.Unscored
+    )
     assert [time.stage for time in report.stages] == [
-        Stage.COMPILE,
-        Stage.VERIFY,
-        Stage.SANITIZE,
+        protocol.Stage.COMPILE,
+        protocol.Stage.VERIFY,
+        protocol.Stage.SANITIZE,
     ]
     assert report.verification and report.sanitizing and report.seed == 3
     assert report.submission == SUBMISSION and report.device == INFO
@@ -106,7 +92,6 @@ def test_a_right_kernel_is_accepted_without_times() -> None:
 def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> None:
     report = graded(with_times(FakeDevice()), quick=quick)
     assert report.score is not None and report.score.ratio == 2.0, report.outcome
-    assert report.measurement is not None
     assert (report.measurement.audit_error is None) is quick
     assert (report.measurement.sustained is None) is quick
     assert {round.inputs for round in report.measurement.rounds} == {*SCORED_INPUTS}
@@ -117,7 +102,6 @@ def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> Non
         assert report.accuracy is not None and report.accuracy.grade == "A"
         small, ranked = report.accuracy.sizes
         assert (small.baseline, ranked.baseline) == ("plain FP32 sums", "cuBLAS")
-        assert report.measurement.sustained is not None
         assert report.measurement.sustained.ratio == pytest.approx(2.0)
         assert report.measurement.sustained.kernel_joules == pytest.approx(0.5)
         assert ranked.shape == SMALL.shape and len(small.results) == len(ranked.results)
@@ -161,20 +145,25 @@ def test_early_work_stops_when_verification_fails() -> None:
 
     made = with_times(FakeDevice(multiply=lambda A, B: 2 * right(A, B)))
     made.cpu_sanitizer, made.has_own_cores = Endless(), True
-    assert isinstance(graded(made).outcome, WrongAnswer)
+    assert isinstance(graded(made).outcome, protocol.WrongAnswer)
     assert len(asked) == 2 and len(asked[1].launches) == len(asked[0].launches)
 
 
-RACE = Finding(tool=Tool.RACECHECK, hazard=Hazard.RACE, message="a race", at=Place(line=3))
+RACE = protocol.Finding(
+    tool=protocol.Tool.RACECHECK,
+    hazard=protocol.Hazard.RACE,
+    message="a race",
+    at=protocol.Place(line=3),
+)
 
 
 def test_unsafe_beats_wrong_and_shows_the_wrong_answer() -> None:
     wrong = FakeDevice(multiply=lambda A, B: 2 * right(A, B), findings=(RACE,))
     outcome = graded(on_cpu(wrong)).outcome
-    assert isinstance(outcome, Race) and outcome.counterexample is not None
+    assert isinstance(outcome, protocol.Race) and outcome.counterexample is not None
     safe = FakeDevice(multiply=lambda A, B: 2 * right(A, B))
     outcome = graded(on_cpu(safe)).outcome
-    assert isinstance(outcome, WrongAnswer) and outcome.stage is Stage.VERIFY
+    assert isinstance(outcome, protocol.WrongAnswer) and outcome.stage is protocol.Stage.VERIFY
 
 
 def test_a_fault_of_verification_is_the_verdict() -> None:
@@ -187,7 +176,7 @@ def test_findings_are_shown_while_it_grades() -> None:
     wrong, watcher = FakeDevice(multiply=lambda A, B: 2 * right(A, B), findings=(RACE,)), Watcher()
     grade(SUBMISSION, on_cpu(wrong), GradingOptions(seed=3), watcher, PROBLEM)
     begun = [each[0] for each in watcher.told if isinstance(each, tuple)]
-    assert begun == [Stage.COMPILE, Stage.VERIFY, Stage.SANITIZE]
+    assert begun == [protocol.Stage.COMPILE, protocol.Stage.VERIFY, protocol.Stage.SANITIZE]
     used, failed, clean, race = watcher.sentences
     assert used.startswith("32 registers, 0 B shared memory, 0 B spilled; 100% occupancy")
     assert failed.startswith("wrong-answer: wrong at ") and "2 times what it should be" in failed
@@ -210,11 +199,11 @@ WRONG = FakeDevice(multiply=lambda A, B: 2 * right(A, B))
 
 def test_only_an_accepted_kernel_has_badges() -> None:
     accepted = graded(on_cpu(FakeDevice())).kernel
-    assert isinstance(accepted, DisassembledKernel)
+    assert isinstance(accepted, protocol.DisassembledKernel)
     assert [badge.value for badge in accepted.badges] == ["cuda-cores", "default-launch"]
     for device in (WRONG, FakeDevice(findings=(RACE,))):
         rejected = graded(on_cpu(device)).kernel
-        assert rejected is not None and not isinstance(rejected, DisassembledKernel)
+        assert rejected is not None and not isinstance(rejected, protocol.DisassembledKernel)
 
 
 @pytest.mark.parametrize("times", [True, False])
@@ -230,11 +219,11 @@ def test_a_failed_disassembly_is_not_accepted(cause: Any, verdict: str, times: b
 
 def test_whatever_is_explained_is_disassembled() -> None:
     examined = examine(SUBMISSION, on_cpu(WRONG), problem=PROBLEM)
-    assert isinstance(examined, Examination) and isinstance(examined.outcome, WrongAnswer)
+    assert isinstance(examined, Examination) and isinstance(examined.outcome, protocol.WrongAnswer)
     assert examined.kernel.instructions == {"FFMA": 1}
     fault = Fault(cause="judge", message="it went wrong")
     broken = replace(on_cpu(FakeDevice()), compiler=Disassembler(fault))
-    assert isinstance(examine(SUBMISSION, broken, problem=PROBLEM), JudgeError)
+    assert isinstance(examine(SUBMISSION, broken, problem=PROBLEM), protocol.JudgeError)
 
 
 @dataclass
@@ -249,7 +238,7 @@ class Watched(FakeDevice):
         return self.counted if isinstance(request, Count) else super().ask(request)
 
 
-def examined(device: Watched, submission: Submission = SUBMISSION) -> Examination:
+def examined(device: Watched, submission: protocol.Submission = SUBMISSION) -> Examination:
     (timing,) = FakeTiming().workers
     found = examine(submission, on_cpu(device, timing=timing), problem=PROBLEM)
     assert isinstance(found, Examination), found
@@ -290,7 +279,7 @@ def test_a_failed_start_belongs_to_the_first_stage() -> None:
             raise OSError("no space left")
 
     outcome = graded(NoRoom(FakeCompiler(), FakeDevice())).outcome
-    assert isinstance(outcome, JudgeError) and outcome.stage is Stage.READ
+    assert isinstance(outcome, protocol.JudgeError) and outcome.stage is protocol.Stage.READ
     assert "no space left" in outcome.message
 
 
@@ -349,7 +338,7 @@ def test_a_busy_gpu_is_reported() -> None:
         yield
 
     report = graded(replace(on_cpu(FakeDevice()), lock=busy))
-    assert isinstance(report.outcome, JudgeError) and "has held" in report.outcome.message
+    assert isinstance(report.outcome, protocol.JudgeError) and "has held" in report.outcome.message
 
 
 def test_every_grading_has_a_seed_of_its_own() -> None:

@@ -1,7 +1,5 @@
 """Play-offs among kernels of known speed, on a fake GPU."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -114,16 +112,12 @@ def test_all_launches_of_a_round_have_the_same_inputs() -> None:
     assert scored[-3 * len(kinds) :] == [kind for kind in kinds for _ in range(3)]
 
 
-# ------------------------------------------------------------------------------------ submissions
-
-
 @pytest.fixture
 def accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Accept every submission, each as another program."""
 
     def graded(submission: Submission, *_: Any) -> Report:
         made = report(submission.name, submission.author, 1.0)
-        assert made.kernel is not None
         kernel = made.kernel.model_copy(update={"program_sha256": submission.sha256})
         return made.model_copy(update={"kernel": kernel})
 
@@ -172,9 +166,6 @@ def test_a_kernel_that_fails_in_the_play_off_is_named(accepted: None) -> None:
     timing.kernels[1].check = lambda *_: Checked(error=3.0)
     with pytest.raises(JudgeFailure, match="b, which had been accepted: right when verified, wro"):
         played(timing, *submissions("a", "b"))
-
-
-# ------------------------------------------------------------------------------------ differences
 
 
 def test_a_round_that_is_dropped_for_one_counts_for_neither() -> None:

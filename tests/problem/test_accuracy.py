@@ -1,7 +1,5 @@
 """The accuracy grade tells plain FP32 from approximations that pass on random inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

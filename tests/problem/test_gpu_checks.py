@@ -1,7 +1,5 @@
 """The checks of a timed launch on a GPU: what each of them sees that the others do not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The kernels that draw A and B and check C on a GPU, run by the CPU device."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The cache of compiled kernels, and atomic writing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

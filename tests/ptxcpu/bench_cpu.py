@@ -3,8 +3,6 @@
 Run with `pytest tests/ptxcpu/bench_cpu.py --benchmark-only`. The extra info has the GFLOP/s.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

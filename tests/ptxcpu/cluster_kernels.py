@@ -1,8 +1,6 @@
 """Small kernels of thread block clusters, for both devices: what each must compute, and what must
 be found in those that are wrong."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 
@@ -10,56 +8,9 @@ import numpy as np
 
 from problem.cases import Matrix, Shape
 from problem.launcher import LaunchLine
+from tests.ptxcpu.runner import KERNELS as FILES
 
-_HEAD = r"""struct Cluster {  // as in cooperative_groups.h, which takes NVRTC a second to read
-    static __device__ void sync() {
-        __cluster_barrier_arrive();
-        __cluster_barrier_wait();
-    }
-    template <typename T> static __device__ T* map_shared_rank(T* p, int rank) {
-        return static_cast<T*>(__cluster_map_shared_rank(p, rank));
-    }
-    static __device__ unsigned block_rank() { return __clusterRelativeBlockRank(); }
-};
-
-#define ASM(text, ...) asm volatile(text : : __VA_ARGS__ : "memory")
-
-__device__ void arrive() { asm volatile("barrier.cluster.arrive;" ::: "memory"); }
-__device__ void arrive_relaxed() {
-    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-}
-__device__ void wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
-__device__ void fence_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-
-template <typename T> __device__ unsigned here(T* p) { return __cvta_generic_to_shared(p); }
-__device__ unsigned there(unsigned address, unsigned rank) {
-    unsigned mapped;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
-    return mapped;
-}
-__device__ void store_there(float* own, float x, unsigned rank) {
-    ASM("st.shared::cluster.f32 [%0], %1;", "r"(there(here(own), rank)), "f"(x));
-}
-__device__ void init(unsigned barrier, unsigned count) {
-    ASM("mbarrier.init.shared::cta.b64 [%0], %1;", "r"(barrier), "r"(count));
-}
-__device__ void expect(unsigned barrier, unsigned bytes) {
-    ASM("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;", "r"(barrier), "r"(bytes));
-}
-__device__ void arrive_there(unsigned barrier) {
-    ASM("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];", "r"(barrier));
-}
-__device__ void await(unsigned barrier, unsigned parity) {
-    ASM("{ .reg .pred done; AGAIN:"
-        " mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;"
-        " @!done bra AGAIN; }", "r"(barrier), "r"(parity));
-}
-__device__ void multicast(unsigned to, const float* from, unsigned bytes, unsigned barrier,
-                          unsigned short mask) {
-    ASM("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
-        " [%0], [%1], %2, [%3], %4;", "r"(to), "l"(from), "r"(bytes), "r"(barrier), "h"(mask));
-}
-"""
+_HEAD = (FILES / "cluster.cuh").read_text()
 
 
 def kernel(body: str, cluster: tuple[int, ...] = (2, 1, 1)) -> str:
@@ -78,8 +29,6 @@ matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, in
 }}
 """
 
-
-# ---- what the registers say
 
 SIZES = [(2, 1, 1), (1, 2, 1), (2, 2, 1), (1, 4, 1), (8, 1, 1), (1, 1, 2), (3, 2, 1)]
 
@@ -117,8 +66,6 @@ def expected_places(shape: Shape, cluster: tuple[int, int, int]) -> Matrix:
         tile[z :: grid[2]] = number & 0xFFFFFF
     return C
 
-
-# ---- what each thread of a block must get, by the block and A and B
 
 Expected = Callable[[int, Matrix, Matrix], Matrix]
 
@@ -170,17 +117,6 @@ KERNELS: dict[str, tuple[str, Expected]] = {
             store_there(s + id, mine, rank ^ 1);
             cluster.sync();
             value = s[id];"""
-        ),
-        _neighbours,
-    ),
-    "a vector by generic addresses": (
-        kernel(
-            """__shared__ __align__(16) float s[256];
-            s[id] = mine;
-            cluster.sync();
-            float4 four = ((float4*)cluster.map_shared_rank(s, rank ^ 1))[id / 4];
-            value = id % 4 == 0 ? four.x : id % 4 == 1 ? four.y : id % 4 == 2 ? four.z : four.w;
-            cluster.sync();"""
         ),
         _neighbours,
     ),
@@ -360,25 +296,12 @@ KERNELS: dict[str, tuple[str, Expected]] = {
     ),
     "four blocks in a row": (
         kernel(
-            _PUBLISH
-            + """for (int i = 0; i < 4; ++i) value = 3 * value + cluster.map_shared_rank(s, i)[id];
-            cluster.sync();""",
+            _PUBLISH + "value = cluster.map_shared_rank(s, (rank + 3) % 4)[id]; cluster.sync();",
             (4, 1, 1),
         ),
-        lambda block, A, B: _folded([_tile(b, B) for b in range(4)]),
+        lambda block, A, B: _tile((block + 3) % 4, B),
     ),
 }
-
-
-def _folded(tiles: list[Matrix]) -> Matrix:
-    """3·value + next, rounded once, as the fused multiply-add does."""
-    total = np.zeros(256)
-    for tile in tiles:
-        total = (3 * total + tile.astype(np.float64)).astype(np.float32).astype(np.float64)
-    return total.astype(np.float32)
-
-
-# ---- kernels that race, and words of what must be said
 
 RACES: dict[str, tuple[str, str]] = {
     "a write that no barrier orders": (

@@ -1,7 +1,5 @@
 """One CPU device for all tests of this folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

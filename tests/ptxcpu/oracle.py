@@ -13,8 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-# ---- number formats
-
 
 @dataclass(frozen=True)
 class Format:
@@ -119,9 +117,6 @@ def encode(x: Number, f: Format, mode: str = "rn") -> int:
     return sign | (exponent - f.lowest + 1) << f.mantissa | mantissa
 
 
-# ---- arithmetic on numbers, exact until it is rounded
-
-
 def add(a: Number, b: Number, mode: str) -> Number:
     if a.is_nan or b.is_nan or (a.is_infinite and b.is_infinite and a.negative != b.negative):
         return NAN
@@ -172,9 +167,6 @@ def extreme(a: Number, b: Number, want_nan: bool, largest: bool) -> Number:
     return max(a, b, key=key) if largest else min(a, b, key=key)
 
 
-# ---- one instruction
-
-
 @dataclass(frozen=True)
 class Result:
     """The bits of d (and of the second predicate of setp), and whether floats may differ."""
@@ -198,7 +190,6 @@ class Result:
         return found >> width * self.lanes == 0 and all(self._same(a, b) for a, b in pairs)
 
     def _same(self, a: int, b: int) -> bool:
-        assert self.format is not None
         x, y = decode(a, self.format), decode(b, self.format)
         if x.is_nan or y.is_nan:
             return x.is_nan and y.is_nan
@@ -254,110 +245,90 @@ def pairs(opcode: str, a: Sequence[int]) -> Result:
     return Result(low.bits | high.bits << 16, low.format, 2)
 
 
-# ---- integers
-
-
-def whole(root: str, mods: list[str], type_: str, a: Sequence[int]) -> int:  # noqa: PLR0915
+def whole(root: str, mods: list[str], type_: str, a: Sequence[int]) -> int:
     if type_ == "pred":
-        table: dict[str, Callable[[], int]] = {
-            "and": lambda: a[0] & a[1],
-            "or": lambda: a[0] | a[1],
-            "xor": lambda: a[0] ^ a[1],
-            "not": lambda: 1 - a[0],
-            "mov": lambda: a[0],
-        }
-        return table[root]()
+        return (whole(root, mods, "b32", a) if root != "not" else ~a[0]) & 1
     bits = int(type_[1:])
     mask = (1 << bits) - 1
     x = [integer(v, type_) for v in a]
     u = [v & mask for v in a]
+    if root in ("mul", "mad") and "wide" in mods:
+        c = integer(a[2], f"{type_[0]}{2 * bits}") if root == "mad" else 0
+        return (x[0] * x[1] + c) & (1 << 2 * bits) - 1
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if type_[0] == "s" else (0, mask)
-    clamp = lambda v: min(max(v, low), high)  # noqa: E731
-    match root:
-        case "add" | "sub":
-            total = x[0] + x[1] if root == "add" else x[0] - x[1]
-            return (clamp(total) if "sat" in mods else total) & mask
-        case "mul" | "mad" if "wide" in mods:
-            c = integer(a[2], f"{type_[0]}{2 * bits}") if root == "mad" else 0
-            return (x[0] * x[1] + c) & (1 << 2 * bits) - 1
-        case "mul" | "mad":
-            product = x[0] * x[1] >> (bits if "hi" in mods else 0)
-            return (product + (x[2] if root == "mad" else 0)) & mask
-        case "mul24" | "mad24":
-            y = [signed(v, 24) if type_[0] == "s" else v & 0xFFFFFF for v in a[:2]]
-            product = y[0] * y[1] >> (16 if "hi" in mods else 0)
-            return (product + (x[2] if root == "mad24" else 0)) & mask
-        case "div":
-            if x[1] == 0:
-                return mask
-            return (abs(x[0]) // abs(x[1]) * (1 if (x[0] < 0) == (x[1] < 0) else -1)) & mask
-        case "rem":
-            if x[1] == 0:
-                return u[0]
-            return (abs(x[0]) % abs(x[1]) * (-1 if x[0] < 0 else 1)) & mask
-        case "abs":
-            return abs(x[0]) & mask
-        case "neg":
-            return -x[0] & mask
-        case "min":
-            return min(x[0], x[1]) & mask
-        case "max":
-            return max(x[0], x[1]) & mask
-        case "sad":
-            return (x[2] + abs(x[0] - x[1])) & mask
-        case "and":
-            return u[0] & u[1]
-        case "or":
-            return u[0] | u[1]
-        case "xor":
-            return u[0] ^ u[1]
-        case "not":
-            return ~u[0] & mask
-        case "cnot":
-            return int(u[0] == 0)
-        case "mov":
-            return u[0]
-        case "shl":
-            return (u[0] << a[1]) & mask if a[1] < bits else 0
-        case "shr":
-            return (x[0] >> min(a[1], bits)) & mask
-        case "popc":
-            return u[0].bit_count()
-        case "clz":
-            return bits - u[0].bit_length()
-        case "brev":
-            return int(f"{u[0]:0{bits}b}"[::-1], 2)
-        case "bfind":
-            digits = u[0] if x[0] >= 0 else ~u[0] & mask
-            if not digits:
-                return 0xFFFFFFFF
-            position = digits.bit_length() - 1
-            return bits - 1 - position if "shiftamt" in mods else position
-        case "bfe":
-            return bit_field(x[0], bits, a[1] & 255, a[2] & 255, type_[0] == "s")
-        case "bfi":
-            return insert_bits(u[0], u[1], bits, a[2] & 255, a[3] & 255)
-        case "lop3":
-            return sum(
-                (a[3] >> (4 * (u[0] >> i & 1) + 2 * (u[1] >> i & 1) + (u[2] >> i & 1)) & 1) << i
-                for i in range(32)
-            )
-        case "shf":
-            amount = a[2] & 31 if "wrap" in mods else min(a[2], 32)
-            both = u[0] | u[1] << 32
-            return (both << amount >> 32 if "l" in mods else both >> amount) & mask
-        case "prmt":
-            return permute(u[0], u[1], a[2], mods)
-        case "dp4a":
-            kinds = [m for m in mods if m in ("s32", "u32")]
-            total = a[2]
-            for i in range(4):
-                p, q = (v >> 8 * i & 255 for v in a[:2])
-                total += (signed(p, 8) if kinds[0] == "s32" else p) * (
-                    signed(q, 8) if kinds[1] == "s32" else q
-                )
-            return total & mask
-    raise NotImplementedError(root)
+
+    def saturated(total: int) -> int:
+        return min(max(total, low), high) if "sat" in mods else total
+
+    def product(p: int, q: int, upper: int) -> int:
+        addend = x[2] if root.startswith("mad") else 0
+        return (p * q >> (upper if "hi" in mods else 0)) + addend
+
+    def product24() -> int:
+        p, q = (signed(v, 24) if type_[0] == "s" else v & 0xFFFFFF for v in a[:2])
+        return product(p, q, 16)
+
+    def divided() -> tuple[int, int]:
+        if x[1] == 0:
+            return mask, u[0]
+        quotient = abs(x[0]) // abs(x[1]) * (1 if (x[0] < 0) == (x[1] < 0) else -1)
+        return quotient, x[0] - quotient * x[1]
+
+    def highest_bit() -> int:
+        digits = u[0] if x[0] >= 0 else ~u[0] & mask
+        position = digits.bit_length() - 1
+        if not digits:
+            return 0xFFFFFFFF
+        return bits - 1 - position if "shiftamt" in mods else position
+
+    def shifted_pair() -> int:
+        amount, both = a[2] & 31 if "wrap" in mods else min(a[2], 32), u[0] | u[1] << 32
+        return both << amount >> 32 if "l" in mods else both >> amount
+
+    def looked_up() -> int:
+        places = (4 * (u[0] >> i & 1) + 2 * (u[1] >> i & 1) + (u[2] >> i & 1) for i in range(32))
+        return sum((a[3] >> place & 1) << i for i, place in enumerate(places))
+
+    def dot_product() -> int:
+        kinds = [m for m in mods if m in ("s32", "u32")]
+        octets = [[integer(v >> 8 * i, f"{kind[0]}8") for i in range(4)]
+                  for v, kind in zip(a[:2], kinds, strict=True)]  # fmt: skip
+        return a[2] + sum(p * q for p, q in zip(*octets, strict=True))
+
+    table: dict[str, Callable[[], int]] = {
+        "add": lambda: saturated(x[0] + x[1]),
+        "sub": lambda: saturated(x[0] - x[1]),
+        "mul": lambda: product(x[0], x[1], bits),
+        "mad": lambda: product(x[0], x[1], bits),
+        "mul24": product24,
+        "mad24": product24,
+        "div": lambda: divided()[0],
+        "rem": lambda: divided()[1],
+        "abs": lambda: abs(x[0]),
+        "neg": lambda: -x[0],
+        "min": lambda: min(x[0], x[1]),
+        "max": lambda: max(x[0], x[1]),
+        "sad": lambda: x[2] + abs(x[0] - x[1]),
+        "and": lambda: u[0] & u[1],
+        "or": lambda: u[0] | u[1],
+        "xor": lambda: u[0] ^ u[1],
+        "not": lambda: ~u[0],
+        "cnot": lambda: int(u[0] == 0),
+        "mov": lambda: u[0],
+        "shl": lambda: u[0] << a[1] if a[1] < bits else 0,
+        "shr": lambda: x[0] >> min(a[1], bits),
+        "popc": u[0].bit_count,
+        "clz": lambda: bits - u[0].bit_length(),
+        "brev": lambda: int(f"{u[0]:0{bits}b}"[::-1], 2),
+        "bfind": highest_bit,
+        "bfe": lambda: bit_field(x[0], bits, a[1] & 255, a[2] & 255, type_[0] == "s"),
+        "bfi": lambda: insert_bits(u[0], u[1], bits, a[2] & 255, a[3] & 255),
+        "lop3": looked_up,
+        "shf": shifted_pair,
+        "prmt": lambda: permute(u[0], u[1], a[2], mods),
+        "dp4a": dot_product,
+    }
+    return table[root]() & mask
 
 
 def bit_field(x: int, bits: int, start: int, length: int, is_signed: bool) -> int:
@@ -400,9 +371,6 @@ def permute(x: int, y: int, selector: int, mods: list[str]) -> int:
     return found
 
 
-# ---- floating point
-
-
 def flush(x: Number, f: Format) -> Number:
     small = not x.is_nan and x.size < Fraction(2) ** f.lowest
     return Number(x.negative, Fraction(0)) if small else x
@@ -429,51 +397,37 @@ def floating(root: str, mods: list[str], type_: str, a: Sequence[int]) -> Result
         x = [flush(v, f) for v in x]
     mode = next((m for m in mods if m in ("rz", "rm", "rp")), "rn")
     sign_bit = 1 << f.bits - 1
-
-    def done(y: Number) -> Result:
+    if root == "mov":
+        return Result(a[0])
+    if root == "testp":
+        return Result(int(classify(x[0], f, mods)))
+    if root in ("neg", "abs"):
+        bits = encode(x[0], f) if "ftz" in mods else a[0]
+        return Result(bits ^ sign_bit if root == "neg" else bits & ~sign_bit, f)
+    if root == "copysign":
+        return Result(a[1] & ~sign_bit | a[0] & sign_bit, f)
+    if root in ("sin", "cos", "lg2", "ex2", "tanh"):
+        return Result(encode(function(root, x[0]), f), f, loose=True)
+    if root in ("rcp", "rsqrt") and "ftz" in mods and type_ == "f64":
+        return coarse(root, a[0])
+    if root in ("min", "max"):
+        xorsign = "xorsign" in mods
+        sizes = [Number(False, v.size) for v in x] if xorsign else x
+        y = extreme(*sizes, want_nan="NaN" in mods, largest=root == "max")
+        y = Number(x[0].negative != x[1].negative, y.size) if xorsign else y
         return Result(finish(y, f, mode, mods), f)
-
-    match root:
-        case "mov":
-            return Result(a[0])
-        case "add":
-            return done(add(x[0], x[1], mode))
-        case "sub":
-            return done(add(x[0], -x[1], mode))
-        case "mul":
-            return done(multiply(x[0], x[1]))
-        case "fma" | "mad":
-            return done(add(multiply(x[0], x[1]), x[2], mode))
-        case "div":
-            return done(divide(x[0], x[1]))
-        case "rcp" | "rsqrt" if "ftz" in mods and type_ == "f64":
-            return coarse(root, a[0])
-        case "rcp":
-            return done(divide(ONE, x[0]))
-        case "sqrt":
-            return done(square_root(x[0], f))
-        case "rsqrt":
-            y = divide(ONE, decode(encode(square_root(x[0], f), f), f))
-            return Result(finish(y, f, mode, mods), f, loose=True)
-        case "neg":
-            return Result(encode(x[0], f) ^ sign_bit if "ftz" in mods else a[0] ^ sign_bit, f)
-        case "abs":
-            return Result(encode(x[0], f) & ~sign_bit if "ftz" in mods else a[0] & ~sign_bit, f)
-        case "copysign":
-            return Result(a[1] & ~sign_bit | a[0] & sign_bit, f)
-        case "min" | "max":
-            if "xorsign" in mods:
-                sizes = [Number(False, v.size) for v in x]
-                y = extreme(*sizes, want_nan="NaN" in mods, largest=root == "max")
-                y = Number(x[0].negative != x[1].negative, y.size)
-            else:
-                y = extreme(x[0], x[1], "NaN" in mods, root == "max")
-            return done(y)
-        case "testp":
-            return Result(int(classify(x[0], f, mods)))
-        case "sin" | "cos" | "lg2" | "ex2" | "tanh":
-            return Result(encode(function(root, x[0]), f), f, loose=True)
-    raise NotImplementedError(root)
+    table: dict[str, Callable[[], Number]] = {
+        "add": lambda: add(x[0], x[1], mode),
+        "sub": lambda: add(x[0], -x[1], mode),
+        "mul": lambda: multiply(x[0], x[1]),
+        "fma": lambda: add(multiply(x[0], x[1]), x[2], mode),
+        "mad": lambda: add(multiply(x[0], x[1]), x[2], mode),
+        "div": lambda: divide(x[0], x[1]),
+        "rcp": lambda: divide(ONE, x[0]),
+        "sqrt": lambda: square_root(x[0], f),
+        "rsqrt": lambda: divide(ONE, decode(encode(square_root(x[0], f), f), f)),
+    }
+    return Result(finish(table[root](), f, mode, mods), f, loose=root == "rsqrt")
 
 
 def coarse(root: str, bits: int) -> Result:
@@ -529,9 +483,6 @@ def function(root: str, x: Number) -> Number:
     )
 
 
-# ---- comparison
-
-
 def compare(root: str, mods: list[str], types: list[str], a: Sequence[int]) -> Result:
     cmp, type_ = mods[0], types[-1]
     if type_ in FORMATS:
@@ -578,9 +529,6 @@ def compare_numbers(cmp: str, x: Number, y: Number) -> bool:
 
 def relation(name: str, p: Fraction | float, q: Fraction | float) -> bool:
     return {"eq": p == q, "ne": p != q, "lt": p < q, "le": p <= q, "gt": p > q, "ge": p >= q}[name]
-
-
-# ---- conversion
 
 
 def integral(x: Fraction, how: str) -> int:

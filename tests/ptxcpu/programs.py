@@ -1,11 +1,24 @@
-"""PTX of small kernels, for tests of the library."""
+"""Small kernels in PTX, for tests of the library."""
 
-from __future__ import annotations
+from collections.abc import Sequence
+from typing import Any
+
+from harness.protocol.files import cache_directory
+from harness.ptxcpu.arguments import ParameterKind
+from harness.ptxcpu.execution.cache import Cache
+from harness.ptxcpu.kernel import Kernel
 
 HEAD = """.version 8.0
 .target sm_90a
 .address_size 64
 """
+
+
+def kernel_of(
+    text: str, kinds: Sequence[ParameterKind], threads: int = 32, name: str = "litmus", **how: Any
+) -> Kernel:
+    """Translate a program. The judge's own cache has the runtime, which takes long to compile."""
+    return Kernel(text, name, (threads, 1, 1), kinds, cache=Cache(cache_directory()), **how)
 
 
 def entry(parameters: str, body: str, memory: str = "", directive: str = "") -> str:

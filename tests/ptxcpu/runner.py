@@ -1,7 +1,5 @@
 """Short functions for the tests that compile kernels and run them on the CPU device."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,12 @@ from problem.cases import Matrix, Shape
 from tests.requests import count_on, inputs_of, sanitize_on
 
 KERNELS = Path(__file__).parent / "kernels"
+
+
+def line_of(name: str, text: str) -> int:
+    """Return the line of a kernel that contains `text`."""
+    lines = (KERNELS / f"{name}.cu").read_text().splitlines()
+    return next(i for i, line in enumerate(lines, 1) if text in line)
 
 
 @functools.cache

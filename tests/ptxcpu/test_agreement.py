@@ -1,7 +1,5 @@
 """The CPU device gives the same bits as a GPU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -105,9 +103,6 @@ def test_wgmma_reads_shared_memory_as_the_gpu_does(
 ) -> None:
     source, shape = wgmma_source(*form)
     same_bits(cpu, source, 0, *small_integers(shape))
-
-
-# ---- clusters
 
 
 @pytest.mark.parametrize("name", cluster_kernels.KERNELS)

@@ -4,75 +4,51 @@ They use scopes of a cluster, distributed shared memory, the barrier of the clus
 of another block. Of the many combinations a sample is tested, the same each time.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from harness.ptxcpu.arguments import ParameterKind
-from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Hazard
-from tests.ptxcpu.programs import entry
-from tests.ptxcpu.test_litmus import (
-    CLUSTER,
-    CLUSTERED,
-    CTA,
-    FENCES,
-    GPU,
-    HOPS,
-    KINDS,
-    READS,
-    THREADS,
-    WEAK_READ,
-    WEAK_WRITE,
-    WRITES,
-    Access,
-    Fence,
-    Hop,
-    Litmus,
-    assert_chains_race,
-    assert_races,
-    chain_program,
-    check,
-    distance,
-    program,
-    raced,
-    reaches,
-    three_threads,
-    translated,
-)
+from tests.ptxcpu import test_litmus as litmus
+from tests.ptxcpu.programs import entry, kernel_of
+from tests.ptxcpu.test_litmus import CLUSTER, CTA, GPU, KINDS, THREADS
 
 BLOCKS = 2
 """The blocks of a cluster."""
 
 CLUSTER_READS = [
-    Access("ld.relaxed.cluster.SPACE.u32 %r1, [AT];", False, CLUSTER),
-    Access("ld.acquire.cluster.SPACE.u32 %r1, [AT];", False, CLUSTER, acquires=True),
+    litmus.Access("ld.relaxed.cluster.SPACE.u32 %r1, [AT];", False, CLUSTER),
+    litmus.Access("ld.acquire.cluster.SPACE.u32 %r1, [AT];", False, CLUSTER, acquires=True),
 ]
 CLUSTER_WRITES = [
-    Access("st.relaxed.cluster.SPACE.u32 [AT], 1;", True, CLUSTER),
-    Access("st.release.cluster.SPACE.u32 [AT], 1;", True, CLUSTER, releases=True),
-    Access("red.release.cluster.SPACE.add.u32 [AT], 1;", True, CLUSTER, releases=True),
+    litmus.Access("st.relaxed.cluster.SPACE.u32 [AT], 1;", True, CLUSTER),
+    litmus.Access("st.release.cluster.SPACE.u32 [AT], 1;", True, CLUSTER, releases=True),
+    litmus.Access("red.release.cluster.SPACE.add.u32 [AT], 1;", True, CLUSTER, releases=True),
 ]
-ALL_FENCES: list[Fence] = [*FENCES, ("fence.acq_rel.cluster;", CLUSTER)]
-PAIRS = [(WEAK_WRITE, WEAK_READ), (WEAK_READ, WEAK_WRITE), (WEAK_WRITE, WEAK_WRITE)]
+ALL_FENCES: list[litmus.Fence] = [*litmus.FENCES, ("fence.acq_rel.cluster;", CLUSTER)]
+PAIRS = [
+    (litmus.WEAK_WRITE, litmus.WEAK_READ),
+    (litmus.WEAK_READ, litmus.WEAK_WRITE),
+    (litmus.WEAK_WRITE, litmus.WEAK_WRITE),
+]
 UNORDERED = [
     pair
-    for pair in itertools.product([*WRITES, *READS, *CLUSTER_WRITES, *CLUSTER_READS], repeat=2)
+    for pair in itertools.product(
+        [*litmus.WRITES, *litmus.READS, *CLUSTER_WRITES, *CLUSTER_READS], repeat=2
+    )
     if pair[0].writes or pair[1].writes
 ]
-NO_FENCE: Fence = ("", None)
+NO_FENCE: litmus.Fence = ("", None)
 
 
-def sample(seed: int) -> list[Litmus]:
+def sample(seed: int) -> list[litmus.Litmus]:
     """Return messages with one scope of the cluster at least, and accesses that nothing orders."""
     choice = random.Random(seed)
-    writes, reads = [*WRITES, *CLUSTER_WRITES], [*READS, *CLUSTER_READS]
+    writes, reads = [*litmus.WRITES, *CLUSTER_WRITES], [*litmus.READS, *CLUSTER_READS]
     messages = [
         (fence, put, get, other)
         for fence, put, get, other in itertools.product(ALL_FENCES, writes, reads, ALL_FENCES)
@@ -81,9 +57,11 @@ def sample(seed: int) -> list[Litmus]:
     found = []
     for fence, put, get, other in choice.sample(messages, 160):
         first, second = choice.choice(PAIRS)
-        found.append(Litmus(first, fence, put, get, other, second))
+        found.append(litmus.Litmus(first, fence, put, get, other, second))
     for first, second in choice.sample(UNORDERED, 40):
-        found.append(Litmus(first, NO_FENCE, WRITES[2], READS[2], NO_FENCE, second))
+        found.append(
+            litmus.Litmus(first, NO_FENCE, litmus.WRITES[2], litmus.READS[2], NO_FENCE, second)
+        )
     return found
 
 
@@ -96,34 +74,34 @@ PLACES = {
 }
 
 
-def test_two_threads_of_clusters_race_as_the_model_says(cache_directory: Path) -> None:
-    kernel = translated(program(TESTS, "global", BLOCKS), cache_directory)
+def test_two_threads_of_clusters_race_as_the_model_says() -> None:
+    kernel = litmus.translated(litmus.program(TESTS, "global", BLOCKS))
     for place, threads in PLACES.items():
-        result = check(kernel, len(TESTS), *threads)
-        assert_races(TESTS, result, distance(*threads, BLOCKS), place)
+        result = litmus.check(kernel, len(TESTS), *threads)
+        litmus.assert_races(TESTS, result, litmus.distance(*threads, BLOCKS), place)
 
 
-def test_distributed_shared_memory_races_as_the_model_says(cache_directory: Path) -> None:
+def test_distributed_shared_memory_races_as_the_model_says() -> None:
     """The words and the flags are in the first block of the cluster or in the second."""
     kinds = (*KINDS, *(ParameterKind.NUMBER,) * 2)
-    kernel = translated(program(TESTS, CLUSTERED, BLOCKS), cache_directory, kinds)
+    kernel = litmus.translated(litmus.program(TESTS, litmus.CLUSTERED, BLOCKS), kinds)
     for threads in ((0, 40), (0, 70), (70, 0)):
         for homes in itertools.product(range(BLOCKS), repeat=2):
-            result = check(kernel, len(TESTS), *threads, *homes)
+            result = litmus.check(kernel, len(TESTS), *threads, *homes)
             place = f"threads {threads}, in blocks {homes}"
-            assert_races(TESTS, result, distance(*threads, BLOCKS), place)
+            litmus.assert_races(TESTS, result, litmus.distance(*threads, BLOCKS), place)
 
-
-# ---- three threads: the first is ordered before the third by way of the second
 
 CHAINS = [
     (one, other)
     for one, other in itertools.product(
         [
-            *HOPS[:3],
-            Hop("", "st.release.cluster", "ld.acquire.cluster", ""),
-            Hop("fence.acq_rel.cluster;", "st.volatile", "ld.volatile", "membar.gl;"),
-            Hop("membar.gl;", "st.relaxed.cluster", "ld.relaxed.cluster", "fence.acq_rel.cluster;"),
+            *litmus.HOPS[:3],
+            litmus.Hop("", "st.release.cluster", "ld.acquire.cluster", ""),
+            litmus.Hop("fence.acq_rel.cluster;", "st.volatile", "ld.volatile", "membar.gl;"),
+            litmus.Hop(
+                "membar.gl;", "st.relaxed.cluster", "ld.relaxed.cluster", "fence.acq_rel.cluster;"
+            ),
         ],
         repeat=2,
     )
@@ -138,14 +116,12 @@ TRIPLES = {
 }
 
 
-def test_three_threads_of_clusters_race_as_the_model_says(cache_directory: Path) -> None:
+def test_three_threads_of_clusters_race_as_the_model_says() -> None:
     kinds = (*KINDS, ParameterKind.NUMBER)
-    kernel = translated(chain_program(CHAINS, BLOCKS), cache_directory, kinds)
+    kernel = litmus.translated(litmus.chain_program(CHAINS, BLOCKS), kinds)
     for threads in TRIPLES.values():
-        assert_chains_race(kernel, CHAINS, threads, BLOCKS)
+        litmus.assert_chains_race(kernel, CHAINS, threads, BLOCKS)
 
-
-# ---- atomic operations between a release and an acquire
 
 SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU}
 SEQUENCES = list(itertools.product(SCOPES, SCOPES, SCOPES, ["atom", "st"]))
@@ -170,36 +146,34 @@ def sequence_program() -> str:
         parts[0].append(f"st.global.u32 {data}, 1; st.release.{release}.global.u32 {flag}, 1;")
         parts[1].append(f"{poll(1, f'A{i}')} {change}")
         parts[2].append(f"{poll(2, f'B{i}')} {get} ld.global.u32 %r1, {data};")
-    return three_threads(parts, BLOCKS)
+    return litmus.three_threads(parts, BLOCKS)
 
 
-def test_atomics_pass_a_release_on_as_the_model_says(cache_directory: Path) -> None:
+def test_atomics_pass_a_release_on_as_the_model_says() -> None:
     """A race of the flag is enough if scopes are too narrow."""
     kinds = (*KINDS, ParameterKind.NUMBER)
-    kernel = translated(sequence_program(), cache_directory, kinds)
+    kernel = litmus.translated(sequence_program(), kinds)
     for threads in TRIPLES.values():
-        result = check(kernel, len(SEQUENCES), *threads)
-        found, expected = raced(result, "data"), set()
+        result = litmus.check(kernel, len(SEQUENCES), *threads)
+        found, expected = litmus.raced(result, "data"), set()
         for i, (*scopes, kind) in enumerate(SEQUENCES):
             reach = [SCOPES[scope] for scope in scopes]
             is_strong = all(
-                min(reach[a], reach[b]) >= distance(threads[a], threads[b], BLOCKS)
+                min(reach[a], reach[b]) >= litmus.distance(threads[a], threads[b], BLOCKS)
                 for a, b in itertools.combinations(range(3), 2)
             )
             if kind == "st" or not is_strong:
                 expected.add(i)
         invented = {SEQUENCES[i] for i in found - expected}
-        missed = {SEQUENCES[i] for i in expected - found - raced(result, "flags")}
+        missed = {SEQUENCES[i] for i in expected - found - litmus.raced(result, "flags")}
         assert (invented, missed) == (set(), set()), threads
 
-
-# ---- the barrier of a cluster, and mbarriers of the other block
 
 SENDER, RECEIVER = 0, THREADS + 5
 """Threads in the two blocks of a cluster."""
 
 
-def shared_kernel(memory: str, prologue: str, body: str, cache: Path) -> Kernel:
+def shared_kernel(memory: str, prologue: str, body: str) -> Kernel:
     """Return a kernel with `data` in shared memory, which begins and ends with the whole cluster.
 
     The address of `data` in the block of rank `home` is in %rd1. %p1 and %p2 tell the two threads
@@ -221,14 +195,14 @@ mov.u64 %rd1, data; ld.param.u32 %r5, [home]; mapa.shared::cluster.u64 %rd1, %rd
         directive=f".reqnctapercluster {BLOCKS}, 1, 1",
     )
     kinds = (ParameterKind.NUMBER,) * 3
-    return Kernel(text, "litmus", (THREADS, 1, 1), kinds, watched=True, cache=Cache(cache))
+    return kernel_of(text, kinds, THREADS, watched=True)
 
 
 def raced_words(kernel: Kernel, *numbers: int) -> set[int]:
     result = kernel.check((BLOCKS, 1, 1), numbers)
     assert result.fault is None, result.fault
     assert {each.hazard for each in result.findings} <= {Hazard.RACE}
-    return raced(result, "data")
+    return litmus.raced(result, "data")
 
 
 @dataclass(frozen=True)
@@ -239,13 +213,15 @@ class Meeting:
     """
 
     arrive: str
-    fence: Fence
+    fence: litmus.Fence
     is_late: bool
     is_early: bool
     via_block: bool
 
     def races(self) -> bool:
-        released = self.arrive != ".relaxed" or reaches(self.fence[1], CLUSTER) or self.via_block
+        released = (
+            self.arrive != ".relaxed" or litmus.reaches(self.fence[1], CLUSTER) or self.via_block
+        )
         return self.is_late or self.is_early or not released
 
     def text(self, word: int) -> str:
@@ -268,11 +244,11 @@ MEETINGS = list(
 
 
 @pytest.mark.parametrize("home", range(BLOCKS))
-def test_the_cluster_barrier_orders_as_the_model_says(cache_directory: Path, home: int) -> None:
+def test_the_cluster_barrier_orders_as_the_model_says(home: int) -> None:
     memory = f".shared .align 4 .b8 data[{4 * len(MEETINGS)}];"
     clear = "".join(f"@%p3 st.shared.u32 [data+{4 * i}], 0;" for i in range(len(MEETINGS)))
     body = "\n".join(each.text(i) for i, each in enumerate(MEETINGS))
-    kernel = shared_kernel(memory, clear, body, cache_directory)
+    kernel = shared_kernel(memory, clear, body)
     found = raced_words(kernel, SENDER, RECEIVER, home)
     expected = {i for i, each in enumerate(MEETINGS) if each.races()}
     assert {MEETINGS[i] for i in found} == {MEETINGS[i] for i in expected}
@@ -286,14 +262,14 @@ class Handover:
     blocks without `.cluster`.
     """
 
-    fence: Fence
+    fence: litmus.Fence
     arrive: str
     wait: str
-    other_fence: Fence
+    other_fence: litmus.Fence
 
     def races(self, distance: int) -> bool:
-        released = "relaxed" not in self.arrive or reaches(self.fence[1], distance)
-        acquired = "relaxed" not in self.wait or reaches(self.other_fence[1], distance)
+        released = "relaxed" not in self.arrive or litmus.reaches(self.fence[1], distance)
+        acquired = "relaxed" not in self.wait or litmus.reaches(self.other_fence[1], distance)
         return not (released and acquired)
 
     def send(self, i: int) -> str:
@@ -326,9 +302,7 @@ HANDOVER_SAMPLE = random.Random(29).sample(HANDOVERS, 120)
 
 
 @pytest.mark.parametrize("sender", [SENDER, THREADS + 40], ids=["two blocks", "one block"])
-def test_mbarriers_of_the_other_block_order_as_the_model_says(
-    cache_directory: Path, sender: int
-) -> None:
+def test_mbarriers_of_the_other_block_order_as_the_model_says(sender: int) -> None:
     tests = HANDOVER_SAMPLE
     memory = f""".shared .align 4 .b8 data[{4 * len(tests)}];
         .shared .align 8 .b8 mbarriers[{8 * len(tests)}];"""
@@ -344,9 +318,9 @@ def test_mbarriers_of_the_other_block_order_as_the_model_says(
         SEND: {send} bra DONE;
         RECEIVE: {receive}
         DONE:"""
-    kernel = shared_kernel(memory, prologue, body, cache_directory)
+    kernel = shared_kernel(memory, prologue, body)
     for home in range(BLOCKS):
         found = raced_words(kernel, sender, RECEIVER, home)
-        reach = distance(sender, RECEIVER, BLOCKS)
+        reach = litmus.distance(sender, RECEIVER, BLOCKS)
         expected = {i for i, each in enumerate(tests) if each.races(reach)}
         assert {tests[i] for i in found} == {tests[i] for i in expected}

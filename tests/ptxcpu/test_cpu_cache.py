@@ -1,7 +1,5 @@
 """The cache of machine code: keyed by content, safe with several processes and against damage."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess
@@ -11,13 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.devices.cpu.device import CpuDevice
-from harness.judge.workers.isolation import CACHE_VARIABLE, Role
-from harness.judge.workers.processes import environment
-from harness.protocol.device import Load, Ready
 from harness.ptxcpu.execution import native
 from harness.ptxcpu.execution.cache import Cache
 from problem.cases import Shape
-from tests.ptxcpu.runner import KERNELS, Runner, compiled
+from tests.ptxcpu.runner import Runner
 from tests.waiting import PATIENCE
 
 
@@ -49,11 +44,6 @@ def test_an_entry_under_another_key_is_not_used(tmp_path: Path) -> None:
         if other != path:
             other.write_bytes(path.read_bytes())
     assert cache.get(("another",), lambda: b"anew") == b"anew"
-
-
-def test_only_the_cpu_device_uses_the_cache(tmp_path: Path) -> None:
-    given = [role for role in Role if CACHE_VARIABLE in environment(role, tmp_path)]
-    assert given == [Role.CPU]
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", b"x" * 40, None])
@@ -103,19 +93,6 @@ def test_kernels_are_taken_from_it(
     assert again.error(Shape(20, 20, 20)) == first
 
 
-def test_damage_in_the_folder_changes_no_result(
-    cpu_device: CpuDevice, cache_directory: Path, tmp_path: Path
-) -> None:
-    kernel = compiled((KERNELS / "naive.cu").read_text())
-    cpu_device.load(Load(kernel=kernel))
-    (tmp_path / "cpu").mkdir(mode=0o700)
-    for path in (cache_directory / "cpu").iterdir():
-        (tmp_path / "cpu" / path.name).write_bytes(b"garbage")
-    bench = Runner(CpuDevice(tmp_path))
-    assert isinstance(bench.device.load(Load(kernel=kernel)), Ready)
-    assert bench.error(Shape(9, 9, 9)) < 1e-5
-
-
 SCRIPT = """
 import sys, time
 from pathlib import Path
@@ -148,19 +125,3 @@ def test_the_wait_for_a_lock_is_bounded(tmp_path: Path) -> None:
     with Cache(tmp_path).one_at_a_time():
         assert begun(tmp_path, 0.1).wait(PATIENCE) == 0
     assert (tmp_path / "made").read_text() == "made\n"
-
-
-def test_several_processes_at_once(tmp_path: Path) -> None:
-    script = """
-import sys
-from pathlib import Path
-from harness.ptxcpu.execution.cache import Cache
-cache = Cache(Path(sys.argv[1]))
-for i in range(200):
-    key = str(i % 7)
-    assert cache.get((key,), lambda: key.encode() * 5000) == key.encode() * 5000
-"""
-    command = [sys.executable, "-c", script, str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    running = [subprocess.Popen(command, env=environment) for _ in range(4)]
-    assert [process.wait(PATIENCE) for process in running] == [0] * 4

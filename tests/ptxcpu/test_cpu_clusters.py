@@ -1,13 +1,10 @@
 """Tests of thread block clusters: one kernel for each part of their semantics and each check."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from harness.protocol.report import Array, Hazard, Tool, Unsupported
 from problem.cases import Matrix, Shape
-from problem.launcher import LaunchLine
 from tests.ptxcpu.cluster_kernels import (
     KERNELS,
     RACES,
@@ -30,17 +27,11 @@ def tiles(C: Matrix) -> list[Matrix]:
     return [C[:, 16 * b : 16 * b + 16].reshape(-1) for b in range(4)]
 
 
-# ---- what the registers say
-
-
 @pytest.mark.parametrize("cluster", SIZES, ids=str)
 def test_special_registers(cpu: Runner, cluster: tuple[int, int, int]) -> None:
     cpu.load(places(cluster))
     assert np.array_equal(cpu.finish(PLACES).output, expected_places(PLACES, cluster))
     assert cpu.findings(PLACES) == ()
-
-
-# ---- what works, and is clean
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -72,22 +63,6 @@ def test_counters_add_up(cpu: Runner) -> None:
     assert whole.global_load_sectors == 2 * half.global_load_sectors == 4 * 32
     assert sum(line.global_first_sectors for line in whole.lines) == 4 * (32 + 32)
     assert sum(x.instructions for x in whole.lines) == sum(whole.instructions.values())
-
-
-# ---- the grid
-
-
-def test_the_grid_has_whole_clusters() -> None:
-    line = LaunchLine(16, 16, cluster=(2, 4, 1))
-    assert line.grid(16, 16) == (2, 4, 1)
-    assert line.grid(65, 33) == (4, 8, 1)
-    assert line == LaunchLine() and line.is_default, "no part of what the file declares"
-    for sizes in ((0, 1, 1), (3, 3, 1)):
-        with pytest.raises(ValueError, match="cluster"):
-            LaunchLine(cluster=sizes)
-
-
-# ---- checks
 
 
 @pytest.mark.parametrize("name", RACES)
@@ -140,9 +115,6 @@ def test_shared_cta_does_not_reach_the_neighbour(cpu: Runner) -> None:
     assert cpu.finding(ROW, Hazard.OUT_OF_BOUNDS).message == finding.message
 
 
-# ---- the barrier
-
-
 MISUSES = {
     "arrives twice": ("arrive(); arrive(); wait();", "a second time"),
     "waits without having arrived": ("wait();", "without having arrived"),
@@ -179,9 +151,6 @@ def test_a_warp_divergent_at_an_aligned_arrive_is_found(cpu: Runner) -> None:
     assert finding.tool is Tool.SYNCCHECK
     cpu.load(source.replace(".aligned", ""))
     assert cpu.findings(ROW) == ()
-
-
-# ---- operands that the instructions do not allow
 
 
 OPERANDS = {

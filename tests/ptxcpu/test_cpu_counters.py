@@ -1,7 +1,5 @@
 """The counters, compared with six published figures and with counts by hand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -11,33 +9,10 @@ import pytest
 from harness.protocol.device import Count, MergeLoads
 from harness.protocol.report import CodeLine, Counters, LineCounters
 from problem.cases import Shape
-from tests.ptxcpu.runner import KERNELS, Runner
+from tests.ptxcpu.runner import KERNELS, Runner, line_of
 from tests.requests import inputs_of
 
 WIDTH32 = Shape(32, 32, 32)
-
-
-def test_naive_gives_the_published_figures(cpu: Runner) -> None:
-    """5120 and 128 (a profiler's table for width 32, one 32x32 block)."""
-    cpu.load_file("reference32_naive", block=(32, 32, 1))
-    counters = cpu.count_one_block(WIDTH32)
-    assert counters.global_load_sectors == 5120
-    assert counters.global_store_sectors == 128
-    assert counters.shared_load_requests == counters.shared_store_requests == 0
-
-
-def test_tile_gives_the_published_figures(cpu: Runner) -> None:
-    """The figures are 256, 128, 1536 and 64. The 1536 wavefronts come from 1280 instructions, of
-    which 256 have 128 bits, as in ptxas's code."""
-    cpu.load_file("reference32_tile", block=(32, 32, 1))
-    counters = cpu.count_one_block(WIDTH32)
-    assert counters.global_load_sectors == 256
-    assert counters.global_store_sectors == 128
-    assert counters.shared_load_wavefronts == 1536
-    assert counters.shared_load_requests == 1280
-    assert counters.shared_store_wavefronts == 64
-    assert counters.bank_conflicts == 0
-    assert counters.divergent_branches == 0
 
 
 @pytest.mark.parametrize(
@@ -91,20 +66,10 @@ def test_sampled_blocks(cpu: Runner) -> None:
     assert whole.flop_per_global_byte == pytest.approx(part.flop_per_global_byte)
 
 
-CONFLICTS = """extern "C" __global__ void matrix_multiplication_kernel(
-    const float* A, const float* B, float* C, int M, int N, int K) {
-    __shared__ float s[32 * 33];
-    int id = threadIdx.y * 16 + threadIdx.x;
-    s[id * M % 1056] = A[0];
-    __syncthreads();
-    C[0] = s[id];
-}"""
-
-
 @pytest.mark.parametrize(("stride", "ways"), [(1, 1), (2, 2), (4, 4), (32, 32), (33, 1)])
 def test_bank_conflicts(cpu: Runner, stride: int, ways: int) -> None:
     """A warp that stores with a stride takes as many wavefronts as lanes share one bank."""
-    cpu.load(CONFLICTS, block=(16, 2, 1))
+    cpu.load_file("stores_with_a_stride", block=(16, 2, 1))
     counters = cpu.count_one_block(Shape(stride, 1, 1))
     assert counters.shared_store_requests == 1
     assert counters.shared_store_wavefronts == ways
@@ -161,44 +126,12 @@ def _of(line: LineCounters) -> tuple[int, ...]:
     )
 
 
-DATA_DECIDES = """extern "C" __global__ void matrix_multiplication_kernel(
-    const float* A, const float* B, float* C, int M, int N, int K) {
-    __shared__ int steps[1];
-    if (threadIdx.x == 0 && threadIdx.y == 0) steps[0] = A[0] < 2.0f ? 7 : 3;
-    __syncthreads();
-    float sum = 0.0f;
-    for (int i = 0; i < steps[0]; ++i) sum += B[threadIdx.x + i];
-    C[threadIdx.x] = sum;
-}"""
-
-
 def test_data_that_controls_a_loop_is_computed(cpu: Runner) -> None:
     """The number of iterations comes from A through shared memory."""
-    cpu.load(DATA_DECIDES, block=(32, 1, 1))
+    cpu.load_file("data_decide_a_loop", block=(32, 1, 1))
     counters = cpu.count_one_block(Shape(32, 32, 32))
-    loads = [x for x in counters.lines if "B[" in DATA_DECIDES.splitlines()[x.line - 1]]
-    assert sum(x.global_requests for x in loads) == 7
-
-
-def test_sectors_that_are_read_again_are_counted_separately(cpu: Runner) -> None:
-    """One block of 32x32 reads each sector of A and B in many warps and steps, and C once."""
-    cpu.load_file("reference32_naive", block=(32, 32, 1))
-    counters = cpu.count_one_block(WIDTH32)
-    touched = sum(x.global_sectors for x in counters.lines)
-    first = sum(x.global_first_sectors for x in counters.lines)
-    assert touched == 5120 + 128
-    assert first == 3 * 32 * 32 * 4 // 32
-
-
-WALKS_AND_RETURNS = """extern "C" __global__ void matrix_multiplication_kernel(
-    const volatile float* A, const float* B, float* C, int M, int N, int K) {
-    const volatile float* a = A + threadIdx.x % 32 * 8;
-    float sum = a[0];
-    for (int i = 1; i < M; ++i)
-        sum += a[256 * i];
-    sum -= a[0];
-    C[threadIdx.x] = sum;
-}"""
+    line = line_of("data_decide_a_loop", "sum += B[")
+    assert [x.global_requests for x in counters.lines if x.line == line] == [7]
 
 
 @pytest.mark.parametrize(("steps", "again"), [(4, 0), (64, 2 * 32)])
@@ -207,7 +140,7 @@ def test_sectors_leave_the_cache_while_a_warp_reads_others(
 ) -> None:
     """Two warps read the same 32 sectors in each step: each waits for all of them, and again after
     64 steps."""
-    cpu.load(WALKS_AND_RETURNS, block=(64, 1, 1))
+    cpu.load_file("walks_and_returns", block=(64, 1, 1))
     lines = {x.line: x for x in cpu.count_one_block(Shape(steps, 256, 64)).lines}
     first, walk, returned = lines[4], lines[6], lines[7]
     assert first.global_new_sectors == first.global_sectors == 2 * 32
@@ -219,30 +152,19 @@ def test_sectors_leave_the_cache_while_a_warp_reads_others(
 
 def test_the_fewest_sectors_of_a_column(cpu: Runner) -> None:
     """A warp that reads 32 rows of A at one column accesses 32 sectors; 32 words fit into 4."""
-    cpu.load(
-        DATA_DECIDES.replace("B[threadIdx.x + i]", "B[threadIdx.x * 32 + i]"), block=(32, 1, 1)
-    )
+    source = (KERNELS / "data_decide_a_loop.cu").read_text()
+    cpu.load(source.replace("B[threadIdx.x + i]", "B[threadIdx.x * 32 + i]"), block=(32, 1, 1))
     counters = cpu.count_one_block(Shape(32, 32, 32))
     worst = max(counters.lines, key=lambda x: x.global_sectors)
     assert (worst.global_sectors, worst.global_min_sectors) == (7 * 32, 7 * 4)
     assert worst.global_passes == 7 * 32
 
 
-DIVERGES = """extern "C" __global__ void matrix_multiplication_kernel(
-    const float* A, const float* B, float* C, int M, int N, int K) {
-    float sum = 0.0f;
-    if (threadIdx.x % 2)
-        for (int i = 0; i < M; ++i) sum += A[i] * sqrtf(B[i]);
-    else
-        for (int i = 0; i < N; ++i) sum -= A[i] / B[i + 1];
-    C[threadIdx.x] = sum;
-}"""
-
-
 def test_a_divergent_warp_issues_for_each_branch(cpu: Runner) -> None:
-    cpu.load(DIVERGES, block=(32, 1, 1))
+    cpu.load_file("diverges", block=(32, 1, 1))
     counters = cpu.count_one_block(Shape(16, 16, 16))
-    parted = [x for x in counters.lines if "for (" in DIVERGES.splitlines()[x.line - 1]]
+    loops = {line_of("diverges", text) for text in ("i < M", "i < N")}
+    parted = [x for x in counters.lines if x.line in loops]
     assert counters.divergent_branches > 0
     assert parted
     for line in parted:

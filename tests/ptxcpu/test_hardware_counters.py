@@ -1,8 +1,6 @@
 """The CPU device counts what an H100 counted. `ncu` wrote its reports of three kernels there, at
 256x256x256."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from pathlib import Path
 
@@ -11,10 +9,8 @@ import pytest
 
 from harness.compiling.disassembly import disassemble
 from harness.compiling.waits import INSTRUCTION_BYTES
-from harness.judge.explain.explanation import Unit
 from harness.protocol.device import MergeLoads
 from harness.protocol.report import Counters
-from lab.profiler import read
 from problem.cases import Shape
 from tests.judge.explain.ladder import device_with
 from tests.ptxcpu.runner import compiled, disassembled
@@ -84,8 +80,3 @@ def by_cpu(name: str) -> Quantities:
 )
 def test_the_cpu_device_counts_what_the_hardware_counts(name: str) -> None:
     assert by_hardware(name) == by_cpu(name)
-
-
-def test_a_profile_says_which_units_were_busy() -> None:
-    found = read(NCU / "02_shared_tile.ncu-rep")
-    assert 0.2 < found.busy[Unit.L1] < 1 and 0 < found.busy[Unit.FMA] < found.busy[Unit.ISSUE] < 1

@@ -1,7 +1,5 @@
 """Comparisons that depend only on the sizes of a launch are found, with their results."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.ptxcpu.analysis.inline import inline

@@ -1,7 +1,5 @@
 """The library without the judge, for any kernel and any buffers."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -11,10 +9,10 @@ import pytest
 from harness import ptxcpu
 from harness.ptxcpu import nvrtc
 from harness.ptxcpu.arguments import Buffer, ParameterKind
-from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Hazard
 from harness.ptxcpu.runtime.layout import Cause
+from tests.ptxcpu.programs import kernel_of
 
 README = Path(ptxcpu.__file__).parent / "README.md"
 
@@ -28,17 +26,17 @@ KINDS = (
 )
 
 
-def translated(source: str, name: str, kinds: tuple[ParameterKind, ...], cache: Path) -> Kernel:
+def translated(source: str, name: str, kinds: tuple[ParameterKind, ...]) -> Kernel:
     output = nvrtc.compile_to_ptx(
         nvrtc.Source(source, f"{name}.cu"), ["-arch=compute_90", "-lineinfo"]
     )
     assert output.succeeded, output.log
-    return Kernel(output.ptx, name, (32, 1, 1), kinds, cache=Cache(cache))
+    return kernel_of(output.ptx, kinds, name=name)
 
 
 @pytest.fixture(scope="module")
-def scale(cache_directory: Path) -> Kernel:
-    return translated(SCALE, "scale", KINDS, cache_directory)
+def scale() -> Kernel:
+    return translated(SCALE, "scale", KINDS)
 
 
 def test_the_example_of_the_readme_prints_a_race(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,9 +64,9 @@ def test_an_access_outside_a_buffer_names_it(scale: Kernel) -> None:
     assert "y[2][0] of y (2×30), right past its end" in result.fault.message
 
 
-def test_a_buffer_that_is_not_initialised_is_watched(cache_directory: Path) -> None:
+def test_a_buffer_that_is_not_initialised_is_watched() -> None:
     source = 'extern "C" __global__ void add(float* x) { x[threadIdx.x] += 1.0f; }'
-    add = translated(source, "add", (ParameterKind.WRITABLE,), cache_directory)
+    add = translated(source, "add", (ParameterKind.WRITABLE,))
     x = np.zeros(32, np.float32)
     assert add.check((1, 1, 1), [Buffer(x, writable=True)]).findings == ()
     fresh = Buffer(x, writable=True, initialised=False)
@@ -76,10 +74,10 @@ def test_a_buffer_that_is_not_initialised_is_watched(cache_directory: Path) -> N
     assert (found.hazard, found.memory, found.index) == (Hazard.UNINITIALISED, "argument 0", (0,))
 
 
-def test_a_read_only_buffer_stays_as_it_is(cache_directory: Path) -> None:
+def test_a_read_only_buffer_stays_as_it_is() -> None:
     source = 'extern "C" __global__ void clear(int n, float* x) { x[threadIdx.x] = n; }'
     kinds = (ParameterKind.NUMBER, ParameterKind.READ_ONLY)
-    clear = translated(source, "clear", kinds, cache_directory)
+    clear = translated(source, "clear", kinds)
     x = np.ones(32, np.float32)
     assert clear.run((1, 1, 1), [7, Buffer(x)]).changed == (0,)
     assert x.tolist() == [1.0] * 32
@@ -91,11 +89,11 @@ def test_arguments_of_other_kinds_are_refused(scale: Kernel) -> None:
         scale.run((1, 1, 1), [Buffer(x), Buffer(x), 1.0, 4])
 
 
-def test_every_launch_has_another_grid_number(cache_directory: Path) -> None:
+def test_every_launch_has_another_grid_number() -> None:
     source = """extern "C" __global__ void number(long long* x) {
         asm volatile("mov.u64 %0, %%gridid;" : "=l"(x[0]));
     }"""
-    number = translated(source, "number", (ParameterKind.WRITABLE,), cache_directory)
+    number = translated(source, "number", (ParameterKind.WRITABLE,))
     x = np.zeros(1, np.int64)
     numbers = []
     for _ in range(3):
@@ -104,10 +102,10 @@ def test_every_launch_has_another_grid_number(cache_directory: Path) -> None:
     assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 2] and numbers[0] > 0
 
 
-def test_variables_keep_their_values_until_they_are_reset(cache_directory: Path) -> None:
+def test_variables_keep_their_values_until_they_are_reset() -> None:
     source = """__device__ float kept = 5;
     extern "C" __global__ void add(float* x) { if (threadIdx.x == 0) x[0] = kept++; }"""
-    add = translated(source, "add", (ParameterKind.WRITABLE,), cache_directory)
+    add = translated(source, "add", (ParameterKind.WRITABLE,))
     x = np.zeros(1, np.float32)
     found = []
     for launch in range(4):

@@ -4,22 +4,18 @@ Two threads access one word. In between, the first writes a flag and the second 
 combination of accesses, scopes and fences has a word and a flag of its own in one kernel.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from harness.ptxcpu.arguments import Buffer, ParameterKind
-from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Hazard, Result
-from tests.ptxcpu.programs import entry
+from tests.ptxcpu.programs import entry, kernel_of
 
 CTA, CLUSTER, GPU = 0, 1, 2
 """The reach of a scope, or the distance of two threads: in one block, cluster or grid."""
@@ -175,8 +171,8 @@ KINDS = (ParameterKind.WRITABLE, ParameterKind.WRITABLE, *(ParameterKind.NUMBER,
 THREADS = 64
 
 
-def translated(text: str, cache: Path, kinds: tuple[ParameterKind, ...] = KINDS) -> Kernel:
-    return Kernel(text, "litmus", (THREADS, 1, 1), kinds, watched=True, cache=Cache(cache))
+def translated(text: str, kinds: tuple[ParameterKind, ...] = KINDS) -> Kernel:
+    return kernel_of(text, kinds, THREADS, watched=True)
 
 
 def check(kernel: Kernel, words: int, *numbers: int) -> Result:
@@ -213,10 +209,8 @@ PLACES = {
     ids=["with narrow fences", "with wide fences", "without order"],
 )
 @pytest.mark.parametrize("space", ["global", "shared"])
-def test_two_threads_race_as_the_model_says(
-    cache_directory: Path, tests: Sequence[Litmus], space: str
-) -> None:
-    kernel = translated(program(tests, space), cache_directory)
+def test_two_threads_race_as_the_model_says(tests: Sequence[Litmus], space: str) -> None:
+    kernel = translated(program(tests, space))
     for place, (first, second, distance) in PLACES.items():
         if space == "shared" and distance == GPU:
             continue
@@ -237,9 +231,6 @@ def _assert_equal(tests: Sequence[Litmus], found: set[int], expected: set[int], 
     assert not missed and not invented, (
         f"{place}: {len(missed)} missed, {len(invented)} invented, {some}"
     )
-
-
-# ---- three threads: the first is ordered before the third by way of the second
 
 
 @dataclass(frozen=True)
@@ -356,12 +347,10 @@ def assert_chains_race(
 
 
 @pytest.mark.parametrize("place", TRIPLES)
-def test_three_threads_race_as_the_model_says(cache_directory: Path, place: str) -> None:
-    kernel = translated(chain_program(CHAINS), cache_directory, (*KINDS, ParameterKind.NUMBER))
+def test_three_threads_race_as_the_model_says(place: str) -> None:
+    kernel = translated(chain_program(CHAINS), (*KINDS, ParameterKind.NUMBER))
     assert_chains_race(kernel, CHAINS, TRIPLES[place])
 
-
-# ---- barriers of a block, combined with fences
 
 MEETINGS = {
     # name: (behind the write, before the flag, behind the flag, before the read, whether it races)
@@ -428,15 +417,11 @@ setp.eq.u32 %p2, %r4, 50;
 
 
 @pytest.mark.parametrize("name", MEETINGS)
-def test_barriers_and_fences_order_blocks_through_one_thread(
-    cache_directory: Path, name: str
-) -> None:
+def test_barriers_and_fences_order_blocks_through_one_thread(name: str) -> None:
     races = MEETINGS[name][-1]
-    found = raced(check(translated(meeting_program(name), cache_directory), 1, 0, 0), "data")
+    found = raced(check(translated(meeting_program(name)), 1, 0, 0), "data")
     assert found == ({0} if races else set())
 
-
-# ---- barriers of some warps of a block
 
 WARPS = 4
 PARTS = [part for n in (2, 3, 4) for part in itertools.combinations(range(WARPS), n)]
@@ -461,12 +446,10 @@ TWO: @%p1 ret;
 )
 
 
-def test_a_barrier_orders_only_the_warps_that_meet(cache_directory: Path) -> None:
+def test_a_barrier_orders_only_the_warps_that_meet() -> None:
     """The first warp writes a word for each warp; two barriers later each warp reads its own."""
     kinds = (ParameterKind.NUMBER,) * 4
-    kernel = Kernel(
-        PART_KERNEL, "litmus", (32 * WARPS, 1, 1), kinds, watched=True, cache=Cache(cache_directory)
-    )
+    kernel = kernel_of(PART_KERNEL, kinds, 32 * WARPS, watched=True)
     for parts in itertools.product(PARTS, repeat=2):
         known = {0}
         for part in parts:

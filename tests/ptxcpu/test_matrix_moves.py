@@ -1,16 +1,11 @@
 """ldmatrix and stmatrix against the figures of the PTX manual, for each number of matrices."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from harness.ptxcpu.arguments import Buffer, ParameterKind
-from harness.ptxcpu.execution.cache import Cache
-from harness.ptxcpu.kernel import Kernel
+from tests.ptxcpu.programs import kernel_of
 
 PROGRAM = """.version 8.0
 .target sm_90a
@@ -37,21 +32,19 @@ ld.shared.v4.u32 {%r5,%r6,%r7,%r8}, [%r4];"""
 Halves = npt.NDArray[np.uint16]
 
 
-def moved(body: str, data: Halves, number: int, transposed: bool, cache: Path) -> Halves:
+def moved(body: str, data: Halves, number: int, transposed: bool) -> Halves:
     registers = ",".join(f"%r{5 + i}" for i in range(number))
     form = f"x{number}" + (".trans" if transposed else "")
     text = PROGRAM.replace("BODY", body).replace("FORM", form).replace("REGISTERS", registers)
     words = data.copy().view(np.uint32)
-    kernel = Kernel(text, "move", (32, 1, 1), [ParameterKind.WRITABLE], cache=Cache(cache))
+    kernel = kernel_of(text, [ParameterKind.WRITABLE], name="move")
     assert kernel.run((1, 1, 1), [Buffer(words, writable=True)]).fault is None
     return words.view(np.uint16)
 
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("number", [1, 2, 4])
-def test_fragments_have_the_layout_of_the_manual(
-    number: int, transposed: bool, cache_directory: Path
-) -> None:
+def test_fragments_have_the_layout_of_the_manual(number: int, transposed: bool) -> None:
     data = np.arange(256, dtype=np.uint16)
     in_memory, in_registers = data.reshape(4, 8, 8), data.reshape(32, 4, 2)
     rows, columns = np.arange(32) // 4, np.arange(32) % 4 * 2
@@ -64,7 +57,7 @@ def test_fragments_have_the_layout_of_the_manual(
             place = rows + down, columns + right
             loaded[:, matrix, element] = in_memory[matrix][place]
             stored[matrix][place] = in_registers[:, matrix, element]
-    found = moved(LOAD, data, number, transposed, cache_directory)
+    found = moved(LOAD, data, number, transposed)
     assert np.array_equal(found, loaded.ravel())
-    found = moved(STORE, data, number, transposed, cache_directory)
+    found = moved(STORE, data, number, transposed)
     assert np.array_equal(found, stored.ravel())

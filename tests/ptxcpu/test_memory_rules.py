@@ -1,23 +1,18 @@
 """Rules of copies, of what warps do together, of the ends of memory: each with what it catches."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from harness.ptxcpu.arguments import Buffer, ParameterKind
-from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Hazard, Result
 from harness.ptxcpu.runtime.layout import Cause
-from tests.ptxcpu.programs import entry
+from tests.ptxcpu.programs import entry, kernel_of
 
 WORDS = 64
 
 
-def kernel(body: str, cache: Path, outside: str = "") -> Kernel:
+def kernel(body: str, outside: str = "") -> Kernel:
     """A kernel of one warp and one buffer, whose address is in %rd1 and lane in %r1."""
     text = entry(
         "u64 data",
@@ -27,8 +22,7 @@ mov.u32 %r1, %tid.x;
 {body}""",
         outside,
     )
-    kinds = (ParameterKind.WRITABLE,)
-    return Kernel(text, "litmus", (32, 1, 1), kinds, watched=True, cache=Cache(cache))
+    return kernel_of(text, (ParameterKind.WRITABLE,), watched=True)
 
 
 def check(kernel: Kernel, data: np.ndarray) -> Result:
@@ -48,9 +42,7 @@ ONE_LANE = "setp.ne.u32 %p1, %r1, 0; @%p1 ret;"
     ("wait", "pending"),
     [(f"cp.async.wait_group {n};", n) for n in range(4)] + [("cp.async.wait_all;", 0), ("", 3)],
 )
-def test_a_copy_arrives_with_its_group(
-    cache_directory: Path, wait: str, pending: int, read: int
-) -> None:
+def test_a_copy_arrives_with_its_group(wait: str, pending: int, read: int) -> None:
     """Three copies, each in a group of its own; one of them is read behind the wait."""
     copies = "".join(
         f"cp.async.ca.shared.global [s+{4 * i}], [%rd1+{4 * i}], 4; cp.async.commit_group;"
@@ -58,7 +50,7 @@ def test_a_copy_arrives_with_its_group(
     )
     read_back = f"ld.shared.u32 %r2, [s+{4 * read}]; st.global.u32 [%rd1+32], %r2;"
     body = f"{ONE_LANE} {copies} {wait} {read_back}"
-    copying = kernel(body, cache_directory, SHARED)
+    copying = kernel(body, SHARED)
     has_arrived = read < 3 - pending
     data = np.arange(1, WORDS + 1, dtype=np.uint32)
     assert (Hazard.RACE in hazards(check(copying, data))) is not has_arrived
@@ -69,14 +61,14 @@ def test_a_copy_arrives_with_its_group(
 
 @pytest.mark.parametrize("writer", range(3))
 @pytest.mark.parametrize("barrier", ["", "bar.warp.sync 0xffffffff;"], ids=["race", "ordered"])
-def test_reads_of_every_lane_are_recorded(cache_directory: Path, writer: int, barrier: str) -> None:
+def test_reads_of_every_lane_are_recorded(writer: int, barrier: str) -> None:
     """Three lanes read a word, then one of them writes it."""
     body = f"""setp.gt.u32 %p2, %r1, 2; @%p2 bra MEET;
         ld.shared.u32 %r2, [s];
         MEET: {barrier}
         setp.ne.u32 %p1, %r1, {writer}; @%p1 ret;
         st.shared.u32 [s], 1;"""
-    found = check(kernel(body, cache_directory, SHARED), np.zeros(WORDS, np.uint32))
+    found = check(kernel(body, SHARED), np.zeros(WORDS, np.uint32))
     assert (Hazard.RACE in hazards(found)) is not bool(barrier)
 
 
@@ -94,16 +86,14 @@ def test_reads_of_every_lane_are_recorded(cache_directory: Path, writer: int, ba
         ("", False),
     ],
 )
-def test_the_order_of_the_lanes_of_a_warp(
-    cache_directory: Path, together: str, orders: bool
-) -> None:
+def test_the_order_of_the_lanes_of_a_warp(together: str, orders: bool) -> None:
     """Lane 0 writes, lane 1 reads behind it."""
     body = f"""setp.ne.u32 %p1, %r1, 0;
         @!%p1 st.shared.u32 [s], 1;
         {together}
         setp.eq.u32 %p2, %r1, 1;
         @%p2 ld.shared.u32 %r2, [s];"""
-    found = check(kernel(body, cache_directory, SHARED), np.zeros(WORDS, np.uint32))
+    found = check(kernel(body, SHARED), np.zeros(WORDS, np.uint32))
     assert (Hazard.RACE in hazards(found)) is not orders
 
 
@@ -118,9 +108,7 @@ ENDS = {
 @pytest.mark.parametrize("where", ENDS)
 @pytest.mark.parametrize(("width", "offset"), [("v2", 16), ("v4", 16), ("v4", 0), ("v2", 24)])
 @pytest.mark.parametrize("access", ["ld", "st"])
-def test_a_wide_access_must_end_inside(
-    cache_directory: Path, where: str, width: str, offset: int, access: str
-) -> None:
+def test_a_wide_access_must_end_inside(where: str, width: str, offset: int, access: str) -> None:
     """24 bytes, of which an access of 8 or 16 takes a part, or hangs over their end."""
     base, space, size = ENDS[where]
     registers = "{%r2, %r3}" if width == "v2" else "{%r2, %r3, %r4, %r5}"
@@ -129,7 +117,7 @@ def test_a_wide_access_must_end_inside(
     outside = f"{LOCAL_AND_SHARED} .global .align 16 .b8 m[24];"
     clear = "".join(f"st.shared.u32 [s+{i}], 0;" for i in range(0, 24, 4))
     body = f"{ONE_LANE} {clear} {access}.{space}.{width}.u32 {operands};"
-    hanging = kernel(body, cache_directory, outside)
+    hanging = kernel(body, outside)
     data = np.zeros(6, np.uint32)
     is_inside = offset + bytes_ <= size
     found = hazards(check(hanging, data))
@@ -150,8 +138,8 @@ def bulk(to: int, source: int, size: int) -> str:
 
 @pytest.mark.parametrize("source", [0, 4, 8, 16])
 @pytest.mark.parametrize("to", [0, 8, 16])
-def test_a_bulk_copy_is_aligned_to_16_bytes(cache_directory: Path, to: int, source: int) -> None:
-    copying = kernel(bulk(to, source, 32), cache_directory, f"{SHARED} .shared .align 8 .b8 b[8];")
+def test_a_bulk_copy_is_aligned_to_16_bytes(to: int, source: int) -> None:
+    copying = kernel(bulk(to, source, 32), f"{SHARED} .shared .align 8 .b8 b[8];")
     run = copying.run((1, 1, 1), [Buffer(np.zeros(WORDS, np.uint32), writable=True)])
     found = check(copying, np.zeros(WORDS, np.uint32))
     is_aligned = to % 16 == source % 16 == 0
@@ -159,7 +147,7 @@ def test_a_bulk_copy_is_aligned_to_16_bytes(cache_directory: Path, to: int, sour
     assert (Hazard.MISALIGNED in hazards(found)) is not is_aligned
 
 
-def test_a_bulk_copy_has_a_multiple_of_16_bytes(cache_directory: Path) -> None:
-    copying = kernel(bulk(0, 0, 24), cache_directory, f"{SHARED} .shared .align 8 .b8 b[8];")
+def test_a_bulk_copy_has_a_multiple_of_16_bytes() -> None:
+    copying = kernel(bulk(0, 0, 24), f"{SHARED} .shared .align 8 .b8 b[8];")
     fault = copying.run((1, 1, 1), [Buffer(np.zeros(WORDS, np.uint32), writable=True)]).fault
     assert fault and fault.cause is Cause.BAD_OPERAND

@@ -1,15 +1,10 @@
 """Several products of tensor cores in one basic block: each sees the registers as they stand."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from harness.ptxcpu.arguments import Buffer, ParameterKind
-from harness.ptxcpu.execution.cache import Cache
-from harness.ptxcpu.kernel import Kernel
+from tests.ptxcpu.programs import kernel_of
 
 PROGRAM = """.version 8.0
 .target sm_90a
@@ -58,14 +53,11 @@ BODIES = {
 
 @pytest.mark.parametrize("watched", [False, True])
 @pytest.mark.parametrize("name", BODIES)
-def test_products_see_registers_as_they_stand(
-    name: str, watched: bool, cache_directory: Path
-) -> None:
+def test_products_see_registers_as_they_stand(name: str, watched: bool) -> None:
     body, sums, others = BODIES[name]
     clear = for_each("c", "mov.f32 X, 0f00000000;") + for_each("e", "mov.f32 X, 0f00000000;")
     text = PROGRAM.replace("BODY", body).replace("CLEAR", clear)
     out = np.zeros((32, 2), np.float32)
-    kinds = [ParameterKind.WRITABLE]
-    kernel = Kernel(text, "sums", (32, 1, 1), kinds, watched=watched, cache=Cache(cache_directory))
+    kernel = kernel_of(text, [ParameterKind.WRITABLE], name="sums", watched=watched)
     assert kernel.run((1, 1, 1), [Buffer(out, writable=True)]).fault is None
     assert np.array_equal(out, [[sums, others]] * 32)

@@ -1,16 +1,10 @@
 """Sums of wgmma are read only when their group was waited for, however they are copied before."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from harness.ptxcpu.arguments import Buffer, ParameterKind
-from harness.ptxcpu.execution.cache import Cache
-from harness.ptxcpu.kernel import Kernel
-from tests.ptxcpu.programs import entry
+from tests.ptxcpu.programs import entry, kernel_of
 
 GROUPS = 3
 READS = {
@@ -31,7 +25,7 @@ HARMLESS = {"by a copy alone", "after it was written", "by another product"}
 @pytest.mark.parametrize("group", range(GROUPS))
 @pytest.mark.parametrize("pending", [0, 1, 2, None])
 def test_a_sum_is_read_after_the_wait_for_its_group(
-    cache_directory: Path, how: str, group: int, pending: int | None
+    how: str, group: int, pending: int | None
 ) -> None:
     """Three products, each in a group of its own; a sum of one of them is used behind the wait."""
     products = "".join(
@@ -57,8 +51,7 @@ wgmma.commit_group.sync.aligned;
 wgmma.wait_group.sync.aligned 0;""",
         ".shared .align 128 .b8 tile[2048];",
     )
-    kinds = (ParameterKind.WRITABLE,)
-    kernel = Kernel(text, "litmus", (128, 1, 1), kinds, watched=True, cache=Cache(cache_directory))
+    kernel = kernel_of(text, (ParameterKind.WRITABLE,), 128, watched=True)
     out = Buffer(np.zeros(1, np.float32), writable=True, name="out")
     result = kernel.check((1, 1, 1), [out])
     assert result.fault is None, result.fault

@@ -4,21 +4,16 @@ One thread writes shared memory, which a bulk copy of another thread reads. Flag
 way of a third thread. Every combination of a write, a fence and its place has 16 bytes of its own.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from harness.ptxcpu.arguments import Buffer, ParameterKind
-from harness.ptxcpu.execution.cache import Cache
-from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Hazard
-from tests.ptxcpu.programs import entry
+from tests.ptxcpu.programs import entry, kernel_of
 
 WRITES = {
     "weak": "st.shared.v4.u32 [AT], {%r1, %r1, %r1, %r1};",
@@ -84,7 +79,7 @@ TESTS = list(itertools.starmap(Proxied, itertools.product(WRITES, FENCES, PLACES
 THREADS = 64
 
 
-def launch(body: str, outside: str, cache: Path) -> list[str]:
+def launch(body: str, outside: str) -> list[str]:
     """Return the messages of a launch of one block, whose buffer is in %rd1 and thread in %r1."""
     text = entry(
         "u64 out",
@@ -93,8 +88,7 @@ ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; setp.eq.u32 %p2, %r1, 0;
 {body}""",
         outside,
     )
-    kinds = (ParameterKind.WRITABLE,)
-    kernel = Kernel(text, "litmus", (THREADS, 1, 1), kinds, watched=True, cache=Cache(cache))
+    kernel = kernel_of(text, (ParameterKind.WRITABLE,), THREADS, watched=True)
     out = Buffer(np.zeros(64, np.uint32), writable=True, name="out")
     result = kernel.check((1, 1, 1), [out])
     assert result.fault is None, result.fault
@@ -102,7 +96,7 @@ ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; setp.eq.u32 %p2, %r1, 0;
     return [each.message for each in result.findings]
 
 
-def test_a_proxy_fence_counts_on_the_path_alone(cache_directory: Path) -> None:
+def test_a_proxy_fence_counts_on_the_path_alone() -> None:
     clear = "".join(
         f"st.shared.u32 [data+{at}], 0;" for at in range(0, 16 * len(TESTS), 4)
     ) + "".join(f"st.shared.u32 [flags+{at}], 0;" for at in range(0, 8 * len(TESTS), 4))
@@ -116,7 +110,7 @@ def test_a_proxy_fence_counts_on_the_path_alone(cache_directory: Path) -> None:
         DONE: cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"""
     outside = f""".shared .align 16 .b8 data[{16 * len(TESTS)}];
         .shared .align 8 .b8 flags[{8 * len(TESTS)}];"""
-    messages = launch(body, outside, cache_directory)
+    messages = launch(body, outside)
     assert all("fence.proxy.async" in each for each in messages)
     offsets = [re.search(r"at byte (\d+) of data", each) for each in messages]
     found = {TESTS[int(match[1]) // 16] for match in offsets if match}
@@ -137,7 +131,7 @@ ORDERED_BY = {
     ids=["none", "where it is written", "where it is read"],
 )
 def test_barriers_and_proxy_fences_order_bulk_copies(
-    cache_directory: Path, order: str, behind_the_write: str, before_the_copy: str, is_found: bool
+    order: str, behind_the_write: str, before_the_copy: str, is_found: bool
 ) -> None:
     """All threads write, then the first one copies."""
     body = f"""mov.u32 %r3, s; mad.lo.u32 %r3, %r1, 4, %r3;
@@ -149,12 +143,12 @@ def test_barriers_and_proxy_fences_order_bulk_copies(
         cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
         DONE:"""
     outside = ".shared .align 16 .b8 s[256]; .shared .align 8 .b8 b[8];"
-    messages = launch(body, outside, cache_directory)
+    messages = launch(body, outside)
     assert bool(messages) is is_found
     assert all("fence.proxy.async" in each for each in messages)
 
 
-def test_a_bulk_copy_needs_no_fence_behind_another(cache_directory: Path) -> None:
+def test_a_bulk_copy_needs_no_fence_behind_another() -> None:
     """A bulk copy reads what another one has written."""
     body = """@!%p2 bra DONE;
         mbarrier.init.shared.b64 [b], 1;
@@ -165,4 +159,4 @@ def test_a_bulk_copy_needs_no_fence_behind_another(cache_directory: Path) -> Non
         cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
         DONE:"""
     outside = ".shared .align 16 .b8 s[64]; .shared .align 8 .b8 b[8];"
-    assert launch(body, outside, cache_directory) == []
+    assert launch(body, outside) == []

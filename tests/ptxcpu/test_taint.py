@@ -1,7 +1,5 @@
 """Decisions that hang on the machine are found; those of correct kernels are not."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.ptxcpu.analysis.taint import Dependence, machine_dependent

@@ -5,26 +5,22 @@ All threads of a block access a word each, and then another one. A launch's numb
 whether there is a barrier in between.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from harness.ptxcpu.arguments import Buffer, ParameterKind
-from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Hazard, Result
 from harness.ptxcpu.runtime.layout import Cause
 from problem.cases import Shape
 from tests.ptxcpu import test_litmus as litmus
-from tests.ptxcpu.programs import entry
-from tests.ptxcpu.runner import compiled, inputs
+from tests.ptxcpu.programs import entry, kernel_of
+from tests.ptxcpu.runner import KERNELS, inputs
 from tests.ptxcpu.test_litmus import MEETINGS, MESSAGES, WEAK_READ, WEAK_WRITE, Litmus
 from tests.ptxcpu.test_vector_path import kernels as of_source
 
@@ -124,14 +120,9 @@ MET: ld.param.u32 %r3, [two];
 KINDS = (ParameterKind.WRITABLE, *(ParameterKind.NUMBER,) * 5)
 
 
-def kernels(
-    text: str, cache: Path, kinds: tuple[ParameterKind, ...] = KINDS
-) -> tuple[Kernel, Kernel]:
+def kernels(text: str, kinds: tuple[ParameterKind, ...] = KINDS) -> tuple[Kernel, Kernel]:
     """The same kernel for the vector path and for threads alone."""
-    fast, slow = (
-        Kernel(text, "litmus", (THREADS, 1, 1), kinds, cache=Cache(cache), vector_above=above)
-        for above in (0, inf)
-    )
+    fast, slow = (kernel_of(text, kinds, THREADS, vector_above=above) for above in (0, inf))
     return fast, slow
 
 
@@ -192,9 +183,9 @@ def assert_found(
 
 
 @pytest.mark.parametrize("type_", WIDTHS)
-def test_accesses_to_shared_memory(cache_directory: Path, type_: str) -> None:
+def test_accesses_to_shared_memory(type_: str) -> None:
     steps = steps_of(type_)
-    made = kernels(program(type_, "shared", steps), cache_directory)
+    made = kernels(program(type_, "shared", steps))
     for barrier, (i, j), (one, two) in pairs(steps):
         wanted = expected(one, two, barrier=barrier)
         assert_found(made, WIDTHS[type_], wanted, i, barrier, j, 0, 0)
@@ -204,9 +195,9 @@ def test_accesses_to_shared_memory(cache_directory: Path, type_: str) -> None:
 
 
 @pytest.mark.parametrize("type_", WIDTHS)
-def test_stores_to_buffers(cache_directory: Path, type_: str) -> None:
+def test_stores_to_buffers(type_: str) -> None:
     stores = [step for step in steps_of(type_) if step[1]]
-    made = kernels(program(type_, "global", stores), cache_directory)
+    made = kernels(program(type_, "global", stores))
     for (barrier, (i, j), (one, two)), apart in itertools.product(
         pairs(stores), (THREADS + 1, THREADS, 1)
     ):
@@ -226,7 +217,7 @@ COPIES = {
 
 @pytest.mark.parametrize("name", COPIES)
 @pytest.mark.parametrize("size", [4, 16])
-def test_copies_to_shared_memory(cache_directory: Path, name: str, size: int) -> None:
+def test_copies_to_shared_memory(name: str, size: int) -> None:
     """Each thread copies its own words, and reads some before or behind that."""
     wait, has_arrived = COPIES[name]
     places = [place for place in PLACES if place.name != "the next one's"]
@@ -256,7 +247,7 @@ ld.param.u32 %r3, [then]; {reads["B"]}""",
         f".shared .align 16 .b8 words[{THREADS * size}];",
     )
     kinds = (ParameterKind.READ_ONLY, *KINDS[1:])
-    made = kernels(text, cache_directory, kinds)
+    made = kernels(text, kinds)
     none = len(places)
     for (i, place), barrier in itertools.product(enumerate(places), (0, 1, 2)):
         users = filter(place.is_for, range(THREADS))
@@ -285,7 +276,7 @@ BARRIERS = {
 
 
 @pytest.mark.parametrize("name", BARRIERS)
-def test_who_comes_to_a_barrier(cache_directory: Path, name: str) -> None:
+def test_who_comes_to_a_barrier(name: str) -> None:
     body, wanted = BARRIERS[name]
     text = entry(
         "u64 data, u32 a, u32 b, u32 c, u32 d, u32 e",
@@ -293,14 +284,14 @@ def test_who_comes_to_a_barrier(cache_directory: Path, name: str) -> None:
 mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 64; setp.lt.u32 %p2, %r1, 16;
 {body}""",
     )
-    results = [check(kernel, 4, [0] * 5) for kernel in kernels(text, cache_directory)]
+    results = [check(kernel, 4, [0] * 5) for kernel in kernels(text)]
     for result in results:
         assert {each.hazard for each in result.findings} == wanted
     assert results[0].findings == results[1].findings
 
 
 @pytest.mark.parametrize("apart", [0, THREADS])
-def test_a_block_that_threads_run_races_with_others(cache_directory: Path, apart: int) -> None:
+def test_a_block_that_threads_run_races_with_others(apart: int) -> None:
     """The second block leaves the vector path, because a number of its threads wraps around."""
     text = entry(
         "u64 data, u32 wraps, u32 b, u32 c, u32 d, u32 apart",
@@ -313,16 +304,14 @@ add.u32 %r7, %r1, %r6; mul.wide.u32 %rd4, %r7, 4; add.u64 %rd5, %rd3, %rd4;
 @%p1 st.global.u32 [%rd5], %r1;""",
     )
     wraps = (1 << 32) - 32
-    fast, slow = (
-        check(kernel, 4, [wraps, 0, 0, 0, apart]) for kernel in kernels(text, cache_directory)
-    )
+    fast, slow = (check(kernel, 4, [wraps, 0, 0, 0, apart]) for kernel in kernels(text))
     assert fast.findings == slow.findings
     assert {each.hazard for each in fast.findings} == (set() if apart else {Hazard.RACE})
     assert fast.vector_blocks == (1 if apart else 0)
 
 
 @pytest.mark.parametrize("is_written", [False, True])
-def test_reads_of_a_buffer_that_nobody_wrote(cache_directory: Path, is_written: bool) -> None:
+def test_reads_of_a_buffer_that_nobody_wrote(is_written: bool) -> None:
     text = entry(
         "u64 from, u64 to",
         """
@@ -331,7 +320,7 @@ mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4;
 add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd2, %rd3;
 ld.global.u32 %r2, [%rd4]; st.global.u32 [%rd5], %r2;""",
     )
-    fast, _ = kernels(text, cache_directory, (ParameterKind.READ_ONLY, ParameterKind.WRITABLE))
+    fast, _ = kernels(text, (ParameterKind.READ_ONLY, ParameterKind.WRITABLE))
     given, results = (np.zeros(THREADS, np.uint32) for _ in range(2))
     buffers = [Buffer(given, initialised=is_written), Buffer(results, writable=True)]
     found = {each.hazard for each in fast.check((1, 1, 1), buffers).findings}
@@ -375,10 +364,10 @@ READ_MBARRIER, WRITE_MBARRIER, FEW_READ = 16, 32, 64
 every thread reads a word, or only the first eight do."""
 
 
-def test_bulk_copies_that_an_mbarrier_counts(cache_directory: Path) -> None:
+def test_bulk_copies_that_an_mbarrier_counts() -> None:
     """One thread copies words, once or twice, and each thread reads one of them."""
     kinds = (ParameterKind.READ_ONLY, *KINDS[1:])
-    fast, slow = kernels(BULK_KERNEL, cache_directory, kinds)
+    fast, slow = kernels(BULK_KERNEL, kinds)
 
     def found(steps: int, phases: int, size: int, place: int) -> tuple[set[Hazard], int]:
         numbers = steps, phases, size, place, 0
@@ -400,8 +389,6 @@ def test_bulk_copies_that_an_mbarrier_counts(cache_directory: Path) -> None:
     assert found(ordered | READ_MBARRIER, 1, whole, 0)[0] == {Hazard.RACE, Hazard.UNINITIALISED}
     assert found(ordered | WRITE_MBARRIER, 1, whole, 0)[0] == {Hazard.RACE}
 
-
-# ---- memory that blocks share, ordered by more than barriers
 
 SOME_MESSAGES = [replace(test, first=WEAK_WRITE, second=WEAK_READ) for test in MESSAGES[::13]]
 """Messages by flag: a few of all combinations of fences and accesses."""
@@ -455,8 +442,8 @@ def assert_same(
     assert fast.vector_blocks == (0 if races else BLOCKS), numbers
 
 
-def test_messages_by_flag_and_fence(cache_directory: Path) -> None:
-    made = kernels(messages_program(SOME_MESSAGES), cache_directory, SHARING)
+def test_messages_by_flag_and_fence() -> None:
+    made = kernels(messages_program(SOME_MESSAGES), SHARING)
     for number, test in enumerate(SOME_MESSAGES):
         for second, distance in ((100, litmus.CTA), (THREADS + 6, litmus.GPU)):
             races = test.races(distance) or test.flag_races(distance)
@@ -464,13 +451,13 @@ def test_messages_by_flag_and_fence(cache_directory: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MEETINGS)
-def test_barriers_and_fences_through_one_thread(cache_directory: Path, name: str) -> None:
+def test_barriers_and_fences_through_one_thread(name: str) -> None:
     load, atomic = (
         "ld.relaxed.gpu.global.u32 %r1, [%rd2]",
         "atom.relaxed.gpu.global.or.b32 %r1, [%rd2], 0",
     )
     text = litmus.meeting_program(name).replace(load, atomic)
-    made = kernels(text, cache_directory, SHARING[:4])
+    made = kernels(text, SHARING[:4])
     assert_same(made, 1, MEETINGS[name][-1], (0, 0))
 
 
@@ -486,7 +473,7 @@ ONE_WORD = {
 
 @pytest.mark.parametrize("name", ONE_WORD)
 @pytest.mark.parametrize("memory", ["buffer", "variable"])
-def test_one_thread_and_all_access_a_word(cache_directory: Path, memory: str, name: str) -> None:
+def test_one_thread_and_all_access_a_word(memory: str, name: str) -> None:
     """One thread writes a word of each block; then all threads access it."""
     base = "ld.param.u64 %rd1, [data];" if memory == "buffer" else "mov.u64 %rd1, words;"
     text = entry(
@@ -501,7 +488,7 @@ bar.sync 0;
 MET: {ONE_WORD[name]}""",
         f".global .align 4 .b8 words[{4 * BLOCKS}];",
     )
-    made = kernels(text, cache_directory, SHARING)
+    made = kernels(text, SHARING)
     for writer, barrier, apart in itertools.product((0, 5, THREADS), (0, 1), (0, 1)):
         is_written = writer < THREADS
         of_others = is_written and not (barrier and apart)
@@ -509,7 +496,7 @@ MET: {ONE_WORD[name]}""",
         assert_same(made, BLOCKS, of_others or among_them, (writer, barrier, apart))
 
 
-def test_a_launch_that_threads_repeat_begins_as_at_first(cache_directory: Path) -> None:
+def test_a_launch_that_threads_repeat_begins_as_at_first() -> None:
     """Each block takes a ticket, and the last one stores the number of tickets."""
     text = entry(
         "u64 data, u64 flags, u32 races, u32 b, u32 c",
@@ -524,7 +511,7 @@ add.u32 %r3, %r3, 1; st.global.u32 [%rd1], %r3;
 END: ret;""",
         ".global .align 4 .u32 tickets;",
     )
-    fast, slow = kernels(text, cache_directory, SHARING)
+    fast, slow = kernels(text, SHARING)
     for races, kernel in itertools.product((1, 0), (fast, slow)):
         kernel.reset_variables()
         data, flags = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
@@ -534,59 +521,21 @@ END: ret;""",
         assert data[0] == BLOCKS
 
 
-def test_blocks_that_depend_and_never_end_reach_the_time_limit(cache_directory: Path) -> None:
+def test_blocks_that_depend_and_never_end_reach_the_time_limit() -> None:
     text = entry(
         "",
         "AGAIN: ld.relaxed.gpu.global.u32 %r1, [flag]; setp.eq.u32 %p1, %r1, 0; @%p1 bra AGAIN;",
         ".global .align 4 .u32 flag;",
     )
-    fast, _ = kernels(text, cache_directory, ())
+    fast, _ = kernels(text, ())
     result = fast.check((1, 1, 1), [], seconds=0.5)
     assert result.fault
     assert result.fault.cause is Cause.TIME_LIMIT
     assert not result.findings
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "accepted/looks_back_with_fences",
-        "race/looks_back_without_a_fence",
-        "race/looks_back_with_a_fence_for_the_block",
-        "accepted/hands_out_tiles_by_ticket",
-    ],
-)
-def test_submissions_whose_blocks_exchange_values(cache_directory: Path, name: str) -> None:
-    source = (Path(__file__).parents[1] / "submissions" / f"{name}.cu").read_text()
-    line = compiled(source).launch
-    rows, inner, cols = 2 * line.tile_rows, 48, 2 * line.tile_columns
-    a, b = inputs(Shape(rows, inner, cols))
-    results = []
-    for kernel in of_source(source, cache_directory):
-        c = np.empty((rows, cols), np.float32)
-        arguments = [Buffer(a), Buffer(b), Buffer(c, writable=True), rows, inner, cols]
-        results.append(kernel.check(line.grid(rows, cols), arguments))
-    races = name.startswith("race")
-    assert {each.hazard for each in results[0].findings} == ({Hazard.RACE} if races else set())
-    assert results[0].findings == results[1].findings
-    assert results[0].vector_blocks == (0 if races else results[0].blocks)
-
-
-FAR = """
-__device__ float scratch[256];
-
-extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
-                                                        int M, int N, int K) {
-    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
-    if (row >= M || column >= K) return;
-    scratch[row * 4096 + column + (1 << 26)] = A[row * N];
-    C[row * K + column] = scratch[column];
-}
-"""
-
-
-def test_a_store_far_outside_is_checked_before_its_flags_are_read(cache_directory: Path) -> None:
-    by_vectors, _ = of_source(FAR, cache_directory)
+def test_a_store_far_outside_is_checked_before_its_flags_are_read() -> None:
+    by_vectors, _ = of_source((KERNELS / "stores_far_outside.cu").read_text())
     A, B = inputs(Shape(32, 16, 32))
     C = np.full((32, 32), np.nan, np.float32)
     arguments = [Buffer(A, name="A"), Buffer(B, name="B"), Buffer(C, True, name="C"), 32, 16, 32]

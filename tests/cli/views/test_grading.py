@@ -8,97 +8,87 @@ import pytest
 from harness.cli.views.advice import advice
 from harness.cli.views.console import SafeConsole
 from harness.cli.views.grading import screen, summary
-from harness.protocol.report import (
-    Array,
-    BlockMap,
-    CaseResult,
-    CompileError,
-    Counterexample,
-    Diagnostic,
-    Element,
-    Finding,
-    Hazard,
-    JudgeError,
-    MemoryFault,
-    Outcome,
-    Place,
-    Race,
-    Rule,
-    RuleViolation,
-    RuntimeFault,
-    Sanitizing,
-    Stage,
-    Submission,
-    TimeLimit,
-    Tool,
-    Unsupported,
-    Verification,
-    WatchedBlocks,
-    WrongAnswer,
-)
+from harness.protocol import report as protocol
 from problem.cases import Case, Shape
 from tests.judge.stages.fakes import report
 
 SOURCE = "line one\n" + "x" * 300 + " here\nline [bold]three[/bold]\n"
-COUNTEREXAMPLE = Counterexample(
+COUNTEREXAMPLE = protocol.Counterexample(
     case=Case(Shape(70, 40, 90)),
     seed=12,
     error=0.5,
     worst_block=(4, 0),
     wrong_blocks=6,
     blocks=30,
-    elements=(Element(row=64, column=1, expected=1.5, found=float("nan")),),
-    map=BlockMap(rows=("......",) * 4 + ("######",)),
+    elements=(protocol.Element(row=64, column=1, expected=1.5, found=float("nan")),),
+    map=protocol.BlockMap(rows=("......",) * 4 + ("######",)),
     pattern="only the last row of blocks is wrong",
 )
-FINDING = Finding(
-    tool=Tool.RACECHECK,
-    hazard=Hazard.RACE,
+FINDING = protocol.Finding(
+    tool=protocol.Tool.RACECHECK,
+    hazard=protocol.Hazard.RACE,
     message="race on shared memory between line 1 and line 3: a barrier is missing",
-    at=Place(line=1, thread=(1, 2, 0), block=(0, 0, 0)),
-    other=Place(line=3, thread=(2, 2, 0)),
-    array=Array.SHARED,
+    at=protocol.Place(line=1, thread=(1, 2, 0), block=(0, 0, 0)),
+    other=protocol.Place(line=3, thread=(2, 2, 0)),
+    array=protocol.Array.SHARED,
     occurrences=7,
 )
-OUTCOMES: list[tuple[Outcome, list[str]]] = [
+OUTCOMES: list[tuple[protocol.Outcome, list[str]]] = [
     (
-        CompileError(
-            stage=Stage.COMPILE,
+        protocol.CompileError(
+            stage=protocol.Stage.COMPILE,
             message="line 2: nonsense",
             diagnostics=(
-                Diagnostic(severity="error", message="nonsense", line=2, column=302),
-                Diagnostic(severity="error", message="no place"),
+                protocol.Diagnostic(severity="error", message="nonsense", line=2, column=302),
+                protocol.Diagnostic(severity="error", message="no place"),
             ),
         ),
         ["two.cu:2:302: error: nonsense", " here", "^"],
     ),
     (
-        WrongAnswer(stage=Stage.VERIFY, message="wrong", counterexample=COUNTEREXAMPLE),
+        protocol.WrongAnswer(
+            stage=protocol.Stage.VERIFY, message="wrong", counterexample=COUNTEREXAMPLE
+        ),
         ["M=70 N=40 K=90", "seed 12", "nan", "██████", "only the last row of blocks"],
     ),
     (
-        MemoryFault(stage=Stage.SANITIZE, message="bad", findings=(FINDING,)),
+        protocol.MemoryFault(stage=protocol.Stage.SANITIZE, message="bad", findings=(FINDING,)),
         ["racecheck: race on shared", "(7 times)", "thread (1, 2, 0)", "line [bold]three[/bold]"],
     ),
-    (Race(stage=Stage.SANITIZE, message="a race", findings=(FINDING,)), ["line one"]),
-    (RuntimeFault(stage=Stage.VERIFY, message="trap", at=Place(line=3)), ["three"]),
-    (TimeLimit(stage=Stage.VERIFY, message="slow", seconds=1, at=Place(line=1)), ["line one"]),
     (
-        RuleViolation(stage=Stage.MEASURE, rule=Rule.STALE_RESULT, message="stale"),
+        protocol.Race(stage=protocol.Stage.SANITIZE, message="a race", findings=(FINDING,)),
+        ["line one"],
+    ),
+    (
+        protocol.RuntimeFault(
+            stage=protocol.Stage.VERIFY, message="trap", at=protocol.Place(line=3)
+        ),
+        ["three"],
+    ),
+    (
+        protocol.TimeLimit(
+            stage=protocol.Stage.VERIFY, message="slow", seconds=1, at=protocol.Place(line=1)
+        ),
+        ["line one"],
+    ),
+    (
+        protocol.RuleViolation(
+            stage=protocol.Stage.MEASURE, rule=protocol.Rule.STALE_RESULT, message="stale"
+        ),
         ["rule-violation  stale"],
     ),
-    (Unsupported(stage=Stage.COMPILE, message="no clusters"), ["no clusters"]),
+    (protocol.Unsupported(stage=protocol.Stage.COMPILE, message="no clusters"), ["no clusters"]),
     (
-        JudgeError(stage=Stage.VERIFY, message="ours", details="Traceback: xyz"),
+        protocol.JudgeError(stage=protocol.Stage.VERIFY, message="ours", details="Traceback: xyz"),
         ["judge's fault, not the submission's", "Traceback: xyz"],
     ),
 ]
 
 
-TWO = Submission(name="two", author=None, sha256="0" * 64, source=SOURCE)
+TWO = protocol.Submission(name="two", author=None, sha256="0" * 64, source=SOURCE)
 
 
-def shown(outcome: Outcome, **fields: Any) -> str:
+def shown(outcome: protocol.Outcome, **fields: Any) -> str:
     output = io.StringIO()
     SafeConsole(file=output, width=80).print(screen(report(outcome, submission=TWO, **fields)))
     return output.getvalue()
@@ -109,13 +99,15 @@ def shown(outcome: Outcome, **fields: Any) -> str:
     [("__device__ int flag;\n", True), ("__shared__ int flag;\n", False)],
 )
 def test_a_kernel_that_does_not_end_may_wait_for_a_later_block(source: str, said: bool) -> None:
-    late = TimeLimit(stage=Stage.VERIFY, message="slow", seconds=1, at=Place(line=1))
+    late = protocol.TimeLimit(
+        stage=protocol.Stage.VERIFY, message="slow", seconds=1, at=protocol.Place(line=1)
+    )
     given = report(late, submission=TWO.model_copy(update={"source": source}))
     assert ("wait only for blocks before it" in (advice(given) or "")) == said
 
 
 @pytest.mark.parametrize(("outcome", "words"), OUTCOMES, ids=lambda value: str(value)[:30])
-def test_every_verdict_has_its_screen(outcome: Outcome, words: list[str]) -> None:
+def test_every_verdict_has_its_screen(outcome: protocol.Outcome, words: list[str]) -> None:
     text = shown(outcome)
     for word in words:
         assert word in text
@@ -138,14 +130,14 @@ def test_output_of_the_kernel_is_marked_as_such() -> None:
     ],
 )
 def test_the_screen_says_how_many_blocks_ran(watched: int, bounded: int, said: str) -> None:
-    case = CaseResult(
+    case = protocol.CaseResult(
         case=Case(Shape(8, 8, 8)), error=0, seconds=1, sampled_blocks=64, blocks=131072
     )
-    ranked = WatchedBlocks(blocks=131072, watched=watched, bounded=bounded)
+    ranked = protocol.WatchedBlocks(blocks=131072, watched=watched, bounded=bounded)
     text = shown(
         OUTCOMES[0][0],
-        verification=Verification(cases=(case,), worst_error=0),
-        sanitizing=(Sanitizing(program="it", shapes=(), tools=(), ranked=ranked),),
+        verification=protocol.Verification(cases=(case,), worst_error=0),
+        sanitizing=(protocol.Sanitizing(program="it", shapes=(), tools=(), ranked=ranked),),
     )
     lines = [each.strip().replace("\N{NO-BREAK SPACE}", " ") for each in text.splitlines()]
     assert "ranked size: 64 of 131 072 blocks (0.049 %)" in lines

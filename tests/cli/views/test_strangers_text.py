@@ -1,7 +1,5 @@
 """No view lets the text of a report act on a terminal or a page."""
 
-from __future__ import annotations
-
 import io
 import json
 import unicodedata

@@ -1,7 +1,5 @@
 """The tuner's table, best first."""
 
-from __future__ import annotations
-
 import io
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """compute-sanitizer's tools, which are started early; the program itself is a fake."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

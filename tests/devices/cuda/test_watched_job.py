@@ -1,7 +1,5 @@
 """The program that a tool watches waits for its job."""
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Evidence of the ladder's kernels: compiled and counted now, or read from recorded files."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Record what the rules see of large kernels: python3 -m tests.judge.explain.record [NAME ...]"""
 
-from __future__ import annotations
-
 import sys
 
 from tests.judge.explain.ladder import RECORDED, SOLUTIONS, evidence_of

@@ -1,7 +1,5 @@
 """Tests of explanations of the ladder's kernels, without a GPU."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -88,7 +86,6 @@ def test_blocks_that_share_work_have_no_figures_per_tile() -> None:
 
 def test_the_hot_loop_and_its_instructions_are_found() -> None:
     explanation = explained("02_shared_tile")
-    assert explanation.loop is not None
     first, last = explanation.loop
     assert first <= line_of("02_shared_tile", "sum += tile_a") <= last
     assert explanation.mix["multiply-add"] == 16
@@ -100,7 +97,6 @@ def test_a_loop_that_never_ran_is_not_the_hot_loop() -> None:
     most = max(loops, key=lambda loop: mix(loop.opcodes).get(Kind.TENSOR, 0))
     assert {matrix_type(opcode) for opcode in most.opcodes} == {None, "BF16"}
     found = recorded("36_wgmma_one_accumulator").loop
-    assert found is not None
     assert {matrix_type(opcode) for opcode in found.opcodes} <= {None, "FP16", "INT8"}
 
 
@@ -145,7 +141,7 @@ def test_counters_must_fit_the_measured_time() -> None:
     """
     text = (SOLUTIONS.parent / "reports" / "h100" / "02_shared_tile.json").read_text()
     examined = from_report(Report.model_validate_json(text))
-    assert examined is not None and examined.measured_ms is not None
+    assert examined is not None
     assert explain(examined).findings and not explain(examined).notes
     unfit = explain(replace(examined, measured_ms=examined.measured_ms / 2))
     assert not (unfit.findings or unfit.units or unfit.roofs or unfit.estimated_ms)

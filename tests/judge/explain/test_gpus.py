@@ -1,7 +1,5 @@
 """Explaining for a GPU that is not there."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

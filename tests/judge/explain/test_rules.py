@@ -1,7 +1,5 @@
 """Every rule has a kernel that it speaks of, and one of which it must not."""
 
-from __future__ import annotations
-
 import statistics
 
 import pytest
@@ -9,7 +7,7 @@ import pytest
 from harness.judge.explain.rules import RULES, advice
 from harness.protocol.report import Report
 from tests.judge.explain.ladder import RECORDED, SOLUTIONS, evidence_of_source, recorded
-from tests.judge.explain.test_kernels import EXPECTED
+from tests.judge.explain.test_kernels import EXPECTED, evidence_of_kernel
 
 REPORTS = SOLUTIONS.parent / "reports"
 
@@ -83,25 +81,9 @@ def test_kernels_with_several_outputs_a_thread_see_further_steps(solution: str, 
     assert first.see is not None and first.see.startswith(file)
 
 
-ROWS_SHARE_A = """extern "C" __global__ void matrix_multiplication_kernel(
-    const float* A, const float* B, float* C, int M, int N, int K) {
-    __shared__ float tile_b[16][16];
-    int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
-    float sum = 0;
-    for (int n = 0; n < N; n += 16) {
-        tile_b[y][x] = n + y < N && col < K ? B[(n + y) * K + col] : 0.0f;
-        __syncthreads();
-        for (int i = 0; row < M && i < 16 && n + i < N; i++)
-            sum += A[row * N + n + i] * tile_b[i][x];
-        __syncthreads();
-    }
-    if (row < M && col < K) C[row * K + col] = sum;
-}"""
-
-
 def test_a_value_shared_by_a_row_of_threads_is_coalesced() -> None:
     """A warp lies over two rows of the block: two sectors, where both values would fit into one."""
-    evidence = evidence_of_source(ROWS_SHARE_A)
+    evidence = evidence_of_kernel("rows_share_a")
     shared = max(evidence.counters.lines, key=lambda each: each.global_requests)
     assert shared.global_sectors >= 2 * shared.global_min_sectors
     assert "uncoalesced" not in {each.rule for rule in RULES for each in advice(evidence, (rule,))}
@@ -152,7 +134,6 @@ def measured(solution: str) -> float:
     """Return the milliseconds that a solution took on an H100."""
     (path,) = REPORTS.glob(f"*/{solution}.json")
     report = Report.model_validate_json(path.read_bytes())
-    assert report.score is not None
     return report.score.kernel_ms
 
 

@@ -10,43 +10,23 @@ from typing import Any
 
 import numpy as np
 
+from harness.protocol import timing as protocol
 from harness.protocol.device import Load, Ready
 from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind
 from harness.protocol.request import Done, Fault
-from harness.protocol.timing import (
-    Attach,
-    Checked,
-    CheckLaunch,
-    Detach,
-    DrawInputs,
-    Fetched,
-    FetchLaunch,
-    FirstLaunches,
-    LaunchTime,
-    LayOut,
-    MeasuredErrors,
-    MeasureErrors,
-    MeasureFirstLaunch,
-    MeasureHostMemory,
-    SharedMatrices,
-    Sustain,
-    SustainedLaunches,
-    TimeLaunch,
-    TimingWorkers,
-)
 from problem.cases import UNIFORM, Case, Shape
 from problem.grades import Errors
 from tests.judge.stages.fakes import launch_time, right
 
-RIGHT = Checked(error=0.3)
+RIGHT = protocol.Checked(error=0.3)
 FIRST_TIMES = FirstLaunch(**dict.fromkeys(FirstLaunch.model_fields, 3.0))
 
 
-def first_launches(request: MeasureFirstLaunch) -> FirstLaunches:
+def first_launches(request: protocol.MeasureFirstLaunch) -> protocol.FirstLaunches:
     """Return the product of inputs that repeat their parts."""
     C, shape = right(*request.parts), request.arguments.shape
     repeats = (shape.M // C.shape[0], shape.K // C.shape[1])
-    return FirstLaunches(times=FIRST_TIMES, output=np.tile(C, repeats))
+    return protocol.FirstLaunches(times=FIRST_TIMES, output=np.tile(C, repeats))
 
 
 def host_memory(kind: HostMemoryKind, once: float = 1.0, each: float = 1.0) -> HostMemory:
@@ -66,10 +46,10 @@ class TimedProcess:
 
     timing: FakeTiming
     ms: float
-    answer: Callable[[int], LaunchTime | Fault]
-    check: Callable[[str, int], Checked | Fault] = lambda inputs, launch: RIGHT
+    answer: Callable[[int], protocol.LaunchTime | Fault]
+    check: Callable[[str, int], protocol.Checked | Fault] = lambda inputs, launch: RIGHT
     ready: Any = field(default_factory=Ready)
-    first: Callable[[MeasureFirstLaunch], Any] = first_launches
+    first: Callable[[protocol.MeasureFirstLaunch], Any] = first_launches
     memory: Callable[[HostMemoryKind], Any] = host_memory
     asked: list[Any] = field(default_factory=list)
     launches: int = 0
@@ -77,7 +57,7 @@ class TimedProcess:
 
     @property
     def detached(self) -> int:
-        return sum(isinstance(request, Detach) for request in self.asked)
+        return sum(isinstance(request, protocol.Detach) for request in self.asked)
 
     def ask(self, request: Any) -> Any:
         assert not self.timing.interrupted, "a worker at a launch answers nothing else"
@@ -85,14 +65,14 @@ class TimedProcess:
         match request:
             case Load():
                 return self.ready
-            case Attach():
+            case protocol.Attach():
                 self.attached = True
                 self.timing.last = self
                 return Done()
-            case Detach():
+            case protocol.Detach():
                 self.attached = False
                 return Done()
-            case TimeLaunch():
+            case protocol.TimeLaunch():
                 assert self.attached
                 self.launches += 1
                 self.timing.last = self
@@ -100,11 +80,11 @@ class TimedProcess:
                 timed = self.answer(self.launches)
                 self.attached = not isinstance(timed, Fault)  # a process ends with its fault
                 return timed
-            case Sustain():
-                return SustainedLaunches(launches=10, seconds=self.ms / 100, joules=5.0)
-            case MeasureFirstLaunch():
+            case protocol.Sustain():
+                return protocol.SustainedLaunches(launches=10, seconds=self.ms / 100, joules=5.0)
+            case protocol.MeasureFirstLaunch():
                 return self.first(request)
-            case MeasureHostMemory():
+            case protocol.MeasureHostMemory():
                 return self.memory(request.memory)
         raise AssertionError(request)
 
@@ -145,11 +125,11 @@ class FakeTiming:
         return kernel
 
     @property
-    def workers(self) -> list[TimingWorkers]:
-        return [TimingWorkers(each, self.baseline, self) for each in self.kernels]
+    def workers(self) -> list[protocol.TimingWorkers]:
+        return [protocol.TimingWorkers(each, self.baseline, self) for each in self.kernels]
 
     def _process(self, ms: float) -> TimedProcess:
-        def answer(_: int) -> LaunchTime:
+        def answer(_: int) -> protocol.LaunchTime:
             noise = math.exp(self.generator.gauss(0, self.noise))
             return launch_time(kernel.ms * self.drift(len(self.launched)) * noise)
 
@@ -159,23 +139,22 @@ class FakeTiming:
     def ask(self, request: Any) -> Any:
         """Answer as the checker."""
         match request:
-            case LayOut():
+            case protocol.LayOut():
                 self.shape: Shape = request.arguments.shape
-                return SharedMatrices(arguments=request.arguments, handles=(), offsets=())
-            case DrawInputs():
+                return protocol.SharedMatrices(arguments=request.arguments, handles=(), offsets=())
+            case protocol.DrawInputs():
                 self.draws.append(request.inputs)
                 return Done()
-            case CheckLaunch():
-                assert self.last is not None
+            case protocol.CheckLaunch():
                 return self.last.check([UNIFORM, *self.draws][-1], self.last.launches)
-            case MeasureErrors():
+            case protocol.MeasureErrors():
                 size = 1e-6 if self.last is self.baseline else 2e-6
                 self.errors_of.append((request.seed, self.draws[-1], len(self.draws)))
-                return MeasuredErrors(errors=Errors(size, size, size))
-            case FetchLaunch():
+                return protocol.MeasuredErrors(errors=Errors(size, size, size))
+            case protocol.FetchLaunch():
                 assert self.last is not self.baseline
                 self.fetched_after.append(self.baseline.launches)
                 C = right(*Case(self.shape).draw(1))
                 C[-1, -1] += self.fetched_off
-                return Fetched(seed=1, output=C)
+                return protocol.Fetched(seed=1, output=C)
         raise AssertionError(request)

@@ -1,7 +1,5 @@
 """Fake parts of a session: a compiler, and a device that multiplies on the host."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -12,6 +10,8 @@ import numpy as np
 
 from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress, Silent
+from harness.protocol import device as device_protocol
+from harness.protocol import report as protocol
 from harness.protocol.compiler import (
     Compile,
     Compiled,
@@ -21,43 +21,16 @@ from harness.protocol.compiler import (
     PtxProgram,
     Translate,
 )
-from harness.protocol.device import (
-    BranchesAgree,
-    CompareBranches,
-    Count,
-    Finished,
-    Load,
-    Product,
-    Ready,
-    Run,
-    Sanitize,
-    Sanitized,
-)
 from harness.protocol.errors import JudgeFailure
-from harness.protocol.report import (
-    Badge,
-    DeviceInfo,
-    DeviceKind,
-    DisassembledKernel,
-    Environment,
-    Finding,
-    KernelFacts,
-    Occupancy,
-    Outcome,
-    Report,
-    Resources,
-    Round,
-    Stage,
-    Submission,
-    ToolRun,
-)
 from harness.protocol.request import Fault
 from harness.protocol.timing import LaunchTime, TimingWorkers
 from problem.cases import Matrix, Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION, Problem
 
-INFO = DeviceInfo(kind=DeviceKind.CUDA, name="fake", arch="sm_90a", fp32_peak_tflops=67.0)
+INFO = protocol.DeviceInfo(
+    kind=protocol.DeviceKind.CUDA, name="fake", arch="sm_90a", fp32_peak_tflops=67.0
+)
 
 Multiply = Callable[[Matrix, Matrix], Matrix]
 
@@ -76,10 +49,10 @@ def launch_time(
     )
 
 
-def timed_round(kernel_ms: float, baseline_ms: float = 8.0, **facts: Any) -> Round:
+def timed_round(kernel_ms: float, baseline_ms: float = 8.0, **facts: Any) -> protocol.Round:
     """A round at 1980 MHz whose launches are right."""
     usual = {"kernel_first": False, "clock_mhz": 1980, "power_w": 500, "check": 0.1}
-    return Round(kernel_ms=kernel_ms, baseline_ms=baseline_ms, **usual | facts)
+    return protocol.Round(kernel_ms=kernel_ms, baseline_ms=baseline_ms, **usual | facts)
 
 
 @dataclass
@@ -88,7 +61,7 @@ class FakeSession:
 
     compiler: Any
     device: Any
-    known: DeviceInfo | JudgeFailure = INFO
+    known: protocol.DeviceInfo | JudgeFailure = INFO
     cpu_sanitizer: Any = None
     timing: TimingWorkers | None = None
     has_own_cores: bool = False
@@ -103,7 +76,7 @@ class FakeSession:
         return INFO.arch
 
     @property
-    def info(self) -> DeviceInfo:
+    def info(self) -> protocol.DeviceInfo:
         if isinstance(self.known, JudgeFailure):
             raise self.known
         return self.known
@@ -155,7 +128,7 @@ def right(A: Matrix, B: Matrix) -> Matrix:
 
 
 def kernel(launch: LaunchLine = LaunchLine()) -> Kernel:
-    resources = Resources(
+    resources = protocol.Resources(
         registers=32,
         stack_bytes=0,
         spill_store_bytes=0,
@@ -163,19 +136,19 @@ def kernel(launch: LaunchLine = LaunchLine()) -> Kernel:
         static_shared_bytes=0,
         dynamic_shared_bytes=0,
     )
-    facts = KernelFacts(
+    facts = protocol.KernelFacts(
         arch="sm_90a",
         launch=launch,
         resources=resources,
-        occupancy=Occupancy(blocks=8, warps=64, max_warps=64, limited_by="threads"),
+        occupancy=protocol.Occupancy(blocks=8, warps=64, max_warps=64, limited_by="threads"),
     )
     return Kernel(entry="kernel", ptx="", cubin=b"", facts=facts)
 
 
-def disassembled(kernel: Kernel) -> DisassembledKernel:
-    return DisassembledKernel(
+def disassembled(kernel: Kernel) -> protocol.DisassembledKernel:
+    return protocol.DisassembledKernel(
         **dict(kernel.facts),
-        badges=(Badge.CUDA_CORES, Badge.DEFAULT_LAUNCH),
+        badges=(protocol.Badge.CUDA_CORES, protocol.Badge.DEFAULT_LAUNCH),
         instructions={"FFMA": 1},
     )
 
@@ -187,7 +160,7 @@ class Watcher:
         self.told: list[Any] = []
         self.sentences: list[str] = []
 
-    def begin(self, stage: Stage, total: int | None) -> None:
+    def begin(self, stage: protocol.Stage, total: int | None) -> None:
         self.told.append((stage, total))
 
     def step(self, text: str) -> None:
@@ -214,40 +187,40 @@ class FakeDevice(Process):
     """Answers what every device does. Each answer can be another function of the request."""
 
     multiply: Multiply = right
-    run: Callable[[Run], Fault | dict[str, Any]] = lambda _: {}
+    run: Callable[[device_protocol.Run], Fault | dict[str, Any]] = lambda _: {}
     """A Fault, or what a Finished says besides the output."""
     watched: Multiply = right
     """As `multiply`, under a sanitizer."""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[protocol.Finding, ...] = ()
     unavailable: tuple[str, ...] = ()
     """Tools that do not work."""
     product: dict[str, Any] = field(default_factory=dict)
     """What products say besides the output."""
     sanitized: dict[str, Any] = field(default_factory=dict)
     program: str = "a fake"
-    ran: list[Run] = field(default_factory=list)
+    ran: list[device_protocol.Run] = field(default_factory=list)
     watched_shapes: list[Shape] = field(default_factory=list)
 
     def ask(self, request: Any) -> Any:
         match request:
-            case Load():
-                return Ready()
-            case Run():
+            case device_protocol.Load():
+                return device_protocol.Ready()
+            case device_protocol.Run():
                 self.ran.append(request)
                 told = self.run(request)
                 if isinstance(told, Fault):
                     return told
                 C = self.multiply(*request.inputs.matrices)
-                return Finished(**{"seconds": 0.001, "output": C} | told)
-            case Sanitize():
+                return device_protocol.Finished(**{"seconds": 0.001, "output": C} | told)
+            case device_protocol.Sanitize():
                 return self._sanitize(request)
-            case CompareBranches():
-                return BranchesAgree()
-            case Count():
+            case device_protocol.CompareBranches():
+                return device_protocol.BranchesAgree()
+            case device_protocol.Count():
                 return Fault(cause="trap", message="a fake counts nothing")
         raise AssertionError(request)
 
-    def _sanitize(self, request: Sanitize) -> Sanitized:
+    def _sanitize(self, request: device_protocol.Sanitize) -> device_protocol.Sanitized:
         self.watched_shapes += [launch.shape for launch in request.launches]
         statuses = {
             tool: "unavailable"
@@ -260,12 +233,12 @@ class FakeDevice(Process):
         told: dict[str, Any] = {
             "program": self.program,
             "runs": tuple(
-                ToolRun(tool=tool, status=status, seconds=0, message="out of order")  # type: ignore[arg-type]
+                protocol.ToolRun(tool=tool, status=status, seconds=0, message="out of order")  # type: ignore[arg-type]
                 for tool, status in statuses.items()
             ),
             "findings": self.findings,
             "products": tuple(
-                Product(
+                device_protocol.Product(
                     **{"launch": n, "tool": None, "output": self.watched(*launch.matrices)}
                     | self.product
                 )
@@ -273,16 +246,16 @@ class FakeDevice(Process):
                 if launch.blocks is None
             ),
         }
-        return Sanitized(**told | self.sanitized)
+        return device_protocol.Sanitized(**told | self.sanitized)
 
 
-SUBMISSION = Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
+SUBMISSION = protocol.Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
 
 
-def report(outcome: Outcome, **fields: Any) -> Report:
+def report(outcome: protocol.Outcome, **fields: Any) -> protocol.Report:
     """Return a report of a grading that found nothing but its outcome."""
     values: dict[str, Any] = {
-        "environment": Environment(judge="0", cases=1, python="3", system="test"),
+        "environment": protocol.Environment(judge="0", cases=1, python="3", system="test"),
         "created": datetime(2026, 1, 1, tzinfo=UTC),
         "seed": 12,
         "quick": False,
@@ -290,7 +263,7 @@ def report(outcome: Outcome, **fields: Any) -> Report:
         "device": None,
         "outcome": outcome,
     }
-    return Report(**values | fields)
+    return protocol.Report(**values | fields)
 
 
 def grading(
@@ -309,7 +282,7 @@ def grading(
     compiled = kernel(launch)
     found.compiled = Compiled(kernel=compiled, warnings=(), nvrtc="13.0")
     found.disassembled = Disassembled(kernel=disassembled(compiled), warnings=())
-    found.ready = Ready(blocks_depend_on_one_another=blocks_depend)
+    found.ready = device_protocol.Ready(blocks_depend_on_one_another=blocks_depend)
     return found
 
 

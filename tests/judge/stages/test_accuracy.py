@@ -1,7 +1,5 @@
 """A full grading grades accuracy at a small size, on any device."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from harness.judge.grading import Failure

@@ -1,7 +1,5 @@
 """The limits within which two clocks agree on the time of a launch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import zip_longest
 

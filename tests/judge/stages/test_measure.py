@@ -1,7 +1,5 @@
 """Measuring with fake workers: the requests, the result, and the verdicts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -12,21 +10,8 @@ from harness.judge.grading import Measured
 from harness.judge.stages import rounds
 from harness.judge.stages.measure import audit, measure
 from harness.judge.stages.score import possible_tflops
+from harness.protocol import report as protocol
 from harness.protocol.device import Load
-from harness.protocol.report import (
-    Badge,
-    HostMemoryKind,
-    Outcome,
-    Rule,
-    RuleViolation,
-    RuntimeFault,
-    Score,
-    Stage,
-    StageTime,
-    Steadiness,
-    TimeLimit,
-    WrongAnswer,
-)
 from harness.protocol.request import Fault
 from harness.protocol.timing import Checked, FirstLaunches, MeasureFirstLaunch, MeasureHostMemory
 from problem.cases import Case, Shape
@@ -57,7 +42,7 @@ SMALL = Case(Shape(256, 64, 512))
 SIZES = (Shape(64, 32, 48), Shape(128, 32, 48))
 """The other sizes that are measured, for information."""
 
-KINDS = (HostMemoryKind.PAGEABLE, HostMemoryKind.PINNED)
+KINDS = (protocol.HostMemoryKind.PAGEABLE, protocol.HostMemoryKind.PINNED)
 STUCK = Fault(cause="time-limit", message="no end")
 PROBLEM = replace(MATRIX_MULTIPLICATION, ranked=SMALL, other_sizes=SIZES)
 
@@ -80,8 +65,8 @@ class Run:
         chosen: dict[str, Any] = {"host_memory": KINDS, "seed": 9, "seconds": 4.0} | options
         session, self.watcher = on_gpu(device, timing=workers.workers[0]), Watcher()
         made = grading(session, problem=PROBLEM, progress=self.watcher, **chosen)
-        made.times = [StageTime(stage=Stage.COMPILE, seconds=0.25)]
-        self.outcome: Outcome | None = measure(made) or audit(made)
+        made.times = [protocol.StageTime(stage=protocol.Stage.COMPILE, seconds=0.25)]
+        self.outcome: protocol.Outcome | None = measure(made) or audit(made)
         self.grading = made
 
     @property
@@ -94,8 +79,8 @@ def test_all_that_was_measured_is_reported() -> None:
     workers = timing()
     made = Run(workers)
     score, measured = made.measured.score, made.grading.measurement
-    assert isinstance(score, Score) and score.ratio == 2.0 and measured is not None
-    assert len(measured.rounds) >= 36 and measured.stopped_by is Steadiness.STEADY
+    assert isinstance(score, protocol.Score) and score.ratio == 2.0 and measured is not None
+    assert len(measured.rounds) >= 36 and measured.stopped_by is protocol.Steadiness.STEADY
     assert measured.audit_error is not None and 0 < measured.audit_error < MAX_ERROR
     assert measured.first_launch == FIRST_TIMES and measured.sizes == ()
     assert measured.host_memory == tuple(host_memory(kind) for kind in KINDS)
@@ -126,7 +111,7 @@ def test_other_sizes_have_scores_of_their_own() -> None:
     measured = Run(timing(), sizes=True, quick=True).measured.measurement
     assert [other.shape for other in measured.sizes] == [*SIZES]
     for other in measured.sizes:
-        assert isinstance(other.score, Score) and other.score.ratio == 2.0
+        assert isinstance(other.score, protocol.Score) and other.score.ratio == 2.0
         assert other.score.tflops == pytest.approx(other.shape.flop / 8e-3 / 1e12)
         assert other.score.peak_share == pytest.approx(other.score.tflops / 67)
 
@@ -137,15 +122,15 @@ AT = "the kernel did not end within 4 s at"
 @pytest.mark.parametrize(
     ("broken", "kind", "message"),
     [
-        ({"first": lambda _: STUCK}, TimeLimit, f"{AT} 256×64×512"),
-        ({"memory": lambda _: STUCK}, TimeLimit, f"{AT} 256×64×512"),
+        ({"first": lambda _: STUCK}, protocol.TimeLimit, f"{AT} 256×64×512"),
+        ({"memory": lambda _: STUCK}, protocol.TimeLimit, f"{AT} 256×64×512"),
         (
             {"memory": lambda kind: Fault(cause="out-of-memory", message=f"no {kind} memory")},
-            RuntimeFault,
+            protocol.RuntimeFault,
             "no pageable memory at 256×64×512",
         ),
-        ({"ready": STUCK}, TimeLimit, "the kernel could not be loaded within 60 s"),
-        ({"answer": lambda _: STUCK}, TimeLimit, f"{AT} 256×64×512"),
+        ({"ready": STUCK}, protocol.TimeLimit, "the kernel could not be loaded within 60 s"),
+        ({"answer": lambda _: STUCK}, protocol.TimeLimit, f"{AT} 256×64×512"),
     ],
     ids=["first launch", "host memory", "no host memory", "load", "timed launch"],
 )
@@ -161,7 +146,7 @@ def test_a_launch_at_another_size_that_fails_is_the_outcome() -> None:
     workers = timing()
     workers.kernel.answer = lambda _: STUCK if workers.shape == SIZES[0] else launch_time(8)
     outcome = Run(workers, sizes=True, quick=True).outcome
-    assert isinstance(outcome, TimeLimit) and outcome.message == f"{AT} {SIZES[0]}"
+    assert isinstance(outcome, protocol.TimeLimit) and outcome.message == f"{AT} {SIZES[0]}"
 
 
 def test_a_wrong_first_launch_is_a_stale_result() -> None:
@@ -174,8 +159,8 @@ def test_a_wrong_first_launch_is_a_stale_result() -> None:
     workers.kernel.first = wrong
     made = Run(workers)
     found = made.outcome
-    assert isinstance(found, RuleViolation) and made.grading.measurement is None
-    assert (found.stage, found.rule) == (Stage.MEASURE, Rule.STALE_RESULT)
+    assert isinstance(found, protocol.RuleViolation) and made.grading.measurement is None
+    assert (found.stage, found.rule) == (protocol.Stage.MEASURE, protocol.Rule.STALE_RESULT)
     said, _, limits = found.message.rpartition("is ")
     assert "wrong in the first launches" in said
     assert 10 < float(limits.removesuffix(" times the limit")) < 100
@@ -185,7 +170,7 @@ def test_a_wrong_timed_launch_is_shown() -> None:
     workers = timing()
     workers.fetched_off = 0.5
     found = Run(workers).outcome
-    assert isinstance(found, WrongAnswer) and found.stage is Stage.MEASURE
+    assert isinstance(found, protocol.WrongAnswer) and found.stage is protocol.Stage.MEASURE
     shown = found.counterexample
     assert (shown.case, shown.seed) == (SMALL, 9)
     assert (shown.elements[0].row, shown.elements[0].column) == (255, 511)
@@ -193,8 +178,8 @@ def test_a_wrong_timed_launch_is_shown() -> None:
 
 def test_a_score_beyond_the_gpu_is_flagged() -> None:
     found = Run(timing(ms=SMALL.shape.flop / 1e9 / 400)).outcome
-    assert isinstance(found, RuleViolation)
-    assert (found.stage, found.rule) == (Stage.MEASURE, Rule.IMPOSSIBLE_SCORE)
+    assert isinstance(found, protocol.RuleViolation)
+    assert (found.stage, found.rule) == (protocol.Stage.MEASURE, protocol.Rule.IMPOSSIBLE_SCORE)
     assert found.message.startswith("400.0 TFLOP/s is more") and "(89.3)" in found.message
 
 
@@ -206,14 +191,17 @@ def test_an_error_near_the_ranked_size_is_run_again(alone: bool) -> None:
     workers.kernel.check = lambda *_: RIGHT if workers.shape == SMALL.shape else Checked(error=2)
     outcome = Run(workers, device).outcome
     if alone:
-        assert isinstance(outcome, RuleViolation) and "wrong when timed" in outcome.message
+        assert isinstance(outcome, protocol.RuleViolation) and "wrong when timed" in outcome.message
     else:
-        assert isinstance(outcome, WrongAnswer) and "every element of C is zero" in outcome.message
+        assert (
+            isinstance(outcome, protocol.WrongAnswer)
+            and "every element of C is zero" in outcome.message
+        )
 
 
 def test_the_possible_score_depends_on_the_cores() -> None:
     facts = disassembled(kernel())
-    tensor = facts.model_copy(update={"badges": (Badge.TENSOR_CORES,)})
+    tensor = facts.model_copy(update={"badges": (protocol.Badge.TENSOR_CORES,)})
     assert possible_tflops(INFO, facts) == pytest.approx(67 * 4 / 3)
     assert possible_tflops(INFO, tensor) == 67 * 16
     unknown = INFO.model_copy(update={"fp32_peak_tflops": None})

@@ -37,15 +37,6 @@ def test_a_wrong_element_is_named_by_its_place_in_C(prepared: Prepared) -> None:
     assert (first.row, first.column) == (70, 70)
 
 
-def test_leaving_out_an_own_tile_is_wrong(prepared: Prepared) -> None:
-    A, B = prepared.inputs
-    C = poisoned(128, 192)
-    assert isinstance(check(prepared, C, 0, 4), WrongAnswer)
-    C[:32, :64] = (A @ B)[:32, :64]
-    assert isinstance(check(prepared, C, 0, 4), WrongAnswer)
-    assert isinstance(check(prepared, C, 0), CheckedBlocks)
-
-
 def test_blocks_that_fill_a_cluster_have_no_own_tile(prepared: Prepared) -> None:
     """Three columns of tiles and four rows, in a grid that is rounded up, two deep."""
     line, (A, B) = LaunchLine(32, 64, cluster=(2, 1, 2)), prepared.inputs

@@ -1,7 +1,5 @@
 """Sanitizing with fake programs: shapes, findings and verdicts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,23 +17,8 @@ from harness.judge.stages.sanitize import (
     sanitizers_may_say_more,
     unsafe,
 )
+from harness.protocol import report as protocol
 from harness.protocol.device import Sanitize, Sanitized, Stopped
-from harness.protocol.report import (
-    Finding,
-    Hazard,
-    JudgeError,
-    MemoryFault,
-    Outcome,
-    Place,
-    Race,
-    RuntimeFault,
-    Stage,
-    TimeLimit,
-    Tool,
-    Unsupported,
-    WatchedBlocks,
-    WrongAnswer,
-)
 from harness.protocol.request import Fault
 from harness.ptxcpu.grid import Clusters
 from problem.cases import (
@@ -51,17 +34,22 @@ from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
 from tests.judge.stages.fakes import FakeDevice, grading, on_cpu, on_gpu, right
 
-RACE = Finding(tool=Tool.RACECHECK, hazard=Hazard.RACE, message="a race", at=Place(line=3))
-OUTSIDE = Finding(
-    tool=Tool.MEMCHECK,
-    hazard=Hazard.OUT_OF_BOUNDS,
+RACE = protocol.Finding(
+    tool=protocol.Tool.RACECHECK,
+    hazard=protocol.Hazard.RACE,
+    message="a race",
+    at=protocol.Place(line=3),
+)
+OUTSIDE = protocol.Finding(
+    tool=protocol.Tool.MEMCHECK,
+    hazard=protocol.Hazard.OUT_OF_BOUNDS,
     message="outside",
-    at=Place(line=9),
+    at=protocol.Place(line=9),
     array="A",
 )
 
 
-BARRIER = RACE.model_copy(update={"hazard": Hazard.DIVERGENT_BARRIER})
+BARRIER = RACE.model_copy(update={"hazard": protocol.Hazard.DIVERGENT_BARRIER})
 STOPPED = Stopped(launch=0, fault=Fault(cause="trap", message="it trapped"))
 
 
@@ -73,14 +61,15 @@ PROBLEM = replace(MATRIX_MULTIPLICATION, ranked=SMALL)
 
 def run(
     device: FakeDevice, cpu: FakeDevice | None = None, *, failed: Case | None = None, **how: Any
-) -> tuple[Outcome | None, Grading]:
+) -> tuple[protocol.Outcome | None, Grading]:
     """Sanitize on a device, and on a CPU device next to it if there is one."""
     made = grading(on_cpu(device) if cpu is None else on_gpu(device, cpu), problem=PROBLEM, **how)
     if failed is not None:
         A, B = SMALL.draw(7)
         C = 0 * (A @ B)
         compared = Compared(SMALL, (A, B), C, compare(A, B, C))
-        made.failure = Failure(failed, wrong_answer(PROBLEM, Stage.VERIFY, 7, compared))
+        failure = wrong_answer(PROBLEM, protocol.Stage.VERIFY, 7, compared)
+        made.failure = Failure(failed, failure)
     return sanitize_on_device(made) or sanitize_in_background(made), made
 
 
@@ -97,7 +86,9 @@ def test_a_right_kernel_is_clean_under_both_programs() -> None:
     found, made = run(device, cpu)
     assert found is None and made.findings == []
     assert [program.program for program in made.sanitizing] == ["a fake", "the CPU device"]
-    assert all({run.tool for run in program.tools} == {*Tool} for program in made.sanitizing)
+    assert all(
+        {run.tool for run in program.tools} == {*protocol.Tool} for program in made.sanitizing
+    )
     shapes = {*device.watched_shapes}
     assert len(shapes - {*cpu.watched_shapes}) == 1 and len(shapes) == 7
     work = [shape.flop for shape in device.watched_shapes]
@@ -168,26 +159,26 @@ def test_a_sample_is_the_first_cluster_and_secret_ones() -> None:
 
 def test_wrong_only_when_watched_is_a_wrong_answer() -> None:
     found = outcome(FakeDevice(watched=lambda A, B: 2 * right(A, B)))
-    assert isinstance(found, WrongAnswer) and found.stage == "sanitize"
+    assert isinstance(found, protocol.WrongAnswer) and found.stage == "sanitize"
     found = outcome(FakeDevice(), FakeDevice(watched=lambda A, B: 2 * right(A, B)))
-    assert isinstance(found, WrongAnswer)
+    assert isinstance(found, protocol.WrongAnswer)
 
 
 def test_a_launch_that_stops_under_a_tool_is_its_verdict() -> None:
     trap = Stopped(launch=1, fault=Fault(cause="trap", message="it trapped"))
     found = outcome(FakeDevice(sanitized={"stopped": (trap,)}))
-    assert isinstance(found, RuntimeFault)
+    assert isinstance(found, protocol.RuntimeFault)
     assert f"it trapped at {cases_of()[1].shape}" in found.message
 
 
 def test_a_tool_that_did_not_run_is_not_clean() -> None:
     broken = FakeDevice(unavailable=("racecheck",))
     found = outcome(broken)
-    assert isinstance(found, JudgeError) and "racecheck" in found.message
+    assert isinstance(found, protocol.JudgeError) and "racecheck" in found.message
     assert "out of order" in found.message
     assert outcome(broken, FakeDevice()) is None
     also_broken = FakeDevice(unavailable=("racecheck", "memcheck"))
-    assert isinstance(outcome(broken, also_broken), JudgeError)
+    assert isinstance(outcome(broken, also_broken), protocol.JudgeError)
 
 
 def test_a_quick_grading_asks_the_cpu_only_where_it_must() -> None:
@@ -199,14 +190,14 @@ def test_a_quick_grading_asks_the_cpu_only_where_it_must() -> None:
 
 def test_findings_of_both_programs_are_merged_and_counted() -> None:
     found = outcome(FakeDevice(findings=(RACE,)), FakeDevice(findings=(RACE, OUTSIDE)))
-    assert isinstance(found, MemoryFault)
+    assert isinstance(found, protocol.MemoryFault)
     assert [(f.hazard, f.occurrences) for f in found.findings] == [
-        (Hazard.OUT_OF_BOUNDS, 1),
-        (Hazard.RACE, 2),
+        (protocol.Hazard.OUT_OF_BOUNDS, 1),
+        (protocol.Hazard.RACE, 2),
     ]
 
 
-SEEN = {"sampled": WatchedBlocks(blocks=160, watched=2, bounded=0)}
+SEEN = {"sampled": protocol.WatchedBlocks(blocks=160, watched=2, bounded=0)}
 """What a CPU device says that ran some blocks of each sample."""
 
 
@@ -216,7 +207,9 @@ def test_races_that_only_racecheck_reports_are_dismissed(quick: bool) -> None:
     found, made = run(FakeDevice(findings=(RACE,)), cpu, quick=quick)
     assert found is None and made.findings == []
     statuses = {tool.tool: tool.status for tool in made.sanitizing[0].tools}
-    assert statuses.pop(Tool.RACECHECK) == "dismissed" and {*statuses.values()} == {"clean"}
+    assert statuses.pop(protocol.Tool.RACECHECK) == "dismissed" and {*statuses.values()} == {
+        "clean"
+    }
     middle = PROBLEM.mid_size_case(7).shape
     assert (middle in cpu.watched_shapes) is not quick
 
@@ -232,30 +225,32 @@ def test_races_that_only_racecheck_reports_are_dismissed(quick: bool) -> None:
     ],
 )
 def test_races_stay_unless_the_cpu_device_rules_them_out(
-    cpu: FakeDevice, more: tuple[Finding, ...]
+    cpu: FakeDevice, more: tuple[protocol.Finding, ...]
 ) -> None:
     found = outcome(FakeDevice(findings=(RACE, *more)), cpu)
-    assert isinstance(found, Race) and RACE.at in {finding.at for finding in found.findings}
+    assert isinstance(found, protocol.Race) and RACE.at in {
+        finding.at for finding in found.findings
+    }
 
 
-UNINITIALISED = RACE.model_copy(update={"hazard": Hazard.UNINITIALISED})
+UNINITIALISED = RACE.model_copy(update={"hazard": protocol.Hazard.UNINITIALISED})
 
 
 @pytest.mark.parametrize(
     ("found", "kind", "first"),
     [
-        ((RACE, OUTSIDE), MemoryFault, OUTSIDE),
-        ((RACE,), Race, RACE),
-        ((UNINITIALISED, RACE), Race, RACE),
-        ((UNINITIALISED,), MemoryFault, UNINITIALISED),
-        ((RACE, BARRIER), Race, BARRIER),
+        ((RACE, OUTSIDE), protocol.MemoryFault, OUTSIDE),
+        ((RACE,), protocol.Race, RACE),
+        ((UNINITIALISED, RACE), protocol.Race, RACE),
+        ((UNINITIALISED,), protocol.MemoryFault, UNINITIALISED),
+        ((RACE, BARRIER), protocol.Race, BARRIER),
     ],
 )
 def test_errors_come_before_those_that_follow_from_them(
-    found: tuple[Finding, ...], kind: type[Outcome], first: Finding
+    found: tuple[protocol.Finding, ...], kind: type[protocol.Outcome], first: protocol.Finding
 ) -> None:
     verdict = unsafe(found, None)
-    assert isinstance(verdict, MemoryFault | Race) and isinstance(verdict, kind)
+    assert isinstance(verdict, protocol.MemoryFault | protocol.Race) and isinstance(verdict, kind)
     assert verdict.findings[0] == first and {*verdict.findings} == {*found}
     assert unsafe((), None) is None
 
@@ -282,32 +277,36 @@ class Saying(FakeDevice):
 
 def test_a_device_that_fails_is_a_verdict_of_this_stage() -> None:
     message = f"the kernel did not end within {SECONDS:g} s at {cases_of()[0].shape}"
-    expected = TimeLimit(stage=Stage.SANITIZE, message=message, seconds=SECONDS)
+    expected = protocol.TimeLimit(stage=protocol.Stage.SANITIZE, message=message, seconds=SECONDS)
     assert outcome(Saying(answer=Fault(cause="time-limit", message="no end"))) == expected
 
 
-@pytest.mark.parametrize(("signal", "verdict"), [("SIGKILL", JudgeError), ("SIGSEGV", WrongAnswer)])
+@pytest.mark.parametrize(
+    ("signal", "verdict"), [("SIGKILL", protocol.JudgeError), ("SIGSEGV", protocol.WrongAnswer)]
+)
 def test_a_wrong_kernel_whose_sanitizer_was_killed_is_graded_again(
-    signal: str, verdict: type[Outcome]
+    signal: str, verdict: type[protocol.Outcome]
 ) -> None:
     ended = Fault(cause="judge", message=f"ended by {signal}", signal=signal)
     assert isinstance(outcome(Saying(answer=ended), failed=Case(Shape(16, 16, 16))), verdict)
 
 
 def test_each_program_says_why_a_tool_did_not_run() -> None:
-    refusing = Saying(answer=Unsupported(stage=Stage.COMPILE, message="no clusters here"))
+    refusing = Saying(
+        answer=protocol.Unsupported(stage=protocol.Stage.COMPILE, message="no clusters here")
+    )
     found = outcome(FakeDevice(unavailable=("racecheck",)), refusing)
-    assert found == JudgeError(
-        stage=Stage.SANITIZE,
+    assert found == protocol.JudgeError(
+        stage=protocol.Stage.SANITIZE,
         message="no sanitizer could run racecheck: a fake says out of order; "
         "the CPU device says no clusters here",
     )
 
 
-LATE = TimeLimit(stage=Stage.VERIFY, message="no end", seconds=20)
+LATE = protocol.TimeLimit(stage=protocol.Stage.VERIFY, message="no end", seconds=20)
 
 
-def hanging(answer: Any, case: Case) -> tuple[Outcome | None, Sanitize]:
+def hanging(answer: Any, case: Case) -> tuple[protocol.Outcome | None, Sanitize]:
     """Sanitize a kernel whose launch did not end in this case, with what the CPU device says."""
     cpu = Saying(answer=answer, to=Sanitize)
     made = grading(on_gpu(FakeDevice(), cpu), problem=PROBLEM)
@@ -320,12 +319,12 @@ def test_a_hang_is_explained_by_the_cpu_device() -> None:
     case = Case(Shape(16, 16, 16))
     sanitized = Sanitized(program="cpu", runs=(), findings=(BARRIER,), products=())
     found, asked = hanging(sanitized, case)
-    assert isinstance(found, Race) and found.findings == (BARRIER,)
+    assert isinstance(found, protocol.Race) and found.findings == (BARRIER,)
     assert [each.shape for each in asked.launches] == [case.shape] and asked.seconds == 2
-    assert found.counterexample is None and found.stage is Stage.SANITIZE
+    assert found.counterexample is None and found.stage is protocol.Stage.SANITIZE
     nothing = sanitized.model_copy(update={"findings": ()})
     for answer in (nothing, Fault(cause="time-limit", message="no end")):
-        assert isinstance(hanging(answer, case)[0], TimeLimit)
+        assert isinstance(hanging(answer, case)[0], protocol.TimeLimit)
 
 
 def test_hangs_are_explained_only_in_small_cases_next_to_a_gpu() -> None:

@@ -86,13 +86,6 @@ def kinds(uniform: float, rescaled: float, count: int = 15) -> list[Round]:
     ]
 
 
-def test_the_slower_of_two_kinds_of_inputs_is_scored() -> None:
-    for rounds, slower in ((kinds(4, 8), SCALED_GROUPS), (kinds(8, 4), "uniform")):
-        found = scored(rounds)
-        assert (found.ratio, found.kernel_ms, found.slower_on) == (1.0, 8.0, slower)
-    assert is_steady(kinds(4, 8))
-
-
 def test_kinds_of_about_the_same_speed_count_together() -> None:
     """Within one per cent, or with intervals that overlap."""
     found = scored(kinds(8.0, 8.04))

@@ -1,7 +1,5 @@
 """An expression has the right value, or one sentence says why it has none."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +25,8 @@ def value(expression: str) -> int:
         ("BM % -48", 32),
         ("BM - BN - BK", 48),
         ("0x10", 16),
+        (str(MOST), MOST),
+        ("1+" * 99 + "11", 110),
     ],
 )
 def test_arithmetic_follows_c(expression: str, expected: int) -> None:
@@ -68,22 +68,13 @@ def test_only_arithmetic_is_evaluated(expression: str) -> None:
         ),
         *((f"BM {each} ZERO", "divides by zero") for each in ("/", "//", "%")),
         ("UNKNOWN", "`UNKNOWN` is no constant"),
+        (f"{MOST} + 1", "too large a number"),
+        ("1+" * 100 + "1", "is longer than 200 characters"),
     ],
 )
 def test_a_sentence_says_why_there_is_no_value(expression: str, sentence: str) -> None:
     with pytest.raises(ExpressionError, match=sentence):
         value(expression)
-
-
-def test_numbers_stay_small_and_expressions_short() -> None:
-    assert value(str(MOST)) == MOST
-    with pytest.raises(ExpressionError, match="too large a number"):
-        value(f"{MOST} + 1")
-    with pytest.raises(ExpressionError) as long:
-        value("1+" * 100 + "1")
-    assert str(long.value) == f"`{'1+' * 10}...` is longer than 200 characters"
-    assert value("1+" * 99 + "11") == 110
-    assert value("(" * 80 + "1" + ")" * 80) == 1
 
 
 @given(st.text(max_size=60))

@@ -1,7 +1,5 @@
 """Tuning in a fake session with times: the best variant, interruptions, and workers that fail."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,17 +11,8 @@ from harness.judge.progress import Silent
 from harness.judge.stages import rounds
 from harness.judge.tune.tunable import Setting
 from harness.judge.tune.tune import Tuning, tune
+from harness.protocol import report as protocol
 from harness.protocol.compiler import Compile, Compiled, PtxProgram, Translate
-from harness.protocol.report import (
-    Accepted,
-    JudgeError,
-    Rule,
-    RuleViolation,
-    RuntimeFault,
-    Submission,
-    TimeLimit,
-    WrongAnswer,
-)
 from harness.protocol.request import Fault
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
@@ -36,7 +25,7 @@ SOURCE = """\
 // tune: solve tile={16 * ROWS}x16
 constexpr int ROWS = 1;  // tune: 1 2 3
 """
-SUBMISSION = Submission(name="rows", author="ada", sha256="0" * 64, source=SOURCE)
+SUBMISSION = protocol.Submission(name="rows", author="ada", sha256="0" * 64, source=SOURCE)
 ROWS = [{"ROWS": 1}, {"ROWS": 2}, {"ROWS": 3}]
 
 
@@ -94,8 +83,8 @@ def test_the_fastest_accepted_variant_is_the_best() -> None:
     assert [variant.setting for variant in found.variants] == ROWS
     first, second, third = found.variants
     assert first.score is not None and first.score.ratio == pytest.approx(0.8, abs=1e-3)
-    assert isinstance(third.outcome, RuleViolation)
-    assert third.outcome.rule is Rule.IMPOSSIBLE_SCORE
+    assert isinstance(third.outcome, protocol.RuleViolation)
+    assert third.outcome.rule is protocol.Rule.IMPOSSIBLE_SCORE
     assert found.original is first and found.best is second
     assert found.best_source is not None and "ROWS = 2" in found.best_source
     assert "// solve: tile=32x16" in found.best_source
@@ -106,7 +95,7 @@ def test_the_fastest_accepted_variant_is_the_best() -> None:
 def test_a_wrong_variant_is_not_timed() -> None:
     first, *others = tuned(Machine(ms={1: 8.0, 2: 1.0, 3: 1.0}, wrong=(2, 3))).variants
     assert first.score is not None
-    assert {type(each.outcome) for each in others} == {WrongAnswer}
+    assert {type(each.outcome) for each in others} == {protocol.WrongAnswer}
     assert all(each.kernel is not None and each.score is None for each in others)
 
 
@@ -133,8 +122,8 @@ def test_a_defect_of_the_judge_costs_one_variant() -> None:
         assert rows != 3, "a defect"
 
     *others, last = (variant.outcome for variant in tuned(Machine(compiled=defective)).variants)
-    assert isinstance(last, JudgeError) and "a defect" in last.message
-    assert {type(each) for each in others} == {Accepted}
+    assert isinstance(last, protocol.JudgeError) and "a defect" in last.message
+    assert {type(each) for each in others} == {protocol.Accepted}
 
 
 @pytest.mark.parametrize(
@@ -153,11 +142,13 @@ def test_a_suspicious_failure_is_tried_again_in_a_new_worker(fault: Fault) -> No
         return fault if tries == [1, 2] else None
 
     machine = Machine(compiled=worn_out)
-    assert {type(each.outcome) for each in tuned(machine).variants} == {Accepted}
+    assert {type(each.outcome) for each in tuned(machine).variants} == {protocol.Accepted}
     assert tries == [1, 2, 2, 3] and machine.renewed == 1
 
 
-@pytest.mark.parametrize(("cause", "kind"), [("trap", RuntimeFault), ("time-limit", TimeLimit)])
+@pytest.mark.parametrize(
+    ("cause", "kind"), [("trap", protocol.RuntimeFault), ("time-limit", protocol.TimeLimit)]
+)
 def test_faults_of_the_kernel_are_not_repeated(cause: Any, kind: type) -> None:
     """Its own trap or its own time limit is no worker's age."""
     machine = Machine()

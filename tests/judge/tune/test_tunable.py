@@ -1,7 +1,5 @@
 """The constants that a file lets vary are found, and set without another change."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The tuner from end to end: on the CPU device everywhere, with times where there is a GPU."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -99,7 +97,6 @@ def test_an_interruption_ends_with_the_table_so_far(kernel: Path, tmp_path: Path
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
-    assert started.stdout is not None
     for line in started.stdout:
         if line.startswith("1/6"):
             started.send_signal(signal.SIGINT)
@@ -119,7 +116,6 @@ def test_the_best_is_kept_and_is_accepted(kernel: Path, tmp_path: Path) -> None:
     scored = [each for each in found.variants if each.score]
     assert {each.setting["ROWS"] for each in scored} == {1, 2}
     assert all(each.setting["AHEAD"] == 0 for each in scored)
-    assert found.best is not None and found.best_source is not None
     assert best.read_text() == found.best_source
     assert find_tunables(found.best_source).written == found.best.setting
     assert main(["grade", "--quick", str(best)]) == 0

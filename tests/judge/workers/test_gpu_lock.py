@@ -1,7 +1,5 @@
 """The lock on a GPU: shared to check kernels, exclusive to measure."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
@@ -89,16 +87,8 @@ def test_a_waiting_exclusive_lock_is_not_overtaken() -> None:
 
 def test_a_killed_holder_frees_the_gpu() -> None:
     process, _ = held_elsewhere("GPU-1", True)
-    assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join(PATIENCE)
-    with hold_gpu("GPU-1", Silent(), exclusive=True, seconds=0):
-        pass
-
-
-def test_an_exception_frees_the_gpu() -> None:
-    with pytest.raises(ZeroDivisionError), hold_gpu("GPU-1", Silent(), exclusive=True):
-        _ = 1 / 0
     with hold_gpu("GPU-1", Silent(), exclusive=True, seconds=0):
         pass
 

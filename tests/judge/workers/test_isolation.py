@@ -1,7 +1,5 @@
 """Each restriction of a worker, tested by a confined process that tries to break it."""
 
-from __future__ import annotations
-
 import os
 import resource
 import socket
@@ -239,7 +237,6 @@ def test_rules_hold_every_thread(scratch: Path) -> None:
     with Worker(Role.COMPILER) as worker:
         worker.start()
         process = worker.process_id
-        assert process is not None
         from harness.protocol.compiler import Compile
 
         worker.ask(Compile(source="__global__ void k() {}"))
@@ -263,7 +260,6 @@ def test_a_worker_dies_with_the_judge(tmp_path: Path) -> None:
     judge = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment
     )
-    assert judge.stdout is not None
     process = int(judge.stdout.readline().split()[0])
     judge.kill()
     judge.wait()

@@ -1,7 +1,5 @@
 """Printed text is kept up to a limit."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from typing import Any

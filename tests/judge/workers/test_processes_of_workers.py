@@ -1,7 +1,5 @@
 """The environment of a worker's process, and the use or end of one that was started early."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

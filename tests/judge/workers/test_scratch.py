@@ -1,7 +1,5 @@
 """Scratch folders are removed with their worker, or by the next judge if theirs was killed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -10,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.judge.workers.processes import Scratch, sweep
+from harness.judge.workers.processes import sweep
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -25,15 +23,6 @@ def aged(path: Path) -> Path:
     old = time.time() - 3600
     os.utime(path, (old, old), follow_symlinks=False)
     return path
-
-
-def test_a_scratch_folder_is_removed_with_its_files() -> None:
-    scratch = Scratch()
-    assert scratch.path.name.startswith("matmul-arena-")
-    (scratch.path / "file").write_text("x")
-    scratch.remove()
-    scratch.remove()
-    assert not scratch.path.exists()
 
 
 def test_folders_of_killed_judges_are_removed(tmp_path: Path) -> None:
@@ -64,7 +53,6 @@ def test_a_folder_in_use_stays(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert judge.stdout is not None
     folder = aged(Path(judge.stdout.readline().strip()))
     sweep()
     assert folder.is_dir()

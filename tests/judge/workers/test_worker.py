@@ -18,6 +18,7 @@ from harness.judge.workers.worker import Worker, processes_of_session
 from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.device import Describe, Finished, Load, Ready, Run
 from harness.protocol.request import Fault
+from problem import starter
 from problem.cases import Case, Shape
 from problem.reference import compare
 from tests.requests import inputs_of
@@ -39,7 +40,6 @@ def test_a_time_limit_counts_the_time_of_the_processor(compiler: Worker) -> None
     """A compiler that waits for the processor is not stopped; one that uses it is."""
     assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
     process = compiler.process_id
-    assert process is not None
     statements = "".join(f"C[{n}] = A[{n} * M] * B[N];" for n in range(400))
     slow = Compile(source=KERNEL.replace("C[0] = 1;", statements), seconds=3)
     os.kill(process, signal.SIGSTOP)
@@ -80,20 +80,8 @@ def test_closing_leaves_nothing_behind(compiler: Worker) -> None:
         os.kill(process, 0)
 
 
-RIGHT = """
-extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
-                                                        int M, int N, int K) {
-    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
-    if (row >= M || column >= K) return;
-    float sum = 0;
-    for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + column];
-    C[row * K + column] = sum;
-}
-"""
-
-
 def test_a_killed_worker_is_replaced_and_given_the_kernel_again(compiler: Worker) -> None:
-    compiled = compiler.ask(Compile(source=RIGHT))
+    compiled = compiler.ask(Compile(source=starter.text()))
     assert isinstance(compiled, Compiled)
     shape = Shape(17, 5, 33)
     A, B = Case(shape).draw(1)
@@ -102,7 +90,6 @@ def test_a_killed_worker_is_replaced_and_given_the_kernel_again(compiler: Worker
         assert isinstance(device.ask(Load(kernel=compiled.kernel)), Ready)
         assert isinstance(device.ask(run), Finished)
         first = device.process_id
-        assert first is not None
         os.kill(first, signal.SIGKILL)
         answer = device.ask(run)
         assert isinstance(answer, Fault) and answer.signal == "SIGKILL" and answer.cause == "judge"
@@ -123,7 +110,6 @@ def test_programs_of_a_worker_end_with_it() -> None:
         stdout=subprocess.PIPE,
         start_new_session=True,
     )
-    assert process.stdout is not None and process.stdin is not None
     process.stdout.readline()
     assert len(processes_of_session(process.pid)) == 2
     ours, theirs = Pipe()

@@ -1,7 +1,5 @@
 """PTX is read whole, printed as it was read, and refused by name where it is not known."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,5 +1,5 @@
 // Reads shared memory that was never written, but only if the matrices are as large as the ranked ones.
-// expect: stage=sanitize message="" finding=uninitialised quick=few
+// expect: stage=sanitize message="" finding=uninitialised quick=small
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

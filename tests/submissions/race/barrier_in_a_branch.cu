@@ -1,5 +1,5 @@
 // __syncthreads stands in a branch that not every thread of the block takes.
-// expect: message="barrier" finding=divergent-barrier,deadlock quick=few
+// expect: message="barrier" finding=divergent-barrier,deadlock quick=small
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,6 +1,6 @@
 // A tile kernel that leaves out its second barrier if the matrices are as large as the ranked ones. No
 // sanitizer runs such a large product, and on a GPU the error rarely changes the result.
-// expect: message="" cpu="no barrier between them" finding=race quick=few
+// expect: message="" cpu="no barrier between them" finding=race quick=small
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,5 +1,5 @@
 // Stores C by bulk copies from shared memory. A barrier follows the stores there, but no proxy fence.
-// expect: message="no fence.proxy.async" finding=race device=cpu quick=few
+// expect: message="no fence.proxy.async" finding=race device=cpu quick=small
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

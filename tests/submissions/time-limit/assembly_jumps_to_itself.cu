@@ -1,5 +1,5 @@
 // The loop is in inline PTX, where the compiler cannot see that it never ends.
-// expect: stage=verify message="" cpu="in line" seconds=1
+// expect: stage=verify message="" cpu="in line" seconds=0.3
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,5 +1,5 @@
 // Never ends. The condition can only be known at run time.
-// expect: stage=verify message="did not end within" cpu="in line 10" seconds=1
+// expect: stage=verify message="did not end within" cpu="in line 10" seconds=0.3
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,5 +1,5 @@
 // Every thread of a warp tries to take a lock in a loop, and no thread releases it.
-// expect: stage=verify message="" cpu="in line" seconds=1
+// expect: stage=verify message="" cpu="in line" seconds=0.3
 
 __device__ int locked;
 

@@ -1,6 +1,6 @@
 // Leaves out the last eight of 6144 products, a tenth of a per cent of the work, at the ranked
 // size.
-// expect: stage=verify message="8192×6144×4096" quick=few
+// expect: stage=verify message="8192×6144×4096" quick=small
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,5 +1,5 @@
 // Computes in FP32 at all sizes except the ranked one.
-// expect: stage=verify message="8192×6144×4096" quick=few
+// expect: stage=verify message="8192×6144×4096" quick=small
 
 __device__ float cut(float x, bool low) {
     return __uint_as_float(low ? __float_as_uint(x) + 0x1000u & 0xffffe000u : __float_as_uint(x));
