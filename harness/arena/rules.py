@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from harness.protocol.errors import UsageError
+from harness.protocol.errors import UsageError, first_mistake
 from harness.protocol.report import Value
 
 if TYPE_CHECKING:
@@ -183,9 +183,7 @@ def read(path: Path) -> Rules:
     except tomllib.TOMLDecodeError as error:
         raise RulesError(f"{path} is no TOML: {error}.") from None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise RulesError(f"{path}: {f'{place}: ' if place else ''}{first['msg']}.") from None
+        raise RulesError(f"{path}: {first_mistake(error)}.") from None
 
 
 class RulesFile:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from harness.board import admission, escaping
 from harness.board.entry import Entry
-from harness.protocol.errors import StoreError
+from harness.protocol.errors import StoreError, first_mistake
 from harness.protocol.report import Report, Signature
 
 MAX_CHARACTERS = 16 << 20
@@ -66,12 +66,10 @@ class Document:
         try:
             report = Report.model_validate_json(text)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(str(part) for part in first["loc"])
-            reason = f"{place}: {first['msg']}" if place else first["msg"]
+            reason = escaping.one_line(first_mistake(error))[:200]
             raise StoreError(
-                f"{origin} is not a report that this judge can read "
-                f"({escaping.one_line(reason)[:200]}); `grade --json` writes one."
+                f"{origin} is not a report that this judge can read ({reason}); "
+                "`grade --json` writes one."
             ) from None
         try:
             document = cls.of(report)

@@ -16,7 +16,7 @@ from harness.protocol.report import (
     Value,
     WatchedBlocks,
 )
-from harness.protocol.request import Fault, Launching, Request, SentMatrix
+from harness.protocol.request import AboutKernel, Fault, Launching, Request, SentMatrix
 from problem.cases import Shape
 from problem.signature import Arguments
 
@@ -135,15 +135,11 @@ class BranchesDiffer(Value):
     """The line of the comparison."""
 
 
-class CompareBranches(Request[BranchesAgree | BranchesDiffer]):
+class CompareBranches(AboutKernel, Request[BranchesAgree | BranchesDiffer]):
     """Compare two launches of the loaded kernel."""
 
     launch: Arguments
     like: Arguments
-
-    @property
-    def needs_kernel(self) -> bool:
-        return True
 
 
 class Count(Launching, Request[Counters]):
@@ -154,12 +150,8 @@ class Count(Launching, Request[Counters]):
     max_blocks: PositiveInt
 
 
-class MergeLoads(Request[Counters]):
+class MergeLoads(AboutKernel, Request[Counters]):
     """Correct the last counters of this shape by the loads that ptxas has merged."""
 
     shape: Shape
     code: tuple[CodeLine, ...]
-
-    @property
-    def needs_kernel(self) -> bool:
-        return True

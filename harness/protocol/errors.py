@@ -6,6 +6,8 @@ import re
 import traceback
 from pathlib import Path
 
+from pydantic import ValidationError
+
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _PATH = re.compile(r"(?<![\w.])/(?:[\w.+@~-]+/)+[\w.+@~-]*")
 
@@ -34,6 +36,12 @@ def crash(error: BaseException) -> tuple[str, str]:
     where = [f"{_file(frame.filename)}:{frame.lineno} in {frame.name}" for frame in frames]
     name = type(error).__name__
     return f"the judge failed: {name}: {text}", "\n".join([*where, f"{name}: {text}"])
+
+
+def first_mistake(error: ValidationError) -> str:
+    """Return the place of the first mistake in a value, and what is wrong there."""
+    first = error.errors(include_url=False)[0]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
 
 
 def without_paths(text: str) -> str:

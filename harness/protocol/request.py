@@ -88,12 +88,16 @@ class Limited(Value):
         return self.seconds + GRACE_SECONDS
 
 
-class Launching(Limited):
-    """A mixin for requests that launch the kernel that was loaded last."""
+class AboutKernel(Value):
+    """A mixin for requests about the kernel that was loaded last."""
 
     @property
     def needs_kernel(self) -> bool:
         return True
+
+
+class Launching(Limited, AboutKernel):
+    """A mixin for requests that launch the kernel that was loaded last."""
 
 
 @cache

@@ -31,7 +31,6 @@ def history_page(visitor: Visitor, person: Person, offset: int, here: str = "") 
         best=best,
         offset=offset,
         more=len(found) > PER_PAGE,
-        per_page=PER_PAGE,
     )
 
 

@@ -101,7 +101,6 @@ def everybodys_submissions(
         find=find,
         offset=offset,
         more=len(found) > PER_PAGE,
-        per_page=PER_PAGE,
     )
 
 
@@ -134,7 +133,6 @@ def audit_log(visitor: ThisOrganiser, offset: Offset = 0) -> Response:
         {"audit": lines[:PER_PAGE]},
         offset=offset,
         more=len(lines) > PER_PAGE,
-        per_page=PER_PAGE,
     )
 
 

@@ -94,6 +94,7 @@ def templates() -> Environment:
     )
     for function in (_moment, _when, figures.quantity, _seconds_until, _duration):
         environment.filters[function.__name__.lstrip("_")] = function
+    environment.globals["per_page"] = PER_PAGE
     return environment
 
 

@@ -31,7 +31,7 @@ from harness.arena.workers.api import (
     Task,
 )
 from harness.board.document import Document
-from harness.protocol.errors import StoreError
+from harness.protocol.errors import StoreError, first_mistake
 from harness.protocol.report import Report
 
 router = APIRouter(prefix=PATH, include_in_schema=False)
@@ -157,6 +157,4 @@ def _read(message: type[Message], body: bytes) -> Message:
     try:
         return message.model_validate_json(body)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(["message", *map(str, first["loc"])])
-        raise Problem(422, f"In the {place}: {first['msg']}.") from None
+        raise Problem(422, f"In the message, {first_mistake(error)}.") from None
