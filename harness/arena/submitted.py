@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import tempfile
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from harness import __version__
 from harness.arena.problems import NotPossible
 from harness.board import admission, names
-from harness.judge.submission import Unreadable, read
+from harness.judge.submission import Unreadable, from_bytes
 from harness.protocol.report import Environment, JudgeError, Report, Stage, Submission
 from problem.cases import CASES_VERSION
 
@@ -19,18 +18,14 @@ NAMELESS = "nameless"
 """The name of a submission whose own name no report can have."""
 
 
-def examine(file: str, content: bytes, author: str) -> Submission:
+def uploaded(file: str, content: bytes, author: str) -> Submission:
     """Return an uploaded file as a submission. Raises NotPossible where it cannot be one."""
-    name = kernel_name(file)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "submission.cu")
-        path.write_bytes(content)
-        found = read(path, author)
+    found = from_bytes(content, kernel_name(file), author)
     if isinstance(found, Unreadable):
         raise NotPossible(found.error.message)
-    return found.model_copy(
-        update={"name": name, "sha256": hashlib.sha256(found.source.encode()).hexdigest()}
-    )
+    # The hash of the text is that of the file, but for a byte order mark, which is not stored.
+    sha256 = hashlib.sha256(found.source.encode()).hexdigest()
+    return found.model_copy(update={"sha256": sha256})
 
 
 def kernel_name(file: str) -> str:

@@ -34,7 +34,7 @@ class Check:
     """Whether the judge does not work without it."""
 
 
-def examine(session: Session) -> Iterator[Check]:
+def check_parts(session: Session) -> Iterator[Check]:
     """Check each part in turn, except those that need a part that does not work."""
     compiled = session.compiler.ask(Compile(source=starter.text(), arch=session.arch))
     if not isinstance(compiled, Compiled):

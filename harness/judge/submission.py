@@ -39,14 +39,14 @@ def content(path: Path) -> bytes:
 
 def read(path: Path, author: str | None = None) -> Submission | Unreadable:
     """Read the submission in a file. Raises UsageError if the file cannot be opened."""
-    found = content(path)
-    source, problem = _decode(found)
-    submission = Submission(
-        name=_printable(path.stem)[:100],
-        author=author,
-        sha256=hashlib.sha256(found).hexdigest(),
-        source=source,
-    )
+    return from_bytes(content(path), _printable(path.stem)[:100], author)
+
+
+def from_bytes(content: bytes, name: str, author: str | None) -> Submission | Unreadable:
+    """Read a submission from the bytes of a file."""
+    source, problem = _decode(content)
+    sha256 = hashlib.sha256(content).hexdigest()
+    submission = Submission(name=name, author=author, sha256=sha256, source=source)
     if problem is None:
         return submission
     error = Diagnostic(severity="error", message=problem)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from harness.cli.main import main
-from harness.judge.doctor import Check, examine
+from harness.judge.doctor import Check, check_parts
 from harness.protocol.request import Fault
 from tests.judge.stages.fakes import INFO, FakeDevice, on_cpu
 
@@ -12,7 +12,7 @@ CPU_INFO = INFO.model_copy(update={"kind": "cpu", "name": "a processor"})
 
 
 def parts(device: FakeDevice) -> dict[str, Check]:
-    return {part.name: part for part in examine(on_cpu(device, known=CPU_INFO))}
+    return {part.name: part for part in check_parts(on_cpu(device, known=CPU_INFO))}
 
 
 def test_each_part_is_tried() -> None:

@@ -10,11 +10,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
+from harness.arena import submitted
 from harness.arena.problems import Problem, unknown_submission
 from harness.arena.store import board, gradings, watching
 from harness.arena.store.people import Person
 from harness.arena.store.watching import Status
-from harness.arena.submitted import examine
 from harness.arena.web.board_files import DATA, Form
 from harness.arena.web.boards import Boards
 from harness.arena.web.context import PRIVATE, Site, ThisVisitor, Visitor, now
@@ -106,7 +106,7 @@ def take_submission(
     closed = rules.closed(now(), person)
     if closed is not None and not person.organises:
         raise Problem(403, closed)
-    submission = examine(name, content, person.name)
+    submission = submitted.uploaded(name, content, person.name)
     with visitor.site.transaction() as connection:
         id = gradings.submit(
             connection, person.id, submission, rules.limits, idempotency_key, rules.gpu

@@ -33,13 +33,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.judge.doctor import examine
+    from harness.judge.doctor import check_parts
     from harness.judge.progress import Silent
     from harness.judge.workers.session import open_session
 
     code = Exit.YES
     with open_session(arguments.device) as session, session.exclusive_lock(Silent()):
-        for part in examine(session):
+        for part in check_parts(session):
             terminal.show(line(part))
             code = code if part.works or not part.needed else Exit.NO
     return code
