@@ -24,7 +24,7 @@ from problem.inputs import (
 
 Matrix = drawing.Matrix
 
-CASES_VERSION = 8
+CASES_VERSION = 9
 """This is raised whenever the cases below or the way to draw inputs change: results of different
 versions are not comparable."""
 

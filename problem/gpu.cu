@@ -231,9 +231,12 @@ __device__ bool in_eighth(uint64_t at, uint64_t length, uint64_t eighth, uint64_
     return size && at == from + random % size;
 }
 
-// Returns whether this is the one outlier of its quarter of the matrix.
+// Returns whether this is the one outlier of its quarter of the matrix, or one that is not finite
+// and at an end.
 __device__ bool is_outlier(const Recipe& how, uint64_t row, uint64_t column, uint64_t rows,
                            uint64_t columns) {
+    uint64_t at = row * columns + column;
+    if (!isfinite(how.outlier) && (at == 0 || at == rows * columns - 1)) return true;
     uint64_t seed = stream(how.seed, 5), turns = word(0, seed);
     for (int number = 0; number < 4; number++) {
         int lower = number / 2, right = number / 2 ^ number % 2;

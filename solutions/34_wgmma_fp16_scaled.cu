@@ -89,7 +89,7 @@ struct Shape {
     int M, N, K;
     unsigned row_tiles, column_tiles, tiles;
     unsigned chunks, segments;  // along N
-    unsigned strips;            // groups of STRIP columns of B
+    unsigned strips;            // of B: segments of STRIP columns
     unsigned workers;           // blocks that share all work; the others exit
 };
 
@@ -360,34 +360,42 @@ __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long
     return done;
 }
 
-constexpr int STRIP = 32;  // columns of B that a block splits at a time, one chunk per warp
+constexpr int STRIP = 32;  // columns of a strip: a segment of them, one chunk per warp
 constexpr int STRIP_BYTES = STRIP * ROW_BYTES;  // a strip's share of a stage
 static_assert(SEGMENT == WARPS, "each warp has a chunk of the segment");
 
-// Shared memory in which a block assembles a segment of a strip, and exchanges maxima of columns.
+// Shared memory in which a block assembles a strip, and exchanges maxima of columns.
 struct StripBuffer {
     unsigned char stages[WARPS][CHUNK_STAGES][STRIP_BYTES];
-    unsigned largest[2][WARPS][STRIP];  // for even and odd segments
+    unsigned largest[WARPS][STRIP];
 };
 static_assert(sizeof(StripBuffer) + WARPS * ROW_SLOTS * ROW_SLOT <=
                   STAGES * STAGE_BYTES + SUM_BYTES,
               "the first phase uses the slots, and what is for sums");
 
-// A chunk of a strip in a warp's registers. Each lane has all 128 elements of one column.
-struct StripPart {
-    float4 v[DEPTH / 4];
+// Where a warp reads its chunk of a strip: the next element of each lane's column.
+struct ColumnSource {
+    const float* p;
+    size_t step;
+    int rows;  // elements that are left, up to the end of the column
 
-    __device__ __forceinline__ void load(int i, const float* B, const Shape& s, unsigned strip,
-                                         unsigned chunk, int lane) {
-        const int column = strip * STRIP + lane, k = chunk * DEPTH + 4 * i;
-        const int rows = column < s.K ? s.N - k : 0;
-        const float* p = B + (size_t)k * s.K + column;
-        const size_t step = s.K;
+    __device__ __forceinline__ ColumnSource(const float* B, const Shape& s, unsigned strip,
+                                            int warp, int lane) {
+        const int column = strip / s.segments * STRIP + lane;
+        const int k = (strip % s.segments * SEGMENT + warp) * DEPTH;
+        p = B + (size_t)k * s.K + column;
+        step = s.K;
+        rows = column < s.K ? s.N - k : 0;
+    }
+
+    __device__ __forceinline__ float4 four(int first) {
+        float v[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e, p += step) {
-            (&v[i].x)[e] = 0.0f;
-            if (e < rows) (&v[i].x)[e] = *p;
+            v[e] = 0.0f;
+            if (first + e < rows) v[e] = *p;
         }
+        return {v[0], v[1], v[2], v[3]};
     }
 };
 
@@ -395,75 +403,69 @@ __device__ __forceinline__ unsigned char* pool_b(const Shape& s) {
     return pool + (size_t)s.row_tiles * s.chunks * (CHUNK_STAGES * A_BYTES);
 }
 
-// Splits the strips of B that this block takes, and returns their number. Each register is
-// refilled with a value of the next segment after its value is split.
+// Splits the strips of B that this block takes, and returns their number. Each register is refilled
+// with a value of the next strip after its value is split.
 __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
                                                  unsigned long long epoch, int thread, Control& c,
                                                  StripBuffer& buffer) {
     const int warp = thread / 32, lane = thread % 32;
     unsigned strip = c.ticket[0], done = 0;
     if (strip >= s.strips) return 0;
-    StripPart part;
+    float4 v[DEPTH / 4];  // the warp's chunk; each lane has all elements of one column
+    ColumnSource source(B, s, strip, warp, lane);
 #pragma unroll
-    for (int i = 0; i < DEPTH / 4; ++i) part.load(i, B, s, strip, warp, lane);
+    for (int i = 0; i < DEPTH / 4; ++i) v[i] = source.four(4 * i);
     bool extreme = false;
-    unsigned parity = 0;
     unsigned char(*stages)[STRIP_BYTES] = buffer.stages[warp];
 #pragma unroll 1
     for (; strip < s.strips; ++done) {
-        const unsigned tile = strip * STRIP / BN, tile_column = strip * STRIP % BN;
-        unsigned next_strip = 0;
-        if (thread == 0) next_strip = take(&strip_tickets);
-#pragma unroll 1
-        for (unsigned segment = 0; segment < s.segments; ++segment, parity ^= 1) {
-            unsigned largest = 0;
+        const unsigned column = strip / s.segments * STRIP, segment = strip % s.segments;
+        const unsigned tile = column / BN, tile_column = column % BN;
+        unsigned largest = 0;
 #pragma unroll
-            for (int i = 0; i < DEPTH / 4; ++i) largest = max(largest, magnitude(part.v[i]));
-            buffer.largest[parity][warp][lane] = largest;
-            if (thread == 0) c.ticket[1] = next_strip;
-            // The bulk stores of the previous segment must have read the buffer.
-            asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-            __syncthreads();
+        for (int i = 0; i < DEPTH / 4; ++i) largest = max(largest, magnitude(v[i]));
+        buffer.largest[warp][lane] = largest;
+        // Taken as late as this, so that every block gets a first strip before any gets a second.
+        if (thread == 0) c.ticket[1] = take(&strip_tickets);
+        // The bulk stores of the previous strip must have read the buffer.
+        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+        __syncthreads();
 #pragma unroll
-            for (int i = 0; i < WARPS; ++i) largest = max(largest, buffer.largest[parity][i][lane]);
-            const bool last = segment + 1 == s.segments;
-            const unsigned then_strip = last ? c.ticket[1] : strip;
-            const unsigned then_chunk = (last ? 0 : segment + 1) * SEGMENT + warp;
-            const Scale chosen = scale_for(largest);
-            extreme |= chosen.extreme;
+        for (int i = 0; i < WARPS; ++i) largest = max(largest, buffer.largest[i][lane]);
+        const unsigned next = c.ticket[1];
+        source = ColumnSource(B, s, next, warp, lane);
+        const Scale chosen = scale_for(largest);
+        extreme |= chosen.extreme;
 #pragma unroll
-            for (int i = 0; i < DEPTH / 16; ++i) {
-                Parts p[4];
+        for (int i = 0; i < DEPTH / 16; ++i) {
+            Parts p[4];
 #pragma unroll
-                for (int e = 0; e < 4; ++e) p[e] = split(scaled(part.v[4 * i + e], chosen.scale));
-                unsigned char* to = stages[i / 2];
-                const int segment16 = i % 2 * 2;
-                *reinterpret_cast<uint4*>(to + place(lane, segment16)) =
-                    make_uint4(p[0].high.x, p[0].high.y, p[1].high.x, p[1].high.y);
-                *reinterpret_cast<uint4*>(to + place(lane, segment16 + 1)) =
-                    make_uint4(p[2].high.x, p[2].high.y, p[3].high.x, p[3].high.y);
-                *reinterpret_cast<uint4*>(to + place(lane, segment16 + 4)) =
-                    make_uint4(p[0].low.x, p[0].low.y, p[1].low.x, p[1].low.y);
-                *reinterpret_cast<uint4*>(to + place(lane, segment16 + 5)) =
-                    make_uint4(p[2].low.x, p[2].low.y, p[3].low.x, p[3].low.y);
+            for (int e = 0; e < 4; ++e) p[e] = split(scaled(v[4 * i + e], chosen.scale));
+            unsigned char* to = stages[i / 2];
+            const int segment16 = i % 2 * 2;
+            *reinterpret_cast<uint4*>(to + place(lane, segment16)) =
+                make_uint4(p[0].high.x, p[0].high.y, p[1].high.x, p[1].high.y);
+            *reinterpret_cast<uint4*>(to + place(lane, segment16 + 1)) =
+                make_uint4(p[2].high.x, p[2].high.y, p[3].high.x, p[3].high.y);
+            *reinterpret_cast<uint4*>(to + place(lane, segment16 + 4)) =
+                make_uint4(p[0].low.x, p[0].low.y, p[1].low.x, p[1].low.y);
+            *reinterpret_cast<uint4*>(to + place(lane, segment16 + 5)) =
+                make_uint4(p[2].low.x, p[2].low.y, p[3].low.x, p[3].low.y);
 #pragma unroll
-                for (int e = 0; e < 4; ++e)
-                    part.load(4 * i + e, B, s, then_strip, then_chunk, lane);
-            }
-            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-            __syncwarp();
-            const unsigned chunk = segment * SEGMENT + warp;
-            if (lane < CHUNK_STAGES && chunk < s.chunks) {
-                const size_t stage = ((size_t)tile * s.chunks + chunk) * CHUNK_STAGES + lane;
-                bulk_store(pool_b(s) + stage * B_BYTES + tile_column * ROW_BYTES, stages[lane],
-                           STRIP_BYTES);
-            }
-            if (warp == 0)
-                factors_b[(tile * s.segments + segment) * BN + tile_column + lane] = chosen.factor;
+            for (int e = 0; e < 4; ++e) v[4 * i + e] = source.four(16 * i + 4 * e);
         }
-        __syncthreads();
-        strip = c.ticket[1];
-        __syncthreads();
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        __syncwarp();
+        const unsigned chunk = segment * SEGMENT + warp;
+        if (lane < CHUNK_STAGES && chunk < s.chunks) {
+            const size_t stage = ((size_t)tile * s.chunks + chunk) * CHUNK_STAGES + lane;
+            bulk_store(pool_b(s) + stage * B_BYTES + tile_column * ROW_BYTES, stages[lane],
+                       STRIP_BYTES);
+        }
+        if (warp == 0)
+            factors_b[(tile * s.segments + segment) * BN + tile_column + lane] = chosen.factor;
+        __syncthreads();  // all have read the next strip's number
+        strip = next;
     }
     if (extreme) atomicMax(&extreme_range, epoch);
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
@@ -924,7 +926,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     s.tiles = s.row_tiles * s.column_tiles;
     s.chunks = (N + DEPTH - 1) / DEPTH;
     s.segments = (s.chunks + SEGMENT - 1) / SEGMENT;
-    s.strips = (K + STRIP - 1) / STRIP;
+    s.strips = (K + STRIP - 1) / STRIP * s.segments;
 
     // One block fills a multiprocessor, so the others exit. Only plain FP32 uses all blocks.
     const long long needed =

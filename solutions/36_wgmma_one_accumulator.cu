@@ -8,13 +8,14 @@
 // products are four units of work; three FP16 products (34) are six. The INT8 sums are exact. They
 // are converted to floats in place, and the FP16 products are added to the same accumulator.
 //
-// Inputs. All inputs are accepted, but the accuracy depends on them (grade B). One unit of an INT8
-// correction is 2^-18 of the largest of 1024 neighbours in a row of A or a column of B. Errors of
-// independent elements average out. On structured inputs they add up: 3.6e-4 on spikes over a
-// background, where cuBLAS has 1.4e-6. There is no useful bound for all inputs. A row or column is
-// wide if its largest value exceeds LIMIT times its root mean square. Wide rows or columns make the
-// whole launch use FP16 corrections, as in 34: 4.20 x cuBLAS instead of 6.13. Plain FP32 is used
-// for values outside 2^-80 .. 2^62, for N <= SHORT, and for matrices that do not fit the pool.
+// Inputs. All inputs are accepted, but the accuracy depends on them (grade B). A segment is 1024
+// neighbours in a row of A or a column of B. One unit of an INT8 correction is 2^-18 of the largest
+// value of the segment. Errors of independent elements average out. On structured inputs they add
+// up: 3.6e-4 on spikes over a background, where cuBLAS has 1.4e-6. There is no useful bound for all
+// inputs. A segment is wide if its largest value exceeds LIMIT times its root mean square. A wide
+// segment makes the whole launch use FP16 corrections, as in 34: 4.20 x cuBLAS instead of 6.13.
+// Plain FP32 is used for values outside 2^-80 .. 2^62, for N <= SHORT, and for matrices that do not
+// fit the pool.
 // Problems of up to SMALL multiply-adds use four BF16 products in a single phase, as in 32.
 //
 //     Phase one splits A and B into the pool, in the layout that wgmma reads.
@@ -76,7 +77,7 @@ __device__ unsigned long long strip_tickets[PASSES];
 __device__ unsigned long long row_tickets[PASSES];
 __device__ unsigned long long units_done[PASSES];
 __device__ unsigned long long blocks_done;
-__device__ unsigned long long wide_rows;      // epoch of the last launch with a wide row or column
+__device__ unsigned long long wide_segments;  // epoch of the last launch with a wide segment
 __device__ unsigned long long extreme_range;  // epoch of the last launch that needs plain FP32
 constexpr int COUNT_BITS = 24;
 
@@ -84,7 +85,7 @@ struct Shape {
     int M, N, K;
     unsigned row_tiles, column_tiles, tiles;
     unsigned chunks, segments;  // along N
-    unsigned strips;            // groups of STRIP columns of B
+    unsigned strips;            // of B: segments of STRIP columns
     unsigned workers;           // blocks that share all work; the others exit
 };
 
@@ -270,39 +271,28 @@ __device__ __forceinline__ float squares_of(float4 v) {
     return v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
 }
 
-// INT8 corrections are used if the largest value of each row is at most this multiple of the row's
+constexpr int SEGMENT_LENGTH = SEGMENT * DEPTH;
+
+// INT8 corrections are used if the largest value of each segment is at most this multiple of its
 // root mean square. Beyond it, the error of INT8 would dominate.
 constexpr float LIMIT = 9.0f;
 
-// The size of a row so far: its largest inverse scale, and the sum of its squares in units of
-// (2^13 largest)^2. No value exceeds 2^13 largest.
-struct RowSize {
-    float largest, squares;
+// Returns whether a segment is wide, from its largest magnitude and the sum of its scaled squares.
+__device__ __forceinline__ bool is_wide(unsigned largest, float squares, unsigned segment,
+                                        const Shape& s) {
+    const float peak = __uint_as_float((largest & 0x7fffff) | (127u + 12) << 23);  // after scaling
+    const float length = min(SEGMENT_LENGTH, s.N - (int)segment * SEGMENT_LENGTH);
+    return largest > 0 && peak * peak * length > LIMIT * LIMIT * squares;
+}
 
-    // Adds the sum of squares of scaled values with one inverse scale.
-    __device__ __forceinline__ void add(float factor, float scaled_squares) {
-        if (factor == 0.0f) return;
-        constexpr float UNIT = 1.0f / (1 << 26);  // scaled values are up to 2^13
-        const float before = largest;
-        largest = fmaxf(before, factor);
-        const float old_unit = before / largest, new_unit = factor / largest;
-        squares = squares * old_unit * old_unit + scaled_squares * UNIT * new_unit * new_unit;
-    }
-
-    __device__ __forceinline__ bool too_wide(float all_squares, const Shape& s) const {
-        return largest > 0.0f && (float)s.N > LIMIT * LIMIT * all_squares;
-    }
-};
-
-// Ends the first pass after a wide row or column was found. The second pass splits everything
+// Ends the first pass after a wide segment was found. The second pass splits everything
 // again, so the rows that are still to be taken count as done.
 __device__ __forceinline__ void end_first_pass(const Shape& s, unsigned long long epoch) {
-    atomicMax(&wide_rows, epoch);
+    atomicMax(&wide_segments, epoch);
     const unsigned long long all = epoch + s.M, drawn = atomicMax(&row_tickets[0], all);
     if (drawn < all) atomicAdd(&units_done[0], all - drawn);
 }
 
-constexpr int SEGMENT_LENGTH = SEGMENT * DEPTH;
 constexpr int ROW_SLOT = SEGMENT_LENGTH * (int)sizeof(float);
 
 // A warp's ring of segments of rows of A in shared memory. The warp takes rows from a work counter
@@ -377,7 +367,6 @@ __device__ __forceinline__ unsigned split_rows(RowRing<WIDE>& ring, unsigned lon
     const Shape& s = ring.s;
     const int lane = ring.lane;
     bool extreme = false;
-    RowSize size = {0.0f, 0.0f};
     unsigned segment = 0, done = 0, slot = 0;
 #pragma unroll 1
     for (;;) {
@@ -396,7 +385,8 @@ __device__ __forceinline__ unsigned split_rows(RowRing<WIDE>& ring, unsigned lon
         unsigned largest = 0;
 #pragma unroll
         for (int i = 0; i < SEGMENT; ++i) largest = max(largest, magnitude(part.v[i]));
-        const Scale chosen = scale_for(__reduce_max_sync(0xffffffffu, largest));
+        largest = __reduce_max_sync(0xffffffffu, largest);
+        const Scale chosen = scale_for(largest);
         __syncwarp();  // all lanes have read the slot
         ring.load(slot);
         extreme |= chosen.extreme;
@@ -434,15 +424,11 @@ __device__ __forceinline__ unsigned split_rows(RowRing<WIDE>& ring, unsigned lon
 #pragma unroll
             for (int other = 16; other > 0; other /= 2)
                 squares += __shfl_xor_sync(0xffffffffu, squares, other);
-            size.add(squares == 0.0f ? 0.0f : chosen.factor, squares);
+            if (lane == 0 && is_wide(largest, squares, segment, s)) end_first_pass(s, epoch);
         }
         if (lane == 0) factors_a[(tile * s.segments + segment) * BM + tile_row] = chosen.factor;
         if (++slot == ROW_SLOTS) slot = 0;
         if (++segment < s.segments) continue;
-        if constexpr (!WIDE) {
-            if (lane == 0 && size.too_wide(size.squares, s)) end_first_pass(s, epoch);
-            size = {0.0f, 0.0f};
-        }
         segment = 0;
         ++done;
     }
@@ -450,35 +436,43 @@ __device__ __forceinline__ unsigned split_rows(RowRing<WIDE>& ring, unsigned lon
     return done;
 }
 
-constexpr int STRIP = 32;  // columns of B that a block splits at a time, one chunk per warp
+constexpr int STRIP = 32;  // columns of a strip: a segment of them, one chunk per warp
 constexpr int STRIP_BYTES = STRIP * ROW_BYTES;  // a strip's share of a stage
 static_assert(SEGMENT == WARPS, "each warp has a chunk of the segment");
 
-// Shared memory in which a block assembles a segment of a strip, and exchanges maxima of columns.
+// Shared memory in which a block assembles a strip, and exchanges maxima of columns.
 struct StripBuffer {
     unsigned char stages[WARPS][CHUNK_STAGES][STRIP_BYTES];
-    unsigned largest[2][WARPS][STRIP];  // for even and odd segments
+    unsigned largest[WARPS][STRIP];
     float squares[WARPS][STRIP];
 };
 static_assert(sizeof(StripBuffer) + WARPS * ROW_SLOTS * ROW_SLOT <=
                   STAGES * STAGE_BYTES + SUM_BYTES,
               "the first phase uses the slots, and what is for sums");
 
-// A chunk of a strip in a warp's registers. Each lane has all 128 elements of one column.
-struct StripPart {
-    float4 v[DEPTH / 4];
+// Where a warp reads its chunk of a strip: the next element of each lane's column.
+struct ColumnSource {
+    const float* p;
+    size_t step;
+    int rows;  // elements that are left, up to the end of the column
 
-    __device__ __forceinline__ void load(int i, const float* B, const Shape& s, unsigned strip,
-                                         unsigned chunk, int lane) {
-        const int column = strip * STRIP + lane, k = chunk * DEPTH + 4 * i;
-        const int rows = column < s.K ? s.N - k : 0;
-        const float* p = B + (size_t)k * s.K + column;
-        const size_t step = s.K;
+    __device__ __forceinline__ ColumnSource(const float* B, const Shape& s, unsigned strip,
+                                            int warp, int lane) {
+        const int column = strip / s.segments * STRIP + lane;
+        const int k = (strip % s.segments * SEGMENT + warp) * DEPTH;
+        p = B + (size_t)k * s.K + column;
+        step = s.K;
+        rows = column < s.K ? s.N - k : 0;
+    }
+
+    __device__ __forceinline__ float4 four(int first) {
+        float v[4];
 #pragma unroll
         for (int e = 0; e < 4; ++e, p += step) {
-            (&v[i].x)[e] = 0.0f;
-            if (e < rows) (&v[i].x)[e] = *p;
+            v[e] = 0.0f;
+            if (first + e < rows) v[e] = *p;
         }
+        return {v[0], v[1], v[2], v[3]};
     }
 };
 
@@ -486,8 +480,8 @@ __device__ __forceinline__ unsigned char* pool_b(const Shape& s) {
     return pool + (size_t)s.row_tiles * s.chunks * (CHUNK_STAGES * A_BYTES);
 }
 
-// Splits the strips of B that this block takes, and returns their number. Each register is
-// refilled with a value of the next segment after its value is split.
+// Splits the strips of B that this block takes, and returns their number. Each register is refilled
+// with a value of the next strip after its value is split.
 template <bool WIDE>
 __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
                                                  unsigned long long epoch, int thread, Control& c,
@@ -495,95 +489,86 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
     const int warp = thread / 32, lane = thread % 32;
     unsigned strip = c.ticket[0], done = 0;
     if (strip >= s.strips) return 0;
-    StripPart part;
+    float4 v[DEPTH / 4];  // the warp's chunk; each lane has all elements of one column
+    ColumnSource source(B, s, strip, warp, lane);
 #pragma unroll
-    for (int i = 0; i < DEPTH / 4; ++i) part.load(i, B, s, strip, warp, lane);
+    for (int i = 0; i < DEPTH / 4; ++i) v[i] = source.four(4 * i);
     bool extreme = false;
-    unsigned parity = 0;
     unsigned char(*stages)[STRIP_BYTES] = buffer.stages[warp];
 #pragma unroll 1
     for (; strip < s.strips; ++done) {
-        const unsigned tile = strip * STRIP / BN, tile_column = strip * STRIP % BN;
-        RowSize size = {0.0f, 0.0f};
-        unsigned next_strip = 0;
-        if (thread == 0) next_strip = take(&strip_tickets[WIDE]);
-#pragma unroll 1
-        for (unsigned segment = 0; segment < s.segments; ++segment, parity ^= 1) {
-            unsigned largest = 0;
+        const unsigned column = strip / s.segments * STRIP, segment = strip % s.segments;
+        const unsigned tile = column / BN, tile_column = column % BN;
+        unsigned largest = 0;
 #pragma unroll
-            for (int i = 0; i < DEPTH / 4; ++i) largest = max(largest, magnitude(part.v[i]));
-            buffer.largest[parity][warp][lane] = largest;
-            if (thread == 0) c.ticket[1] = next_strip;
-            // The bulk stores of the previous segment must have read the buffer.
-            asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-            __syncthreads();
-#pragma unroll
-            for (int i = 0; i < WARPS; ++i) largest = max(largest, buffer.largest[parity][i][lane]);
-            const bool last = segment + 1 == s.segments;
-            const unsigned then_strip = last ? c.ticket[1] : strip;
-            const unsigned then_chunk = (last ? 0 : segment + 1) * SEGMENT + warp;
-            const Scale chosen = scale_for(largest);
-            extreme |= chosen.extreme;
-            float squares = 0.0f;
-#pragma unroll
-            for (int i = 0; i < DEPTH / 16; ++i) {
-                Parts p[4];
-#pragma unroll
-                for (int e = 0; e < 4; ++e) {
-                    const float4 y = scaled(part.v[4 * i + e], chosen.scale);
-                    if (!WIDE) squares += squares_of(y);
-                    p[e] = split<WIDE>(y);
-                }
-                if constexpr (WIDE) {
-                    unsigned char* to = stages[i / 2];
-                    const int place16 = i % 2 * 2;
-                    *reinterpret_cast<uint4*>(to + place(lane, place16)) =
-                        make_uint4(p[0].fp16.x, p[0].fp16.y, p[1].fp16.x, p[1].fp16.y);
-                    *reinterpret_cast<uint4*>(to + place(lane, place16 + 1)) =
-                        make_uint4(p[2].fp16.x, p[2].fp16.y, p[3].fp16.x, p[3].fp16.y);
-                    *reinterpret_cast<uint4*>(to + place(lane, place16 + 4)) = make_uint4(
-                        p[0].fp16_low.x, p[0].fp16_low.y, p[1].fp16_low.x, p[1].fp16_low.y);
-                    *reinterpret_cast<uint4*>(to + place(lane, place16 + 5)) = make_uint4(
-                        p[2].fp16_low.x, p[2].fp16_low.y, p[3].fp16_low.x, p[3].fp16_low.y);
-                } else {
-                    // A stage multiplies low parts of one matrix by high parts of the other, so
-                    // here stage 0 has the high parts.
-                    *reinterpret_cast<uint4*>(stages[0] + place(lane, i)) =
-                        make_uint4(p[0].high, p[1].high, p[2].high, p[3].high);
-                    *reinterpret_cast<uint4*>(stages[1] + place(lane, i)) =
-                        make_uint4(p[0].low, p[1].low, p[2].low, p[3].low);
-                    unsigned char* fp16 = stages[HALF_CHUNK + i / 4];
-                    *reinterpret_cast<uint4*>(fp16 + place(lane, i % 4 * 2)) =
-                        make_uint4(p[0].fp16.x, p[0].fp16.y, p[1].fp16.x, p[1].fp16.y);
-                    *reinterpret_cast<uint4*>(fp16 + place(lane, i % 4 * 2 + 1)) =
-                        make_uint4(p[2].fp16.x, p[2].fp16.y, p[3].fp16.x, p[3].fp16.y);
-                }
-#pragma unroll
-                for (int e = 0; e < 4; ++e)
-                    part.load(4 * i + e, B, s, then_strip, then_chunk, lane);
-            }
-            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-            __syncwarp();
-            const unsigned chunk = segment * SEGMENT + warp;
-            if (lane < CHUNK_STAGES && chunk < s.chunks) {
-                const size_t stage = ((size_t)tile * s.chunks + chunk) * CHUNK_STAGES + lane;
-                bulk_store(pool_b(s) + stage * B_BYTES + tile_column * ROW_BYTES, stages[lane],
-                           STRIP_BYTES);
-            }
-            if constexpr (!WIDE) {
-                size.add(largest == 0 ? 0.0f : chosen.factor, squares);
-            }
-            if (warp == 0)
-                factors_b[(tile * s.segments + segment) * BN + tile_column + lane] = chosen.factor;
-        }
-        buffer.squares[warp][lane] = size.squares;
+        for (int i = 0; i < DEPTH / 4; ++i) largest = max(largest, magnitude(v[i]));
+        buffer.largest[warp][lane] = largest;
+        // Taken as late as this, so that every block gets a first strip before any gets a second.
+        if (thread == 0) c.ticket[1] = take(&strip_tickets[WIDE]);
+        // The bulk stores of the previous strip must have read the buffer.
+        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
         __syncthreads();
+#pragma unroll
+        for (int i = 0; i < WARPS; ++i) largest = max(largest, buffer.largest[i][lane]);
+        const unsigned next = c.ticket[1];
+        source = ColumnSource(B, s, next, warp, lane);
+        const Scale chosen = scale_for(largest);
+        extreme |= chosen.extreme;
         float squares = 0.0f;
 #pragma unroll
-        for (int i = 0; i < WARPS; ++i) squares += buffer.squares[i][lane];
-        if (!WIDE && warp == 0 && size.too_wide(squares, s)) end_first_pass(s, epoch);
-        strip = c.ticket[1];
+        for (int i = 0; i < DEPTH / 16; ++i) {
+            Parts p[4];
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const float4 y = scaled(v[4 * i + e], chosen.scale);
+                if (!WIDE) squares += squares_of(y);
+                p[e] = split<WIDE>(y);
+            }
+            if constexpr (WIDE) {
+                unsigned char* to = stages[i / 2];
+                const int place16 = i % 2 * 2;
+                *reinterpret_cast<uint4*>(to + place(lane, place16)) =
+                    make_uint4(p[0].fp16.x, p[0].fp16.y, p[1].fp16.x, p[1].fp16.y);
+                *reinterpret_cast<uint4*>(to + place(lane, place16 + 1)) =
+                    make_uint4(p[2].fp16.x, p[2].fp16.y, p[3].fp16.x, p[3].fp16.y);
+                *reinterpret_cast<uint4*>(to + place(lane, place16 + 4)) =
+                    make_uint4(p[0].fp16_low.x, p[0].fp16_low.y, p[1].fp16_low.x, p[1].fp16_low.y);
+                *reinterpret_cast<uint4*>(to + place(lane, place16 + 5)) =
+                    make_uint4(p[2].fp16_low.x, p[2].fp16_low.y, p[3].fp16_low.x, p[3].fp16_low.y);
+            } else {
+                // A stage multiplies low parts of one matrix by high parts of the other, so
+                // here stage 0 has the high parts.
+                *reinterpret_cast<uint4*>(stages[0] + place(lane, i)) =
+                    make_uint4(p[0].high, p[1].high, p[2].high, p[3].high);
+                *reinterpret_cast<uint4*>(stages[1] + place(lane, i)) =
+                    make_uint4(p[0].low, p[1].low, p[2].low, p[3].low);
+                unsigned char* fp16 = stages[HALF_CHUNK + i / 4];
+                *reinterpret_cast<uint4*>(fp16 + place(lane, i % 4 * 2)) =
+                    make_uint4(p[0].fp16.x, p[0].fp16.y, p[1].fp16.x, p[1].fp16.y);
+                *reinterpret_cast<uint4*>(fp16 + place(lane, i % 4 * 2 + 1)) =
+                    make_uint4(p[2].fp16.x, p[2].fp16.y, p[3].fp16.x, p[3].fp16.y);
+            }
+#pragma unroll
+            for (int e = 0; e < 4; ++e) v[4 * i + e] = source.four(16 * i + 4 * e);
+        }
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        __syncwarp();
+        const unsigned chunk = segment * SEGMENT + warp;
+        if (lane < CHUNK_STAGES && chunk < s.chunks) {
+            const size_t stage = ((size_t)tile * s.chunks + chunk) * CHUNK_STAGES + lane;
+            bulk_store(pool_b(s) + stage * B_BYTES + tile_column * ROW_BYTES, stages[lane],
+                       STRIP_BYTES);
+        }
+        if (warp == 0)
+            factors_b[(tile * s.segments + segment) * BN + tile_column + lane] = chosen.factor;
+        buffer.squares[warp][lane] = squares;
         __syncthreads();
+        if (!WIDE && warp == 0) {
+#pragma unroll
+            for (int i = 1; i < WARPS; ++i) squares += buffer.squares[i][lane];
+            if (is_wide(largest, squares, segment, s)) end_first_pass(s, epoch);
+        }
+        strip = next;
     }
     if (extreme) atomicMax(&extreme_range, epoch);
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
@@ -1283,7 +1268,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     s.tiles = s.row_tiles * s.column_tiles;
     s.chunks = (N + DEPTH - 1) / DEPTH;
     s.segments = (s.chunks + SEGMENT - 1) / SEGMENT;
-    s.strips = (K + STRIP - 1) / STRIP;
+    s.strips = (K + STRIP - 1) / STRIP * s.segments;
 
     // One block fills a multiprocessor, so the others exit. Only plain FP32 uses all blocks.
     const long long needed =
@@ -1315,7 +1300,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         }
         unsigned parities = 0;
         split_matrices<false>(A, B, s, epoch, thread, control, slots, parities);
-        wide = *(volatile unsigned long long*)&wide_rows == epoch;
+        wide = *(volatile unsigned long long*)&wide_segments == epoch;
         if (wide) split_matrices<true>(A, B, s, epoch, thread, control, slots, parities);
         extreme = *(volatile unsigned long long*)&extreme_range == epoch;
     }
@@ -1342,7 +1327,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     if (thread == 0) {
         for (int pass = 0; pass < PASSES; ++pass)
             strip_tickets[pass] = row_tickets[pass] = units_done[pass] = 0;
-        wide_rows = 0;
+        wide_segments = 0;
         extreme_range = 0;
         blocks_done = 0;
     }

@@ -54,6 +54,7 @@ def _elements(problem: Problem, compared: Compared) -> tuple[Element, ...]:
     found = compared.output[rows, columns]
     distance = np.abs(found - R)
     distance[~np.isfinite(distance)] = np.inf
+    distance[~np.isfinite(found) & ~np.isfinite(R)] = 0
     order = np.argsort(-distance, axis=None, kind="stable")[:MAX_ELEMENTS]
     worst = (divmod(int(index), found.shape[1]) for index in order)
     return tuple(
@@ -99,7 +100,17 @@ def _values(problem: Problem, inputs: Inputs, output: Matrix, comparison: Compar
                 "several"
             )
         return f"{int(empty.sum())} of {output.size} elements of {C} were never written"
-    if not np.isfinite(output).all() and all(np.isfinite(matrix).all() for matrix in inputs):
+    finite = np.isfinite(output)
+    if not all(np.isfinite(matrix).all() for matrix in inputs):
+        expected = np.isfinite(problem.reference(inputs))
+        if (expected & ~finite).any():
+            return (
+                f"NaN or infinity reaches elements of {C} that it must not: perhaps a value that "
+                "should be left out is multiplied by zero"
+            )
+        if (finite & ~expected).any():
+            return f"NaN or infinity in the inputs does not reach all elements of {C} that it must"
+    elif not finite.all():
         return (
             f"{C} is not finite somewhere: perhaps a read outside "
             f"{' or '.join(problem.signature.inputs)}, after whose ends the judge puts NaN, or an "

@@ -189,3 +189,23 @@ def test_a_map_is_as_fine_as_its_room_allows(rows: int, columns: int, scale: int
     assert len(drawn.rows) == -(-rows // scale)
     assert {len(row) for row in drawn.rows} == {-(-columns // scale)}
     assert drawn.rows[0].startswith("#.") and drawn.rows[1].startswith("#" if scale > 1 else ".#")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "multiplied", "expected"),
+    [
+        ("A uniform, NaN; B uniform", True, "is multiplied by zero"),
+        ("A uniform; B uniform, infinity", True, "is multiplied by zero"),
+        ("A uniform, NaN; B uniform", False, "does not reach all elements of C that it must"),
+    ],
+)
+def test_nan_in_wrong_places_is_explained(inputs: str, multiplied: bool, expected: str) -> None:
+    A, B = Case(SHAPE, inputs).draw(1)
+    with np.errstate(invalid="ignore"):
+        C = A @ B if multiplied else np.nan_to_num(A) @ B
+        if multiplied:
+            C += A[0, 0] * 0 + B[-1, -1] * 0
+    found = explained(A, B, C)
+    assert expected in found.pattern
+    assert any(np.isfinite(element.expected) == multiplied for element in found.elements)
+    assert not any(np.isnan(e.expected) and np.isnan(e.found) for e in found.elements)
