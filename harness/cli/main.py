@@ -76,10 +76,11 @@ def parser(only: str | None = None, package: ModuleType = commands) -> argparse.
 
     only: the name of the only command that is needed, so that no other is imported.
     """
-    program = f"python3 -m {package.__name__.split('.')[0]}"
+    root = package.__name__.partition(".")[0]
+    program = f"python3 -m {root}"
     made = _Parser(
         prog=program,
-        description="A judge for FP32 matrix multiplication kernels.",
+        description=(importlib.import_module(root).__doc__ or "").partition("\n")[0],
         epilog=f"{program} COMMAND --help shows the options of a command",
     )
     made.add_argument("--version", action="version", version=f"matmul-arena {__version__}")

@@ -1,7 +1,8 @@
 """The report: verdicts and everything else that a grading found, as typed values; JSON in and out.
 
 A value is written once and shown many ways. A verdict decides which fields exist: an accepted
-report has a score or says why not, a wrong answer has a counterexample.
+report has a score or says why not, a wrong answer has a counterexample. `Outcome` is the verdict
+with these fields, and `Report`, at the end, is the whole.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from harness.protocol.report import (
     WrongAnswer,
 )
 from harness.protocol.request import Fault
-from problem.cases import CASES_VERSION, WATCHED_INPUTS, Case
+from problem.cases import WATCHED_INPUTS, Case
 from problem.launcher import Clusters
 
 SECONDS = 120.0
@@ -415,8 +415,8 @@ def sample_of(grading: Grading, case: Case | None) -> Sample:
 
     case: the one to sample; None for inputs of the ranked size.
     """
-    generator = np.random.default_rng([grading.seed, CASES_VERSION, 7])
     problem, launch = grading.problem, grading.launch
+    generator = np.random.default_rng([grading.seed, problem.version, 7])
     shape = case.shape if case else problem.ranked.shape
     output = problem.arguments(shape).output
     clusters = Clusters(launch.grid(output.rows, output.columns), launch.cluster)
