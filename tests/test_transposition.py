@@ -8,14 +8,7 @@ from harness.judge.grade import GradingOptions, grade
 from harness.judge.session import Session
 from harness.judge.stages import measure, rounds
 from harness.judge.workers.session import open_session
-from harness.protocol.report import (
-    Accepted,
-    CompileError,
-    MemoryFault,
-    Report,
-    Submission,
-    WrongAnswer,
-)
+from harness.protocol import report as protocol
 from problem import starter
 from tests.grading import lasting
 from tests.transposition import KNOWN, TRANSPOSITION
@@ -45,14 +38,14 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "SUSTAIN_SECONDS", 0.1)
 
 
-def graded(session: Session, source: str) -> Report:
-    submission = Submission(name="transposed", author=None, sha256="0" * 64, source=source)
+def graded(session: Session, source: str) -> protocol.Report:
+    submission = protocol.Submission(name="transposed", author=None, sha256="0" * 64, source=source)
     return grade(submission, session, GradingOptions(seed=3), problem=TRANSPOSITION)
 
 
 def test_a_correct_kernel_of_another_problem_is_accepted(session: Session) -> None:
     report = graded(session, RIGHT)
-    assert isinstance(report.outcome, Accepted), report.outcome
+    assert isinstance(report.outcome, protocol.Accepted), report.outcome
     assert report.environment.cases == 1 and report.accuracy is None
     shapes = [result.case.shape for result in report.verification.cases]
     assert shapes[: len(KNOWN)] == [case.shape for case in KNOWN]
@@ -62,17 +55,17 @@ def test_a_correct_kernel_of_another_problem_is_accepted(session: Session) -> No
 
 def test_a_wrong_kernel_of_another_problem_gets_a_counterexample(session: Session) -> None:
     report = graded(session, COPIES)
-    assert isinstance(report.outcome, WrongAnswer), report.outcome
+    assert isinstance(report.outcome, protocol.WrongAnswer), report.outcome
     assert "output is transposed" in report.outcome.message
 
 
 def test_findings_name_the_buffers_of_another_problem(session: Session) -> None:
     report = graded(session, WITHOUT_A_BOUND)
-    assert isinstance(report.outcome, MemoryFault), report.outcome
+    assert isinstance(report.outcome, protocol.MemoryFault), report.outcome
     assert {str(each.array) for each in report.outcome.findings} <= {"input", "output"}
 
 
 def test_wrong_parameters_are_answered_with_the_signature(session: Session) -> None:
     report = graded(session, starter.text())
-    assert isinstance(report.outcome, CompileError)
+    assert isinstance(report.outcome, protocol.CompileError)
     assert "const float* input, float* output, int rows, int columns" in report.outcome.message

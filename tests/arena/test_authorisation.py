@@ -316,7 +316,6 @@ def test_submissions_are_read_and_cancelled_as_the_table_says(
 
 
 def test_every_form_needs_the_token_of_its_page(scene: Scene) -> None:
-    """A form of another site is sent with the cookie but without the token."""
     organiser = scene.people["organiser"]
     session = people.sign_in(scene.connection, organiser.id)
     own = {"POST /signin", "POST /join/{link}"}

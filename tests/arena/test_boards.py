@@ -85,7 +85,6 @@ def test_boards_are_made_once_and_again_for_each_change(
 def test_a_page_says_what_version_of_the_board_it_shows(
     site: Site, result: Callable[[float], None]
 ) -> None:
-    """The page uses it to find out whether the board changed before it began to watch."""
     empty = render(site, Variant(Form.PAGES, site.rules_file.stamp, None))
     result(1.0)
     ranked = render(site, Variant(Form.PAGES, site.rules_file.stamp, None))

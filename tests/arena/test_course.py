@@ -72,7 +72,6 @@ def test_an_expired_personal_link_is_replaced(
 def test_namesakes_of_a_roster_all_join(
     client: TestClient, organiser: dict[str, str], connection: Connection
 ) -> None:
-    """They cannot choose another name: the roster gives it."""
     roster = "Name\tE-mail\tGroup\nOlga\ta@x.org\tA\nPriya\tb@x.org\tB\nPriya\tc@x.org\tB\n"
     for each in links(client, organiser, roster):
         assert client.post(each["link"], data={"name": each["name"]}).status_code == 200
@@ -87,8 +86,6 @@ def test_namesakes_of_a_roster_all_join(
 def test_a_program_does_with_a_key_what_the_forms_do(
     client: TestClient, organiser: dict[str, str], connection: Connection, worker: FakeWorker
 ) -> None:
-    """It finds each number that a form needs, and is answered in JSON."""
-
     def get(path: str) -> Any:
         return client.get(f"/organiser{path}", headers=organiser).json()
 

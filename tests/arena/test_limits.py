@@ -166,7 +166,6 @@ def test_a_database_error_names_its_cause(cause: Exception, said: str, site: Sit
 
 
 def test_an_arena_of_one_machine_refuses_other_host_names(site: Site) -> None:
-    """Otherwise the name of another site would appear in its links."""
     local = TestClient(application(site, local=True), base_url="http://127.0.0.1:8040")
     assert local.get("/submit.py").status_code == 200
     refused = local.get("/submit.py", headers={"Host": "evil.example"})

@@ -16,14 +16,7 @@ from harness.arena.web.context import Site
 from harness.arena.web.jobs import sweep_once
 from harness.arena.workers.api import Task
 from harness.protocol.report import Report, Stage, Verdict
-from tests.arena.submitting import (
-    Add,
-    FakeWorker,
-    graded,
-    submission,
-    submit,
-    waiting_jobs,
-)
+from tests.arena import submitting
 
 CHANGES = {
     State.QUEUED: {State.GRADING, State.CANCELLED},
@@ -34,9 +27,9 @@ CHANGES = {
 
 
 def test_the_database_allows_only_the_changes_of_state_of_the_table(
-    connection: Connection, engine: Engine, person: Add
+    connection: Connection, engine: Engine, person: submitting.Add
 ) -> None:
-    submit(connection, person("ada"))
+    submitting.submit(connection, person("ada"))
     with engine.connect() as link:
         for name in ("held_by_an_attempt", "done_with_a_report"):
             link.execute(text(f"ALTER TABLE gradings DROP CONSTRAINT ck_gradings_{name}"))
@@ -55,22 +48,22 @@ def test_the_database_allows_only_the_changes_of_state_of_the_table(
 
 
 def test_a_submission_and_its_job_are_one_transaction(
-    engine: Engine, connection: Connection, person: Add
+    engine: Engine, connection: Connection, person: submitting.Add
 ) -> None:
     ada = person("ada")
     with pytest.raises(ZeroDivisionError), engine.begin() as transaction:
-        submit(transaction, ada)
+        submitting.submit(transaction, ada)
         raise ZeroDivisionError
-    assert not waiting_jobs(connection)
+    assert not submitting.waiting_jobs(connection)
     assert watching.recent(connection) == []
     with engine.begin() as transaction:
-        submit(transaction, ada)
-        assert not waiting_jobs(connection), "nobody may have it before it is kept"
-    assert waiting_jobs(connection)
+        submitting.submit(transaction, ada)
+        assert not submitting.waiting_jobs(connection), "nobody may have it before it is kept"
+    assert submitting.waiting_jobs(connection)
 
 
 def test_a_graded_submission_has_a_report_and_a_row(
-    connection: Connection, worker: FakeWorker
+    connection: Connection, worker: submitting.FakeWorker
 ) -> None:
     id = worker.submit("fast")
     before = board.version(connection)
@@ -80,7 +73,7 @@ def test_a_graded_submission_has_a_report_and_a_row(
     assert worker.go_on(attempt.attempt, so_far)
     now = worker.status(id)
     assert (now.stages, now.step) == (so_far.stages, so_far.step)
-    document = graded(attempt, 1.25)
+    document = submitting.graded(attempt, 1.25)
     assert worker.finish(attempt.attempt, document)
     done = worker.status(id)
     assert (done.state, done.verdict, done.score) == (State.DONE, Verdict.ACCEPTED, 1.25)
@@ -93,7 +86,7 @@ def test_a_graded_submission_has_a_report_and_a_row(
 
 
 def test_progress_that_a_worker_reports_is_bounded(
-    connection: Connection, worker: FakeWorker
+    connection: Connection, worker: submitting.FakeWorker
 ) -> None:
     id = worker.submit()
     attempt = worker.take()
@@ -107,7 +100,7 @@ def test_progress_that_a_worker_reports_is_bounded(
 
 
 def test_the_time_left_comes_from_gradings_of_that_length(
-    connection: Connection, worker: FakeWorker
+    connection: Connection, worker: submitting.FakeWorker
 ) -> None:
     for seconds in (10, 20, 300):
         worker.submit(f"took {seconds}")
@@ -125,7 +118,7 @@ def test_the_time_left_comes_from_gradings_of_that_length(
         assert worker.status(id).seconds_left == pytest.approx(left, abs=5)
 
 
-def dead(worker: FakeWorker) -> Task:
+def dead(worker: submitting.FakeWorker) -> Task:
     """Take a task and report its progress once, as a worker does that dies afterwards."""
     task = worker.take()
     assert worker.go_on(task.attempt, GradingProgress())
@@ -133,7 +126,7 @@ def dead(worker: FakeWorker) -> Task:
 
 
 def test_a_result_counts_only_for_the_current_attempt(
-    connection: Connection, worker: FakeWorker, site: Site
+    connection: Connection, worker: submitting.FakeWorker, site: Site
 ) -> None:
     id = worker.submit()
     slow = worker.take()
@@ -141,16 +134,18 @@ def test_a_result_counts_only_for_the_current_attempt(
     assert sweep_once(site, lease_seconds=-1) == {id: True}
     quick = worker.take()
     assert not worker.go_on(slow.attempt, GradingProgress())
-    assert not worker.finish(slow.attempt, graded(slow, 9.0)), "it counted as dead"
-    assert worker.finish(quick.attempt, graded(quick, 1.0))
-    assert not worker.finish(quick.attempt, graded(quick, 2.0)), "it has a result already"
+    assert not worker.finish(slow.attempt, submitting.graded(slow, 9.0)), "it counted as dead"
+    assert worker.finish(quick.attempt, submitting.graded(quick, 1.0))
+    assert not worker.finish(quick.attempt, submitting.graded(quick, 2.0)), (
+        "it has a result already"
+    )
     assert worker.status(id).score == 1.0
     assert [entry.score for entry in board.counting(connection)] == [1.0]
 
 
 @pytest.mark.parametrize("name", ["tile", "../tile"], ids=["", "impossible name"])
 def test_three_dead_attempts_are_reported_as_a_judge_error(
-    name: str, connection: Connection, worker: FakeWorker, site: Site
+    name: str, connection: Connection, worker: submitting.FakeWorker, site: Site
 ) -> None:
     id = worker.submit(name)
     for number in range(1, MAX_ATTEMPTS + 1):
@@ -160,10 +155,10 @@ def test_three_dead_attempts_are_reported_as_a_judge_error(
     assert (done.state, done.verdict) == (State.DONE, Verdict.JUDGE_ERROR)
     report = Report.model_validate_json(board.report_text(connection, done.report) or "")
     assert "3 workers died" in getattr(report.outcome, "message", "")
-    assert not waiting_jobs(connection)
+    assert not submitting.waiting_jobs(connection)
 
 
-def test_a_task_given_back_costs_no_attempt(worker: FakeWorker, site: Site) -> None:
+def test_a_task_given_back_costs_no_attempt(worker: submitting.FakeWorker, site: Site) -> None:
     id = worker.submit()
     for _ in range(MAX_ATTEMPTS):
         assert worker.give_back(worker.take().attempt)
@@ -175,12 +170,12 @@ def test_a_task_given_back_costs_no_attempt(worker: FakeWorker, site: Site) -> N
 
 
 def test_the_person_with_fewest_gradings_goes_first_without_starving_others(
-    connection: Connection, worker: FakeWorker, person: Add
+    connection: Connection, worker: submitting.FakeWorker, person: submitting.Add
 ) -> None:
     ada, bob = person("ada"), person("bob")
     for number in range(4):
-        submit(connection, ada, f"a{number}")
-    submit(connection, bob, "b0")
+        submitting.submit(connection, ada, f"a{number}")
+    submitting.submit(connection, bob, "b0")
     order = [worker.take().name for _ in range(3)]
     assert order == ["a0", "b0", "a1"]
     for number in range(3):  # all but a newcomer's first submission alternate with those of others
@@ -190,7 +185,7 @@ def test_the_person_with_fewest_gradings_goes_first_without_starving_others(
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_report_after_cancelling_does_not_count(
-    begun: bool, connection: Connection, worker: FakeWorker, site: Site
+    begun: bool, connection: Connection, worker: submitting.FakeWorker, site: Site
 ) -> None:
     id = worker.submit()
     attempt = worker.take() if begun else None
@@ -199,14 +194,14 @@ def test_a_report_after_cancelling_does_not_count(
     assert not gradings.cancel(connection, id)
     if attempt is not None:
         assert not worker.go_on(attempt.attempt, GradingProgress()), "the worker is told"
-        assert not worker.finish(attempt.attempt, graded(attempt))
+        assert not worker.finish(attempt.attempt, submitting.graded(attempt))
     sweep_once(site, lease_seconds=-1)
     assert worker.fetch() is None, "nobody grades what was cancelled"
-    assert not waiting_jobs(connection)
+    assert not submitting.waiting_jobs(connection)
 
 
 def test_limits_hold_under_simultaneous_submissions(
-    connection: Connection, engine: Engine, person: Add
+    connection: Connection, engine: Engine, person: submitting.Add
 ) -> None:
     ada = person("ada")
     limits = Limits(in_flight=3)
@@ -214,7 +209,7 @@ def test_limits_hold_under_simultaneous_submissions(
     def one(_: int) -> bool:
         try:
             with engine.begin() as transaction:
-                gradings.submit(transaction, ada.id, submission(), limits, None)
+                gradings.submit(transaction, ada.id, submitting.submission(), limits, None)
         except Problem as refused:
             assert refused.status == 429
             return False
@@ -238,15 +233,15 @@ def test_a_refusal_names_the_limit_and_when_to_return(
     begun: bool,
     reason: str,
     connection: Connection,
-    worker: FakeWorker,
-    person: Add,
+    worker: submitting.FakeWorker,
+    person: submitting.Add,
 ) -> None:
     ada = person("ada")
-    submit(connection, ada)
+    submitting.submit(connection, ada)
     if begun:
         worker.take()
     if limits.device_seconds_per_day == 1:
         connection.execute(text("UPDATE gradings SET seconds = 2, ended = now()"))
     with pytest.raises(Problem, match=reason) as refused:
-        gradings.submit(connection, ada.id, submission(), limits, None)
+        gradings.submit(connection, ada.id, submitting.submission(), limits, None)
     assert 0 < int(refused.value.headers["Retry-After"]) <= 86400

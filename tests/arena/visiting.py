@@ -3,11 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from selenium.common.exceptions import (
-    NoSuchElementException,
-    StaleElementReferenceException,
-    TimeoutException,
-)
+from selenium.common import exceptions
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
@@ -59,7 +55,7 @@ class Visitor:
         """Wait for an element and return it."""
         try:
             self.until(lambda: self.chrome.find_element(By.XPATH, path))
-        except TimeoutException:
+        except exceptions.TimeoutException:
             raise AssertionError(f"there is no {path} in {self.text()!r}") from None
         return self.chrome.find_element(By.XPATH, path)
 
@@ -69,19 +65,19 @@ class Visitor:
             "return document.querySelector(arguments[0])?.innerText ?? null", selector
         )
         if found is None:
-            raise NoSuchElementException(f"there is no {selector}")
+            raise exceptions.NoSuchElementException(f"there is no {selector}")
         return str(found).strip()
 
     def sees(self, text: str, selector: str = "main") -> None:
         """Wait until an element contains this text."""
         try:
             self.until(lambda: text in self.text(selector))
-        except TimeoutException:
+        except exceptions.TimeoutException:
             raise AssertionError(f"{text!r} is not in {self.text()!r}") from None
 
     def until(self, holds: Callable[[], Any]) -> None:
         # The page may be replaced while it is looked at.
-        replaced = (NoSuchElementException, StaleElementReferenceException)
+        replaced = (exceptions.NoSuchElementException, exceptions.StaleElementReferenceException)
         wait = WebDriverWait(self.chrome, PATIENCE, ignored_exceptions=replaced)
         wait.until(lambda _: holds())
 

@@ -222,7 +222,6 @@ def test_the_command_writes_the_site(call: Call, stored: Enter, tmp_path: Path) 
     ids=lambda source: repr(source[:6]),
 )
 def test_any_source_has_its_page_in_time(source: str, tmp_path: Path) -> None:
-    """Without limits, writing these pages would take hours."""
     text = factory.SOURCE + source
     document = Document.of(factory.report(source=text, outcome=factory.wrong().outcome))
     entry = Entry.of(document.report, document.id)

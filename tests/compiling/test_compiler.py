@@ -124,7 +124,6 @@ def test_a_template_is_the_instance_that_the_file_launches(compiling: Compiling)
 def test_an_error_that_the_kernel_depends_on_is_reported(
     compiling: Compiling, code: str, message: str
 ) -> None:
-    """The message is about the first mistake, not about its consequences."""
     assert refused(compiling, f"{code}\n{kernel('S y; C[0] = y.x;')}").message.startswith(message)
 
 
@@ -204,7 +203,6 @@ def test_loops_and_lines_are_read_from_the_machine_code(disassembling: Disassemb
 
 
 def test_a_loop_that_multiplies_on_a_condition_computes(disassembling: Disassembling) -> None:
-    """It multiplies under a predicate, and adds what came out, or zero."""
     body = """float sum = 0;
     for (int i = 0; i < N; ++i) sum += threadIdx.x < i ? A[i] * B[i] : 0.0f;
     C[threadIdx.x] = sum;"""

@@ -91,5 +91,4 @@ def test_possible_device_code_is_never_removed(text: str) -> None:
 
 
 def test_a_place_outside_of_the_file_is_none() -> None:
-    """`#line` lets a file say where it is."""
     assert without_failed_host_code(HOST, at(99, 1)) == HOST

@@ -1,6 +1,8 @@
 """Layouts of matrices in memory: guards on either side, and random leads."""
 
-from harness.devices.guards import ALIGNMENT, MIN_GUARD_BYTES, PIECE_BYTES, Layout
+import numpy as np
+
+from harness.devices.guards import ALIGNMENT, MIN_GUARD_BYTES, PIECE_BYTES, Layout, same_bits
 
 
 def test_guards_fill_the_pieces_of_a_matrix() -> None:
@@ -14,3 +16,8 @@ def test_leads_are_drawn_anew_in_multiples_of_the_alignment() -> None:
     assert all(Layout.draw(64, 64).before % 4096 == 0 for _ in range(100))
     found = {Layout.draw(64, 64, ALIGNMENT).before % 256 for _ in range(1000)}
     assert found == {*range(0, 256, 16)}
+
+
+def test_a_nan_is_itself_and_zero_is_not_minus_zero() -> None:
+    nan, zero = (np.full((1, 1), value, np.float32) for value in (np.nan, 0))
+    assert same_bits(nan, nan.copy()) and not same_bits(zero, -zero)

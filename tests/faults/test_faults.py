@@ -153,7 +153,6 @@ KILLED = (
 
 
 def test_a_worker_killed_at_any_stage_is_reported_and_survived() -> None:
-    """The session's other processes keep running, and the next grading is right each time."""
     with open_session("cpu") as session:
         for request_name, number in KILLED:
             killer = Killer(request_name, number)
@@ -194,7 +193,6 @@ def test_a_worker_killed_on_a_gpu_is_reported_and_survived(request_name: str) ->
 
 
 def test_a_worker_that_cannot_start_is_the_judges_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    """First the path of Python is wrong, then no scratch folder can be made."""
     for name, value in (("sys.executable", "/no/such/python"), ("tempfile.tempdir", "/proc")):
         with monkeypatch.context() as broken:
             broken.setattr(name, value)

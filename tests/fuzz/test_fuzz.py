@@ -157,7 +157,6 @@ def test_sanitizer_xml(xml: bytes) -> None:
 
 
 def test_sanitizer_xml_does_not_explode() -> None:
-    """Entities that double ten times over, and files of the machine as entities."""
     laughs = b"".join(
         b'<!ENTITY e%d "%s">' % (i, (b"&e%d;" % (i - 1)) * 10 if i else b"ha") for i in range(12)
     )

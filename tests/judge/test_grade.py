@@ -30,17 +30,8 @@ from harness.protocol.request import Fault
 from problem.cases import QUICK_CASES, SCORED_INPUTS, Case, Extent, Shape
 from problem.problem import MATRIX_MULTIPLICATION
 from tests.board.factory import COUNTERS
+from tests.judge.stages import fakes
 from tests.judge.stages.fake_timing import FakeTiming
-from tests.judge.stages.fakes import (
-    INFO,
-    FakeCompiler,
-    FakeDevice,
-    FakeSession,
-    Watcher,
-    on_cpu,
-    on_gpu,
-    right,
-)
 from tests.waiting import PATIENCE
 
 SUBMISSION = protocol.Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
@@ -63,19 +54,19 @@ def small_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
-def with_times(device: FakeDevice) -> FakeSession:
+def with_times(device: fakes.FakeDevice) -> fakes.FakeSession:
     (timing,) = FakeTiming([8.0], baseline_ms=16.0).workers
-    return on_gpu(device, timing=timing)
+    return fakes.on_gpu(device, timing=timing)
 
 
-def graded(session: FakeSession, **options: Any) -> protocol.Report:
+def graded(session: fakes.FakeSession, **options: Any) -> protocol.Report:
     report = grade(SUBMISSION, session, GradingOptions(seed=3, **options), problem=PROBLEM)
     assert protocol.Report.model_validate_json(report.model_dump_json()) == report
     return report
 
 
 def test_a_right_kernel_is_accepted_without_times() -> None:
-    report = graded(on_cpu(FakeDevice()))
+    report = graded(fakes.on_cpu(fakes.FakeDevice()))
     assert isinstance(report.outcome, protocol.Accepted) and isinstance(
         report.outcome.score, protocol.Unscored
     )
@@ -85,12 +76,12 @@ def test_a_right_kernel_is_accepted_without_times() -> None:
         protocol.Stage.SANITIZE,
     ]
     assert report.verification and report.sanitizing and report.seed == 3
-    assert report.submission == SUBMISSION and report.device == INFO
+    assert report.submission == SUBMISSION and report.device == fakes.INFO
 
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> None:
-    report = graded(with_times(FakeDevice()), quick=quick)
+    report = graded(with_times(fakes.FakeDevice()), quick=quick)
     assert report.score is not None and report.score.ratio == 2.0, report.outcome
     assert (report.measurement.audit_error is None) is quick
     assert (report.measurement.sustained is None) is quick
@@ -108,18 +99,16 @@ def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> Non
 
 
 def test_a_device_that_does_not_work_is_no_verdict() -> None:
-    """The failure shows only after the kernel was compiled."""
-
     with pytest.raises(JudgeFailure, match="no driver"):
-        graded(replace(with_times(FakeDevice()), known=JudgeFailure("no driver")))
+        graded(replace(with_times(fakes.FakeDevice()), known=JudgeFailure("no driver")))
 
 
 def test_locks_are_held_in_order() -> None:
-    made = with_times(FakeDevice())
+    made = with_times(fakes.FakeDevice())
     graded(made)
     locks = ["shared", "end of shared", "exclusive", "end of exclusive"]
     assert made.events[1:] == [*locks, "renew"]
-    failed = with_times(FakeDevice(multiply=lambda A, B: 2 * right(A, B)))
+    failed = with_times(fakes.FakeDevice(multiply=lambda A, B: 2 * fakes.right(A, B)))
     graded(failed)
     assert failed.events[1:] == ["shared", "end of shared", "renew"]
 
@@ -127,7 +116,7 @@ def test_locks_are_held_in_order() -> None:
 def test_early_work_stops_when_verification_fails() -> None:
     asked: list[Sanitize] = []
 
-    class Endless(FakeDevice):
+    class Endless(fakes.FakeDevice):
         """Sanitizes for ever, until its process is closed; then it is another one."""
 
         ended = threading.Event()
@@ -143,7 +132,7 @@ def test_early_work_stops_when_verification_fails() -> None:
         def close(self) -> None:
             self.ended.set()
 
-    made = with_times(FakeDevice(multiply=lambda A, B: 2 * right(A, B)))
+    made = with_times(fakes.FakeDevice(multiply=lambda A, B: 2 * fakes.right(A, B)))
     made.cpu_sanitizer, made.has_own_cores = Endless(), True
     assert isinstance(graded(made).outcome, protocol.WrongAnswer)
     assert len(asked) == 2 and len(asked[1].launches) == len(asked[0].launches)
@@ -158,23 +147,26 @@ RACE = protocol.Finding(
 
 
 def test_unsafe_beats_wrong_and_shows_the_wrong_answer() -> None:
-    wrong = FakeDevice(multiply=lambda A, B: 2 * right(A, B), findings=(RACE,))
-    outcome = graded(on_cpu(wrong)).outcome
+    wrong = fakes.FakeDevice(multiply=lambda A, B: 2 * fakes.right(A, B), findings=(RACE,))
+    outcome = graded(fakes.on_cpu(wrong)).outcome
     assert isinstance(outcome, protocol.Race) and outcome.counterexample is not None
-    safe = FakeDevice(multiply=lambda A, B: 2 * right(A, B))
-    outcome = graded(on_cpu(safe)).outcome
+    safe = fakes.FakeDevice(multiply=lambda A, B: 2 * fakes.right(A, B))
+    outcome = graded(fakes.on_cpu(safe)).outcome
     assert isinstance(outcome, protocol.WrongAnswer) and outcome.stage is protocol.Stage.VERIFY
 
 
 def test_a_fault_of_verification_is_the_verdict() -> None:
-    device = FakeDevice(run=lambda _: Fault(cause="trap", message="it trapped"))
-    report = graded(on_cpu(device))
+    device = fakes.FakeDevice(run=lambda _: Fault(cause="trap", message="it trapped"))
+    report = graded(fakes.on_cpu(device))
     assert report.verdict == "runtime-error" and report.sanitizing == ()
 
 
 def test_findings_are_shown_while_it_grades() -> None:
-    wrong, watcher = FakeDevice(multiply=lambda A, B: 2 * right(A, B), findings=(RACE,)), Watcher()
-    grade(SUBMISSION, on_cpu(wrong), GradingOptions(seed=3), watcher, PROBLEM)
+    wrong, watcher = (
+        fakes.FakeDevice(multiply=lambda A, B: 2 * fakes.right(A, B), findings=(RACE,)),
+        fakes.Watcher(),
+    )
+    grade(SUBMISSION, fakes.on_cpu(wrong), GradingOptions(seed=3), watcher, PROBLEM)
     begun = [each[0] for each in watcher.told if isinstance(each, tuple)]
     assert begun == [protocol.Stage.COMPILE, protocol.Stage.VERIFY, protocol.Stage.SANITIZE]
     used, failed, clean, race = watcher.sentences
@@ -185,7 +177,7 @@ def test_findings_are_shown_while_it_grades() -> None:
 
 
 @dataclass
-class Disassembler(FakeCompiler):
+class Disassembler(fakes.FakeCompiler):
     """A compiler with a given answer to a request for disassembly."""
 
     answer: Fault
@@ -194,15 +186,15 @@ class Disassembler(FakeCompiler):
         return self.answer if isinstance(request, Disassemble) else super().ask(request)
 
 
-WRONG = FakeDevice(multiply=lambda A, B: 2 * right(A, B))
+WRONG = fakes.FakeDevice(multiply=lambda A, B: 2 * fakes.right(A, B))
 
 
 def test_only_an_accepted_kernel_has_badges() -> None:
-    accepted = graded(on_cpu(FakeDevice())).kernel
+    accepted = graded(fakes.on_cpu(fakes.FakeDevice())).kernel
     assert isinstance(accepted, protocol.DisassembledKernel)
     assert [badge.value for badge in accepted.badges] == ["cuda-cores", "default-launch"]
-    for device in (WRONG, FakeDevice(findings=(RACE,))):
-        rejected = graded(on_cpu(device)).kernel
+    for device in (WRONG, fakes.FakeDevice(findings=(RACE,))):
+        rejected = graded(fakes.on_cpu(device)).kernel
         assert rejected is not None and not isinstance(rejected, protocol.DisassembledKernel)
 
 
@@ -212,22 +204,22 @@ def test_only_an_accepted_kernel_has_badges() -> None:
 )
 def test_a_failed_disassembly_is_not_accepted(cause: Any, verdict: str, times: bool) -> None:
     compiler = Disassembler(Fault(cause=cause, message="it went wrong"))
-    here = with_times(FakeDevice()) if times else on_cpu(FakeDevice())
+    here = with_times(fakes.FakeDevice()) if times else fakes.on_cpu(fakes.FakeDevice())
     report = graded(replace(here, compiler=compiler), quick=True)
     assert report.verdict == verdict and report.measurement is None
 
 
 def test_whatever_is_explained_is_disassembled() -> None:
-    examined = examine(SUBMISSION, on_cpu(WRONG), problem=PROBLEM)
+    examined = examine(SUBMISSION, fakes.on_cpu(WRONG), problem=PROBLEM)
     assert isinstance(examined, Examination) and isinstance(examined.outcome, protocol.WrongAnswer)
     assert examined.kernel.instructions == {"FFMA": 1}
     fault = Fault(cause="judge", message="it went wrong")
-    broken = replace(on_cpu(FakeDevice()), compiler=Disassembler(fault))
+    broken = replace(fakes.on_cpu(fakes.FakeDevice()), compiler=Disassembler(fault))
     assert isinstance(examine(SUBMISSION, broken, problem=PROBLEM), protocol.JudgeError)
 
 
 @dataclass
-class Watched(FakeDevice):
+class Watched(fakes.FakeDevice):
     """A device with given counters."""
 
     counted: Any = COUNTERS
@@ -240,7 +232,7 @@ class Watched(FakeDevice):
 
 def examined(device: Watched, submission: protocol.Submission = SUBMISSION) -> Examination:
     (timing,) = FakeTiming().workers
-    found = examine(submission, on_cpu(device, timing=timing), problem=PROBLEM)
+    found = examine(submission, fakes.on_cpu(device, timing=timing), problem=PROBLEM)
     assert isinstance(found, Examination), found
     return found
 
@@ -248,7 +240,7 @@ def examined(device: Watched, submission: protocol.Submission = SUBMISSION) -> E
 def test_an_explanation_has_all_counters() -> None:
     device = Watched()
     found = examined(device)
-    assert (found.name, found.source, found.device) == ("mine", "a kernel", INFO)
+    assert (found.name, found.source, found.device) == ("mine", "a kernel", fakes.INFO)
     assert (found.counters, found.note) == (COUNTERS, "")
     assert found.outcome is None and not found.blocks_share_work
     assert all(each.mostly_watched for each in device.asked if isinstance(each, Load))
@@ -267,18 +259,18 @@ def test_an_unreadable_file_needs_no_device(tmp_path: Path) -> None:
     (tmp_path / "mine.cu").write_bytes(b"\xff")
     unreadable = read(tmp_path / "mine.cu")
     assert isinstance(unreadable, Unreadable)
-    nothing = on_cpu(FakeDevice(run=stop))
+    nothing = fakes.on_cpu(fakes.FakeDevice(run=stop))
     assert examine(unreadable, nothing) is unreadable.error
     report = grade(unreadable, nothing)
     assert (report.submission, report.outcome) == (unreadable.submission, unreadable.error)
 
 
 def test_a_failed_start_belongs_to_the_first_stage() -> None:
-    class NoRoom(FakeSession):
+    class NoRoom(fakes.FakeSession):
         def start(self, *, cpu_sanitizer: bool) -> None:
             raise OSError("no space left")
 
-    outcome = graded(NoRoom(FakeCompiler(), FakeDevice())).outcome
+    outcome = graded(NoRoom(fakes.FakeCompiler(), fakes.FakeDevice())).outcome
     assert isinstance(outcome, protocol.JudgeError) and outcome.stage is protocol.Stage.READ
     assert "no space left" in outcome.message
 
@@ -305,7 +297,7 @@ def test_counted_launches_branch_like_the_ranked_size(
 ) -> None:
     compared: list[Shape] = []
 
-    class Counting(FakeDevice):
+    class Counting(fakes.FakeDevice):
         def ask(self, request: Any) -> Any:
             if isinstance(request, Load):
                 return Ready(blocks_depend_on_one_another=depend, multiplies_matrices=matrices)
@@ -322,7 +314,7 @@ def test_counted_launches_branch_like_the_ranked_size(
             update = {"shape": shape, "global_store_sectors": stored, **sampled}
             return COUNTERS.model_copy(update=update)
 
-    examined = examine(SUBMISSION, on_cpu(Counting()), problem=PROBLEM)
+    examined = examine(SUBMISSION, fakes.on_cpu(Counting()), problem=PROBLEM)
     assert isinstance(examined, Examination) and compared == shapes
     assert examined.blocks_share_work == depend
     if alike:
@@ -337,13 +329,14 @@ def test_a_busy_gpu_is_reported() -> None:
         raise UsageError("another grading has held this GPU")
         yield
 
-    report = graded(replace(on_cpu(FakeDevice()), lock=busy))
+    report = graded(replace(fakes.on_cpu(fakes.FakeDevice()), lock=busy))
     assert isinstance(report.outcome, protocol.JudgeError) and "has held" in report.outcome.message
 
 
 def test_every_grading_has_a_seed_of_its_own() -> None:
     seeds = {
-        grade(SUBMISSION, on_cpu(FakeDevice(run=stop)), problem=PROBLEM).seed for _ in range(5)
+        grade(SUBMISSION, fakes.on_cpu(fakes.FakeDevice(run=stop)), problem=PROBLEM).seed
+        for _ in range(5)
     }
     assert len(seeds) == 5
 

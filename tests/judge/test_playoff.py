@@ -6,16 +6,8 @@ from typing import Any
 
 import pytest
 
+from harness.judge import playoff
 from harness.judge import playoff as playing
-from harness.judge.playoff import (
-    Ended,
-    Order,
-    PlayOff,
-    difference,
-    differences,
-    play,
-    play_off,
-)
 from harness.judge.progress import Silent
 from harness.judge.stages import rounds
 from harness.judge.stages.rounds import Extent
@@ -41,13 +33,13 @@ Rounds = tuple[tuple[Round, ...], ...]
 
 def run(timing: FakeTiming, extent: Extent = SHORT) -> Rounds:
     try:
-        return play(timing.workers, seconds=5, progress=Silent(), extent=extent)
+        return playoff.play(timing.workers, seconds=5, progress=Silent(), extent=extent)
     finally:
         assert not any(each.attached for each in (timing.baseline, *timing.kernels))
 
 
-def ended(timing: FakeTiming) -> Ended:
-    with pytest.raises(Ended) as found:
+def ended(timing: FakeTiming) -> playoff.Ended:
+    with pytest.raises(playoff.Ended) as found:
         run(timing)
     return found.value
 
@@ -70,7 +62,7 @@ def test_a_drift_of_the_gpu_is_in_no_difference() -> None:
     timing = FakeTiming(
         [2.0, 2.01], noise=0.0005, drift=lambda launch: 1 + 0.4 * math.sin(launch / 200)
     )
-    found = difference(*run(timing))
+    found = playoff.difference(*run(timing))
     assert found is not None and found.low > 0
     assert found.value == pytest.approx(math.log(2.01 / 2.0), abs=0.0015)
 
@@ -131,22 +123,22 @@ def submissions(*names: str) -> list[Submission]:
     ]
 
 
-def played(timing: FakeTiming, *chosen: Submission) -> PlayOff:
+def played(timing: FakeTiming, *chosen: Submission) -> playoff.PlayOff:
     def side_by_side(count: int) -> Sequence[TimingWorkers]:
         assert count == len(timing.kernels)
         return timing.workers
 
-    return play_off(chosen, on_cpu(FakeDevice(), side_by_side=side_by_side), Silent())
+    return playoff.play_off(chosen, on_cpu(FakeDevice(), side_by_side=side_by_side), Silent())
 
 
 def test_the_order_is_known_where_the_difference_is(accepted: None) -> None:
     found = played(FakeTiming([2.0, 2.02], noise=3e-4), *submissions("a", "b"))
     (only,) = found.differences
-    assert only.ordered is Order.FASTER and only.low > 0
+    assert only.ordered is playoff.Order.FASTER and only.low > 0
     assert only.percent == pytest.approx(1.0, abs=0.1)
     assert found.places() == [1, 2] and found.is_settled and found.device == INFO
-    assert PlayOff.model_validate_json(found.model_dump_json()) == found
-    assert differences(found.rounds) == found.differences
+    assert playoff.PlayOff.model_validate_json(found.model_dump_json()) == found
+    assert playoff.differences(found.rounds) == found.differences
 
 
 def test_a_rejected_kernel_does_not_play(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,10 +164,10 @@ def test_a_round_that_is_dropped_for_one_counts_for_neither() -> None:
     late = timed_round(9.0, dropped=True)
     one = [timed_round(2.0)] * 7 + [late]
     other = [late] + [timed_round(2.02)] * 7
-    found = difference(one, other)
+    found = playoff.difference(one, other)
     assert found is not None and found.value == pytest.approx(math.log(1.01))
-    assert difference(one[1:], other[1:]) is not None  # six are enough
-    assert difference(one[2:], other[2:]) is None  # five are not
+    assert playoff.difference(one[1:], other[1:]) is not None  # six are enough
+    assert playoff.difference(one[2:], other[2:]) is None  # five are not
 
 
 def by_kind(uniform: float, rescaled: float) -> list[Round]:
@@ -188,12 +180,12 @@ def by_kind(uniform: float, rescaled: float) -> list[Round]:
 
 def test_kernels_are_compared_on_the_kind_where_both_are_slower() -> None:
     for one, other in (((2.0, 2.4), (2.2, 2.3)), ((2.4, 2.0), (2.3, 2.2))):
-        found = difference(by_kind(*one), by_kind(*other))
+        found = playoff.difference(by_kind(*one), by_kind(*other))
         assert found is not None and found.value == pytest.approx(math.log(2.3 / 2.4), abs=1e-3)
 
 
 def test_kernels_that_are_slower_on_different_kinds_are_compared_by_their_scores() -> None:
-    found = difference(by_kind(2.0, 2.4), by_kind(2.3, 2.0))
+    found = playoff.difference(by_kind(2.0, 2.4), by_kind(2.3, 2.0))
     assert found is not None and found.low < found.value < found.high
     assert found.value == pytest.approx(math.log(2.3 / 2.4), abs=1e-3)
 
@@ -201,25 +193,26 @@ def test_kernels_that_are_slower_on_different_kinds_are_compared_by_their_scores
 @pytest.mark.parametrize(
     ("percent", "spread", "ordered"),
     [
-        (1.0, 0.0, Order.FASTER),
-        (1.0, 0.9, Order.FASTER),
-        (-1.0, 0.9, Order.SLOWER),
-        (1.0, 1.5, Order.UNKNOWN),
-        (-1.0, 1.5, Order.UNKNOWN),
-        (0.08, 0.0, Order.EQUAL),
-        (-0.08, 0.0, Order.EQUAL),
-        (0.12, 0.0, Order.FASTER),
-        (-0.12, 0.0, Order.SLOWER),
-        (0.08, 0.03, Order.FASTER),
-        (0.0, 0.2, Order.UNKNOWN),
+        (1.0, 0.0, playoff.Order.FASTER),
+        (1.0, 0.9, playoff.Order.FASTER),
+        (-1.0, 0.9, playoff.Order.SLOWER),
+        (1.0, 1.5, playoff.Order.UNKNOWN),
+        (-1.0, 1.5, playoff.Order.UNKNOWN),
+        (0.08, 0.0, playoff.Order.EQUAL),
+        (-0.08, 0.0, playoff.Order.EQUAL),
+        (0.12, 0.0, playoff.Order.FASTER),
+        (-0.12, 0.0, playoff.Order.SLOWER),
+        (0.08, 0.03, playoff.Order.FASTER),
+        (0.0, 0.2, playoff.Order.UNKNOWN),
     ],
 )
 def test_an_order_is_known_where_the_interval_says_it(
-    percent: float, spread: float, ordered: Order
+    percent: float, spread: float, ordered: playoff.Order
 ) -> None:
-    """The first of two players is faster by so much."""
     ratios = [1 + (percent + spread * step) / 100 for step in (-1, -0.5, -0.2, 0, 0, 0.2, 0.5, 1)]
-    (found,) = differences([[timed_round(2.0)] * 8, [timed_round(2.0 * each) for each in ratios]])
+    (found,) = playoff.differences(
+        [[timed_round(2.0)] * 8, [timed_round(2.0 * each) for each in ratios]]
+    )
     assert found.ordered is ordered
     assert found.percent == pytest.approx(percent, abs=0.01)
     assert found.low == pytest.approx(percent - spread, abs=0.02)

@@ -58,7 +58,6 @@ def cell(shape: Shape) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("sampled", [True, False], ids=["cpu", "cuda"])
 def test_every_combination_of_shape_and_kind_may_be_drawn(sampled: bool) -> None:
-    """Shape and kind are drawn independently, so each is tested by itself."""
     most = cases.extent(False, sampled).large_work
     generator = np.random.default_rng(1)
     found = {cell(cases.drawn_shape(generator, most)) for _ in range(60_000)}

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.ptxcpu import grid as ptxcpu
+from problem import launcher
 from problem.cases import Shape
-from problem.launcher import Clusters, LaunchLine, launch
+from problem.launcher import LaunchLine, launch
 from problem.problem import MATRIX_MULTIPLICATION
 
 ARGUMENTS = MATRIX_MULTIPLICATION.arguments(Shape(100, 7, 33))
@@ -72,11 +74,10 @@ def test_the_grid_covers_C_with_whole_clusters(line: LaunchLine, size: Any, grid
 def test_clusters_are_numbered_like_blocks(
     grid: tuple[int, int, int], cluster: tuple[int, int, int]
 ) -> None:
-    """Against their definition: x runs fastest, then y, then z, over the grid and in a cluster."""
-    clusters = Clusters(grid, cluster)
     places = [(x, y, z) for z, y, x in product(*map(range, reversed(grid)))]
     of = [tuple(n // c for n, c in zip(place, cluster, strict=True)) for place in places]
     numbered = sorted(set(of), key=lambda place: place[::-1])
-    assert clusters.sizes == tuple(n // c for n, c in zip(grid, cluster, strict=True))
-    for number, wanted in enumerate(numbered):
-        assert clusters.blocks(number) == [n for n, place in enumerate(of) if place == wanted]
+    for clusters in (launcher.Clusters(grid, cluster), ptxcpu.Clusters(grid, cluster)):
+        assert clusters.sizes == tuple(n // c for n, c in zip(grid, cluster, strict=True))
+        for number, wanted in enumerate(numbered):
+            assert clusters.blocks(number) == [n for n, place in enumerate(of) if place == wanted]

@@ -58,7 +58,6 @@ UNSCORED = protocol.Unscored(reason="device", message="m")
     ],
 )
 def test_an_accepted_report_has_its_evidence(score: Any, facts: Any, missing: str) -> None:
-    """The kernel must have been disassembled."""
     with pytest.raises(ValidationError, match=f"needs {missing}"):
         report(protocol.Accepted(score=score), kernel=facts)
 

@@ -150,7 +150,6 @@ def sequence_program() -> str:
 
 
 def test_atomics_pass_a_release_on_as_the_model_says() -> None:
-    """A race of the flag is enough if scopes are too narrow."""
     kinds = (*KINDS, ParameterKind.NUMBER)
     kernel = litmus.translated(sequence_program(), kinds)
     for threads in TRIPLES.values():

@@ -107,7 +107,6 @@ def test_an_uninitialised_read_from_the_neighbour_is_found(cpu: Runner) -> None:
 
 
 def test_shared_cta_does_not_reach_the_neighbour(cpu: Runner) -> None:
-    """This holds even for an address that mapa gave for the neighbour."""
     cpu.load(KERNELS["ld.shared::cluster"][0].replace("ld.shared::cluster", "ld.shared::cta"))
     finding = cpu.fault(ROW).finding
     assert finding is not None and finding.hazard is Hazard.OUT_OF_BOUNDS
@@ -136,7 +135,6 @@ def test_threads_that_return_are_not_waited_for(cpu: Runner) -> None:
 
 
 def test_a_deadlock_across_blocks_is_found(cpu: Runner) -> None:
-    """Block 0 waits for block 1, which waits at its own barrier for threads that never arrive."""
     cpu.load(kernel('if (rank == 0) { arrive(); wait(); } else asm volatile("bar.sync 1, 512;");'))
     fault = cpu.fault(ROW)
     assert fault.cause == "deadlock" and "512 threads" in fault.message
@@ -170,7 +168,6 @@ def test_invalid_operands_are_refused(cpu: Runner, name: str) -> None:
 
 
 def test_a_cluster_that_is_too_large_is_refused(cpu: Runner) -> None:
-    """The size is checked in PTX that no compiler has checked."""
     ptx = """.version 8.0
     .target sm_90
     .address_size 64

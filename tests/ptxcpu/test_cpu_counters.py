@@ -68,7 +68,6 @@ def test_sampled_blocks(cpu: Runner) -> None:
 
 @pytest.mark.parametrize(("stride", "ways"), [(1, 1), (2, 2), (4, 4), (32, 32), (33, 1)])
 def test_bank_conflicts(cpu: Runner, stride: int, ways: int) -> None:
-    """A warp that stores with a stride takes as many wavefronts as lanes share one bank."""
     cpu.load_file("stores_with_a_stride", block=(16, 2, 1))
     counters = cpu.count_one_block(Shape(stride, 1, 1))
     assert counters.shared_store_requests == 1
@@ -111,6 +110,7 @@ def test_async_copies_count_as_the_hardware_counts_them(cpu: Runner) -> None:
         if x.line in lines and _of(x) != tuple(lines[x.line][name] for name in HARDWARE)
     ]
     assert differing == []
+    assert answer.shared_load_requests == answer.global_store_requests == 0
     assert len(patterns) > 400
 
 
@@ -127,7 +127,6 @@ def _of(line: LineCounters) -> tuple[int, ...]:
 
 
 def test_data_that_controls_a_loop_is_computed(cpu: Runner) -> None:
-    """The number of iterations comes from A through shared memory."""
     cpu.load_file("data_decide_a_loop", block=(32, 1, 1))
     counters = cpu.count_one_block(Shape(32, 32, 32))
     line = line_of("data_decide_a_loop", "sum += B[")

@@ -242,7 +242,6 @@ def test_every_form(cpu: Runner, family: str) -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("family", ["integer", "bits"])
 def test_every_form_of_constants(cpu: Runner, family: str, seed: int) -> None:
-    """The translator computes operations on constants itself."""
     chosen = [case for case in cases(FAMILIES[family]) if not REFUSED.fullmatch(case[0])]
     operands = {
         class_: [[values[0]] * THREADS for values in given] for class_, given in table(seed).items()
@@ -302,7 +301,6 @@ def test_sums_and_differences_carry(cpu: Runner) -> None:
 
 
 def test_products_of_several_words(cpu: Runner) -> None:
-    """A product of 128 bits from 32-bit words, as the math library computes it."""
     product = """mov.u32 %z0, 0; mul.lo.u32 %z1, %a0, %b0; mul.hi.u32 %z2, %a0, %b0;
         mad.lo.cc.u32 %z2, %a1, %b0, %z2; madc.hi.u32 %z3, %a1, %b0, 0;
         mad.lo.cc.u32 %z2, %a0, %b1, %z2; madc.hi.cc.u32 %z3, %a0, %b1, %z3; addc.u32 %z0, 0, 0;

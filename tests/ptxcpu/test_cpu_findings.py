@@ -75,8 +75,6 @@ KERNEL = """extern "C" __global__ void matrix_multiplication_kernel(
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("wide_first", [False, True], ids=["written before", "written behind"])
 def test_a_race_with_any_part_of_a_wide_access(cpu: Runner, part: int, wide_first: bool) -> None:
-    """Thread 0 writes 16 bytes, and a thread of another warp one of the four words, or the other
-    way round."""
     wide, narrow = (0, 64) if wide_first else (64, 0)
     body = f"""__shared__ __align__(16) float s[4];
     if (id == {wide}) *(float4*)s = make_float4(A[0], A[1], A[2], A[3]);
@@ -209,7 +207,6 @@ def test_products_read_until_their_group_was_waited_for(
 
 @pytest.mark.parametrize("wait", [WAIT, ""], ids=["waited for", "not waited for"])
 def test_one_lane_signals_that_its_warp_has_waited(cpu: Runner, wait: str) -> None:
-    """A counter in shared memory signals the warps that refill the tile that others multiply."""
     counter = '"r"((unsigned)__cvta_generic_to_shared(&released)) : "memory");'
     counts = f'asm volatile("red.release.cta.shared::cta.add.u32 [%0], 1;" :: {counter}'
     asks = f'asm volatile("ld.acquire.cta.shared::cta.u32 %0, [%1];" : "=r"(n) : {counter}'
@@ -243,7 +240,6 @@ def test_products_of_one_block_are_not_pending_in_the_next(cpu: Runner) -> None:
 
 
 def test_each_of_many_wrong_lines_is_found_and_counted(cpu: Runner) -> None:
-    """There are more of them than in a basic block, and more than are kept."""
     lines = "\n".join(f"C[{i}] = A[(1 << 28) + {i}];" for i in range(700))
     head = 'extern "C" __global__ void matrix_multiplication_kernel('
     cpu.load(

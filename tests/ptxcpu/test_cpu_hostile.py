@@ -78,7 +78,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("error", [KeyError("x"), AssertionError(), CannotTranslate("a limit")])
 def test_a_bug_is_not_reported_as_a_limit(error: Exception) -> None:
-    """Any exception of a lowering is an internal error, except a refusal."""
     broken = InstructionTable()
 
     @broken.instruction("frobnicate.b32 d, a")

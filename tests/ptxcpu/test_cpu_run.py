@@ -36,7 +36,6 @@ def test_variables_have_their_initial_values_in_every_launch(cpu: Runner) -> Non
 
 @pytest.mark.parametrize("name", ["naive", "tile"])
 def test_sums_are_fused_and_in_order(cpu: Runner, name: str) -> None:
-    """The bits are those of a chain of fused multiply-adds."""
     shape = Shape(20, 40, 24)
     A, B = inputs(shape)
     cpu.load_file(name)

@@ -233,7 +233,6 @@ INTEGER_FORMS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("form", INTEGER_FORMS, ids=str)
 def test_integer_wgmma(cpu: Runner, form: dict[str, Any]) -> None:
-    """Compare every sum bit for bit."""
     width, saturates, start = form["width"], form.get("saturates", False), form.get("start")
     a_type, b_type = form.get("a_type", "s8"), form.get("b_type", "s8")
     source, shape = wgmma_source(

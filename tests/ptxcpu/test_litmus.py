@@ -447,7 +447,6 @@ TWO: @%p1 ret;
 
 
 def test_a_barrier_orders_only_the_warps_that_meet() -> None:
-    """The first warp writes a word for each warp; two barriers later each warp reads its own."""
     kinds = (ParameterKind.NUMBER,) * 4
     kernel = kernel_of(PART_KERNEL, kinds, 32 * WARPS, watched=True)
     for parts in itertools.product(PARTS, repeat=2):

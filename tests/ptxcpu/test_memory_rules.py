@@ -43,7 +43,6 @@ ONE_LANE = "setp.ne.u32 %p1, %r1, 0; @%p1 ret;"
     [(f"cp.async.wait_group {n};", n) for n in range(4)] + [("cp.async.wait_all;", 0), ("", 3)],
 )
 def test_a_copy_arrives_with_its_group(wait: str, pending: int, read: int) -> None:
-    """Three copies, each in a group of its own; one of them is read behind the wait."""
     copies = "".join(
         f"cp.async.ca.shared.global [s+{4 * i}], [%rd1+{4 * i}], 4; cp.async.commit_group;"
         for i in range(3)
@@ -62,7 +61,6 @@ def test_a_copy_arrives_with_its_group(wait: str, pending: int, read: int) -> No
 @pytest.mark.parametrize("writer", range(3))
 @pytest.mark.parametrize("barrier", ["", "bar.warp.sync 0xffffffff;"], ids=["race", "ordered"])
 def test_reads_of_every_lane_are_recorded(writer: int, barrier: str) -> None:
-    """Three lanes read a word, then one of them writes it."""
     body = f"""setp.gt.u32 %p2, %r1, 2; @%p2 bra MEET;
         ld.shared.u32 %r2, [s];
         MEET: {barrier}
@@ -87,7 +85,6 @@ def test_reads_of_every_lane_are_recorded(writer: int, barrier: str) -> None:
     ],
 )
 def test_the_order_of_the_lanes_of_a_warp(together: str, orders: bool) -> None:
-    """Lane 0 writes, lane 1 reads behind it."""
     body = f"""setp.ne.u32 %p1, %r1, 0;
         @!%p1 st.shared.u32 [s], 1;
         {together}

@@ -27,7 +27,6 @@ HARMLESS = {"by a copy alone", "after it was written", "by another product"}
 def test_a_sum_is_read_after_the_wait_for_its_group(
     how: str, group: int, pending: int | None
 ) -> None:
-    """Three products, each in a group of its own; a sum of one of them is used behind the wait."""
     products = "".join(
         f"""wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32
             {{%f{4 * i}, %f{4 * i + 1}, %f{4 * i + 2}, %f{4 * i + 3}}}, %rd2, %rd2, 0, 1, 1;

@@ -133,7 +133,6 @@ ORDERED_BY = {
 def test_barriers_and_proxy_fences_order_bulk_copies(
     order: str, behind_the_write: str, before_the_copy: str, is_found: bool
 ) -> None:
-    """All threads write, then the first one copies."""
     body = f"""mov.u32 %r3, s; mad.lo.u32 %r3, %r1, 4, %r3;
         @%p2 mbarrier.init.shared.b64 [b], {THREADS}; bar.sync 0;
         st.shared.u32 [%r3], %r1; {behind_the_write}
@@ -149,7 +148,6 @@ def test_barriers_and_proxy_fences_order_bulk_copies(
 
 
 def test_a_bulk_copy_needs_no_fence_behind_another() -> None:
-    """A bulk copy reads what another one has written."""
     body = """@!%p2 bra DONE;
         mbarrier.init.shared.b64 [b], 1;
         mbarrier.arrive.expect_tx.shared.b64 %rd2, [b], 64;

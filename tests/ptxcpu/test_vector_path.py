@@ -230,7 +230,6 @@ def test_dependent_blocks_agree_on_both_paths(name: str) -> None:
 
 
 def test_lanes_that_wait_for_one_another_are_left_to_threads() -> None:
-    """One lane of a warp polls what another lane of it writes later."""
     body = (
         "if (thread % 32 == 0) while (!atomicAdd(flags + block, 0)) __nanosleep(20);"
         "if (thread % 32 == 1) atomicExch(flags + block, 1); *c = 1;"

@@ -218,7 +218,6 @@ COPIES = {
 @pytest.mark.parametrize("name", COPIES)
 @pytest.mark.parametrize("size", [4, 16])
 def test_copies_to_shared_memory(name: str, size: int) -> None:
-    """Each thread copies its own words, and reads some before or behind that."""
     wait, has_arrived = COPIES[name]
     places = [place for place in PLACES if place.name != "the next one's"]
     reads = {"A": "", "B": ""}
@@ -365,7 +364,6 @@ every thread reads a word, or only the first eight do."""
 
 
 def test_bulk_copies_that_an_mbarrier_counts() -> None:
-    """One thread copies words, once or twice, and each thread reads one of them."""
     kinds = (ParameterKind.READ_ONLY, *KINDS[1:])
     fast, slow = kernels(BULK_KERNEL, kinds)
 
@@ -474,7 +472,6 @@ ONE_WORD = {
 @pytest.mark.parametrize("name", ONE_WORD)
 @pytest.mark.parametrize("memory", ["buffer", "variable"])
 def test_one_thread_and_all_access_a_word(memory: str, name: str) -> None:
-    """One thread writes a word of each block; then all threads access it."""
     base = "ld.param.u64 %rd1, [data];" if memory == "buffer" else "mov.u64 %rd1, words;"
     text = entry(
         "u64 data, u64 flags, u32 writer, u32 barrier, u32 apart",

@@ -249,7 +249,6 @@ def test_the_device_describes_itself(device: Worker) -> None:
 
 
 def test_the_kernels_process_has_no_machine_code_of_the_judge() -> None:
-    """A kernel can overwrite the machine code of its process."""
     loaded = "import sys, harness.devices.cuda.device; print(*sys.modules)"
     answer = subprocess.run([sys.executable, "-c", loaded], capture_output=True, check=True)
     assert b"problem.gpu" not in answer.stdout

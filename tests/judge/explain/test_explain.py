@@ -150,7 +150,6 @@ def test_counters_must_fit_the_measured_time() -> None:
 
 
 def test_a_smaller_size_is_counted_for_slow_kernels() -> None:
-    """Some kernels run slowly on the CPU device. A size that the user chose is kept."""
     source = (Path(__file__).parent / "kernels" / "naive.cu").read_text(encoding="utf-8")
     compiled = compile_source(Compile(source=source))
     assert isinstance(compiled, Compiled)

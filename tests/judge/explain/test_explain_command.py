@@ -51,7 +51,6 @@ def test_a_wrong_kernels_verdict_precedes_its_explanation(capsys: Captured, tmp_
     ["race/returns_before_the_barrier", "rule-violation/overwrites_A"],
 )
 def test_an_unsafe_kernels_verdict_precedes_its_explanation(file: str, capsys: Captured) -> None:
-    """The verdict comes first, even if the results are right; then as much as can be explained."""
     assert main(["explain", *ON_CPU, str(SUBMISSIONS / f"{file}.cu")]) == Exit.NO
     shown = capsys.readouterr().out
     assert shown.startswith(f"{file.partition('/')[0]}: ")

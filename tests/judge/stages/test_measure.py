@@ -17,13 +17,7 @@ from harness.protocol.timing import Checked, FirstLaunches, MeasureFirstLaunch, 
 from problem.cases import Case, Shape
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import MAX_ERROR
-from tests.judge.stages.fake_timing import (
-    FIRST_TIMES,
-    RIGHT,
-    FakeTiming,
-    first_launches,
-    host_memory,
-)
+from tests.judge.stages import fake_timing
 from tests.judge.stages.fakes import (
     INFO,
     FakeDevice,
@@ -52,15 +46,15 @@ def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
-def timing(ms: float = 8.0) -> FakeTiming:
-    return FakeTiming([ms], baseline_ms=2 * ms)
+def timing(ms: float = 8.0) -> fake_timing.FakeTiming:
+    return fake_timing.FakeTiming([ms], baseline_ms=2 * ms)
 
 
 class Run:
     """Measures and audits a kernel."""
 
     def __init__(
-        self, workers: FakeTiming, device: FakeDevice = FakeDevice(), **options: Any
+        self, workers: fake_timing.FakeTiming, device: FakeDevice = FakeDevice(), **options: Any
     ) -> None:
         chosen: dict[str, Any] = {"host_memory": KINDS, "seed": 9, "seconds": 4.0} | options
         session, self.watcher = on_gpu(device, timing=workers.workers[0]), Watcher()
@@ -82,8 +76,8 @@ def test_all_that_was_measured_is_reported() -> None:
     assert isinstance(score, protocol.Score) and score.ratio == 2.0 and measured is not None
     assert len(measured.rounds) >= 36 and measured.stopped_by is protocol.Steadiness.STEADY
     assert measured.audit_error is not None and 0 < measured.audit_error < MAX_ERROR
-    assert measured.first_launch == FIRST_TIMES and measured.sizes == ()
-    assert measured.host_memory == tuple(host_memory(kind) for kind in KINDS)
+    assert measured.first_launch == fake_timing.FIRST_TIMES and measured.sizes == ()
+    assert measured.host_memory == tuple(fake_timing.host_memory(kind) for kind in KINDS)
     assert made.watcher.told[-2:] == [
         "product of the first launch on the CPU",
         "full product of a timed launch on the CPU",
@@ -151,7 +145,7 @@ def test_a_launch_at_another_size_that_fails_is_the_outcome() -> None:
 
 def test_a_wrong_first_launch_is_a_stale_result() -> None:
     def wrong(request: MeasureFirstLaunch) -> FirstLaunches:
-        found = first_launches(request)
+        found = fake_timing.first_launches(request)
         found.output[-1, -1] += 0.02
         return found
 
@@ -188,7 +182,9 @@ def test_an_error_near_the_ranked_size_is_run_again(alone: bool) -> None:
     """alone: it is wrong in that process alone, and not when it runs again."""
     device = FakeDevice() if alone else FakeDevice(multiply=lambda A, B: 0 * right(A, B))
     workers = timing()
-    workers.kernel.check = lambda *_: RIGHT if workers.shape == SMALL.shape else Checked(error=2)
+    workers.kernel.check = lambda *_: (
+        fake_timing.RIGHT if workers.shape == SMALL.shape else Checked(error=2)
+    )
     outcome = Run(workers, device).outcome
     if alone:
         assert isinstance(outcome, protocol.RuleViolation) and "wrong when timed" in outcome.message
@@ -223,5 +219,5 @@ def test_pinned_memory_pays_after_some_round_trips(
 ) -> None:
     costs = dict(zip(KINDS, (pageable, pinned), strict=True))
     workers = timing()
-    workers.kernel.memory = lambda kind: host_memory(kind, *costs[kind])
+    workers.kernel.memory = lambda kind: fake_timing.host_memory(kind, *costs[kind])
     assert Run(workers).measured.measurement.pinning_pays_after == expected

@@ -144,7 +144,6 @@ def test_unannounced_checks_that_take_too_long_end_the_measurement(
 
 
 def test_unannounced_checks_shorten_no_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise a kernel that is slow in them would have few rounds that are checked."""
     clock = [0.0]
     monkeypatch.setattr("harness.judge.stages.rounds.time.monotonic", lambda: clock[0])
     workers = timing()
@@ -169,7 +168,6 @@ def test_kernel_and_baseline_errors_come_from_the_same_inputs() -> None:
 
 @pytest.mark.parametrize("kind", [*SCORED_INPUTS, *UNSCORED_INPUTS])
 def test_an_error_on_one_kind_of_inputs_is_found(kind: str) -> None:
-    """It begins when the warm-up is over."""
     workers = timing(check=lambda drawn, n: Checked(error=2) if drawn == kind and n > 20 else RIGHT)
     outcome = tried(workers, Extent(30, 1, checks=3))
     assert isinstance(outcome, protocol.RuleViolation) and f'kind "{kind}"' in outcome.message
@@ -332,7 +330,6 @@ def unsteady(launch: int) -> LaunchTime:
 def test_an_unsteady_score_is_given_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The smallest number of rounds is done in time, and the others use the rest of it."""
     workers = timing(kernel_time=unsteady)
     monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
     monkeypatch.setattr(rounds, "MAX_SECONDS", 5.0 + 29.5)

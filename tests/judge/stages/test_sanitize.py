@@ -6,17 +6,8 @@ from typing import Any
 import pytest
 
 from harness.judge.grading import Compared, Failure, Grading
+from harness.judge.stages import sanitize
 from harness.judge.stages.counterexample import wrong_answer
-from harness.judge.stages.sanitize import (
-    SECONDS,
-    SMALL_FLOP,
-    sample_of,
-    sanitize_in_background,
-    sanitize_on_device,
-    sanitizer_cases,
-    sanitizers_may_say_more,
-    unsafe,
-)
 from harness.protocol import report as protocol
 from harness.protocol.device import Sanitize, Sanitized, Stopped
 from harness.protocol.request import Fault
@@ -70,7 +61,7 @@ def run(
         compared = Compared(SMALL, (A, B), C, compare(A, B, C))
         failure = wrong_answer(PROBLEM, protocol.Stage.VERIFY, 7, compared)
         made.failure = Failure(failed, failure)
-    return sanitize_on_device(made) or sanitize_in_background(made), made
+    return sanitize.sanitize_on_device(made) or sanitize.sanitize_in_background(made), made
 
 
 def outcome(device: FakeDevice, cpu: FakeDevice | None = None, **how: Any) -> Any:
@@ -78,7 +69,9 @@ def outcome(device: FakeDevice, cpu: FakeDevice | None = None, **how: Any) -> An
 
 
 def cases_of(launch: LaunchLine = LaunchLine(), seed: int = 7) -> tuple[Case, ...]:
-    return sanitizer_cases(grading(on_cpu(FakeDevice()), problem=PROBLEM, launch=launch, seed=seed))
+    return sanitize.sanitizer_cases(
+        grading(on_cpu(FakeDevice()), problem=PROBLEM, launch=launch, seed=seed)
+    )
 
 
 def test_a_right_kernel_is_clean_under_both_programs() -> None:
@@ -109,7 +102,7 @@ def test_shapes_are_secret_awkward_and_larger_than_a_tile(launch: LaunchLine) ->
         assert aligned.M % rows == aligned.K % columns == aligned.N % 16 == 0
         assert rows < awkward.M < rows + 32 and columns < awkward.K < columns + 32
         assert awkward.N % 2
-        assert all(shape.flop <= SMALL_FLOP for shape in shapes[3:])
+        assert all(shape.flop <= sanitize.SMALL_FLOP for shape in shapes[3:])
     assert {case.inputs for cases in drawn for case in cases} > {UNIFORM, INTEGERS}
 
 
@@ -144,7 +137,7 @@ def test_a_sample_is_the_first_cluster_and_secret_ones() -> None:
     launch = LaunchLine(16, 32, cluster=(2, 2, 1))  # 8 by 20 blocks
     device = on_cpu(FakeDevice())
     drawn = [
-        sample_of(grading(device, problem=PROBLEM, launch=launch, seed=seed % 39), None)
+        sanitize.sample_of(grading(device, problem=PROBLEM, launch=launch, seed=seed % 39), None)
         for seed in range(40)
     ]
     for each in drawn:
@@ -249,10 +242,10 @@ UNINITIALISED = RACE.model_copy(update={"hazard": protocol.Hazard.UNINITIALISED}
 def test_errors_come_before_those_that_follow_from_them(
     found: tuple[protocol.Finding, ...], kind: type[protocol.Outcome], first: protocol.Finding
 ) -> None:
-    verdict = unsafe(found, None)
+    verdict = sanitize.unsafe(found, None)
     assert isinstance(verdict, protocol.MemoryFault | protocol.Race) and isinstance(verdict, kind)
     assert verdict.findings[0] == first and {*verdict.findings} == {*found}
-    assert unsafe((), None) is None
+    assert sanitize.unsafe((), None) is None
 
 
 def test_a_full_sanitizing_takes_small_cases_of_verification_too() -> None:
@@ -276,8 +269,10 @@ class Saying(FakeDevice):
 
 
 def test_a_device_that_fails_is_a_verdict_of_this_stage() -> None:
-    message = f"the kernel did not end within {SECONDS:g} s at {cases_of()[0].shape}"
-    expected = protocol.TimeLimit(stage=protocol.Stage.SANITIZE, message=message, seconds=SECONDS)
+    message = f"the kernel did not end within {sanitize.SECONDS:g} s at {cases_of()[0].shape}"
+    expected = protocol.TimeLimit(
+        stage=protocol.Stage.SANITIZE, message=message, seconds=sanitize.SECONDS
+    )
     assert outcome(Saying(answer=Fault(cause="time-limit", message="no end"))) == expected
 
 
@@ -311,8 +306,8 @@ def hanging(answer: Any, case: Case) -> tuple[protocol.Outcome | None, Sanitize]
     cpu = Saying(answer=answer, to=Sanitize)
     made = grading(on_gpu(FakeDevice(), cpu), problem=PROBLEM)
     made.failure = Failure(case, LATE)
-    assert sanitizers_may_say_more(made, made.failure)
-    return sanitize_on_device(made), cpu.asked[-1]
+    assert sanitize.sanitizers_may_say_more(made, made.failure)
+    return sanitize.sanitize_on_device(made), cpu.asked[-1]
 
 
 def test_a_hang_is_explained_by_the_cpu_device() -> None:
@@ -329,5 +324,5 @@ def test_a_hang_is_explained_by_the_cpu_device() -> None:
 
 def test_hangs_are_explained_only_in_small_cases_next_to_a_gpu() -> None:
     gpu, cpu = (grading(each(FakeDevice()), problem=PROBLEM) for each in (on_gpu, on_cpu))
-    assert not sanitizers_may_say_more(gpu, Failure(RANKED, LATE))
-    assert not sanitizers_may_say_more(cpu, Failure(Case(Shape(16, 16, 16)), LATE))
+    assert not sanitize.sanitizers_may_say_more(gpu, Failure(RANKED, LATE))
+    assert not sanitize.sanitizers_may_say_more(cpu, Failure(Case(Shape(16, 16, 16)), LATE))

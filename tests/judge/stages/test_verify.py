@@ -12,14 +12,8 @@ from harness.judge.stages.verify import (
     MAX_LAUNCH_LIMITS,
     verify,
 )
+from harness.protocol import report as protocol
 from harness.protocol.device import Run
-from harness.protocol.report import (
-    Outcome,
-    Stage,
-    TimeLimit,
-    Verification,
-    WrongAnswer,
-)
 from problem import cases
 from problem.cases import CASES, INTEGERS, Case, Extent, Matrix, Shape
 from problem.inputs import Tolerance
@@ -52,7 +46,7 @@ def run(
     sampled: bool = False,
     printed: list[str] | None = None,
     **options: Any,
-) -> Verification | Failure:
+) -> protocol.Verification | Failure:
     made = grading(on_cpu(device) if sampled else on_gpu(device), problem=PROBLEM, **options)
     made.printed = [] if printed is None else printed
     outcome = verify(made)
@@ -61,7 +55,7 @@ def run(
     return found
 
 
-def outcome(device: FakeDevice, **options: Any) -> Outcome:
+def outcome(device: FakeDevice, **options: Any) -> protocol.Outcome:
     found = run(device, **options)
     assert isinstance(found, Failure)
     return found.outcome
@@ -71,12 +65,12 @@ def outcome(device: FakeDevice, **options: Any) -> Outcome:
 def test_a_right_kernel_runs_every_case_of_the_seed(quick: bool) -> None:
     device, progress = FakeDevice(), Watcher()
     found = run(device, quick=quick, progress=progress)
-    assert isinstance(found, Verification) and found.note is None
+    assert isinstance(found, protocol.Verification) and found.note is None
     largest = cases.ranked_case(SMALL_RANKED.shape, SEED)
     expected = [*FEW] if quick else [*FEW, largest]
     assert [result.case for result in found.cases] == expected
     steps = len(expected) + (not quick)  # the last step is the accuracy grade
-    assert progress.told == [(Stage.VERIFY, steps), *map(str, expected)]
+    assert progress.told == [(protocol.Stage.VERIFY, steps), *map(str, expected)]
     for request, result in zip(device.ran, found.cases, strict=True):
         A, B = result.case.draw(SEED)
         assert request.inputs.shape == result.case.shape
@@ -90,8 +84,6 @@ def test_a_right_kernel_runs_every_case_of_the_seed(quick: bool) -> None:
 
 
 def test_exact_cases_are_exact_and_do_not_count_as_errors() -> None:
-    """One unit of the last place, in a case of integers."""
-
     def multiply(A: Matrix, B: Matrix) -> Matrix:
         C = right(A, B)
         if C.shape == (31, 33):
@@ -101,7 +93,8 @@ def test_exact_cases_are_exact_and_do_not_count_as_errors() -> None:
     found = run(FakeDevice(multiply=multiply))
     assert isinstance(found, Failure) and found.case == FEW[5]
     assert (
-        isinstance(found.outcome, WrongAnswer) and "(must be exact, found" in found.outcome.message
+        isinstance(found.outcome, protocol.WrongAnswer)
+        and "(must be exact, found" in found.outcome.message
     )
 
 
@@ -114,11 +107,11 @@ def test_a_wrong_case_ends_it_and_can_be_replayed() -> None:
 
     device = FakeDevice(multiply=multiply)
     found = run(device)
-    assert isinstance(found, Failure) and isinstance(found.outcome, WrongAnswer)
+    assert isinstance(found, Failure) and isinstance(found.outcome, protocol.WrongAnswer)
     assert found.case.shape == Shape(271, 137, 397) and len(device.ran) == 3
     told = found.outcome.message
     assert told.startswith("wrong at 271×137×397 uniform (error at most 1e-05, found ")
-    assert found.outcome.stage is Stage.VERIFY
+    assert found.outcome.stage is protocol.Stage.VERIFY
     shown = found.outcome.counterexample
     assert (shown.case, shown.seed, shown.worst_block) == (found.case, SEED, (6, 12))
     assert (shown.elements[0].row, shown.elements[0].column) == (100, 200)
@@ -129,11 +122,13 @@ def test_launches_that_stay_below_their_limit_have_one_together() -> None:
         return {"seconds": 1.0}
 
     device = FakeDevice(run=second)
-    assert isinstance(run(device, seconds=0.7), Verification)
+    assert isinstance(run(device, seconds=0.7), protocol.Verification)
     assert len(device.ran) == MAX_LAUNCH_LIMITS * 0.7
     device = FakeDevice(run=second)
     message = "the launches of verification together took more than 4 s"
-    assert outcome(device, seconds=0.4) == TimeLimit(stage=Stage.VERIFY, message=message, seconds=4)
+    assert outcome(device, seconds=0.4) == protocol.TimeLimit(
+        stage=protocol.Stage.VERIFY, message=message, seconds=4
+    )
     assert len(device.ran) == 5
     found = run(FakeDevice(run=second), seconds=0.4)
     assert isinstance(found, Failure) and found.case == FEW[4]
@@ -166,7 +161,7 @@ BLOCKS = SMALL_RANKED.shape.M // 16 * SMALL_RANKED.shape.K // 16
 def test_blocks_with_a_tile_each_pass_in_any_order(tile_of: Any) -> None:
     device = with_tiles(tile_of)
     found = run(device, sampled=True)
-    assert isinstance(found, Verification)
+    assert isinstance(found, protocol.Verification)
     first, second = (set(request.inputs.blocks or ()) for request in device.ran[-2:])
     assert first and second and not first & second
     assert found.cases[-1].sampled_blocks == len(first) + len(second)
@@ -176,18 +171,17 @@ def test_blocks_with_a_tile_each_pass_in_any_order(tile_of: Any) -> None:
 
 @pytest.mark.parametrize("tiles", [1, 4])
 def test_blocks_that_share_tiles_leave_others_out(tiles: int) -> None:
-    """A sample that writes only its own tiles must write all of them."""
     found = outcome(with_tiles(lambda b: b % tiles), sampled=True)
-    assert isinstance(found, WrongAnswer)
+    assert isinstance(found, protocol.WrongAnswer)
     assert "same tile" in found.message or "the NaN that the judge puts" in found.message
 
 
 def test_dependent_blocks_are_run_whole_at_a_smaller_size() -> None:
     device, progress = FakeDevice(), Watcher()
     found = run(device, sampled=True, blocks_depend=True, progress=progress)
-    assert isinstance(found, Verification)
+    assert isinstance(found, protocol.Verification)
     last = found.cases[-1].case
-    told = [(Stage.VERIFY, len(FEW) + 2), *map(str, [*FEW, last])]
+    told = [(protocol.Stage.VERIFY, len(FEW) + 2), *map(str, [*FEW, last])]
     assert progress.told[: len(told)] == told
     assert len(found.cases) == len(FEW) + 1 and last.shape.flop <= SMALL_RANKED.shape.flop
     assert last.inputs is cases.ranked_case(last.shape, SEED).inputs
@@ -204,6 +198,6 @@ def test_a_missing_tile_is_shown_if_another_was_written_twice(
     samples = ((0, 1, 2, 3), (4, 5, 6, 7))
     monkeypatch.setattr("harness.judge.stages.verify.sampled_blocks", lambda *_: samples)
     found = outcome(with_tiles(lambda b: {4: 2, 5: 3}.get(b, b)), sampled=True)
-    assert isinstance(found, WrongAnswer)
+    assert isinstance(found, protocol.WrongAnswer)
     assert "wrote the same tile of C (row 0, column 2 of tiles)" in found.message
     assert {(e.row // 16, e.column // 16) for e in found.counterexample.elements} == {(0, 4)}

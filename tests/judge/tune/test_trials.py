@@ -150,7 +150,6 @@ def test_a_suspicious_failure_is_tried_again_in_a_new_worker(fault: Fault) -> No
     ("cause", "kind"), [("trap", protocol.RuntimeFault), ("time-limit", protocol.TimeLimit)]
 )
 def test_faults_of_the_kernel_are_not_repeated(cause: Any, kind: type) -> None:
-    """Its own trap or its own time limit is no worker's age."""
     machine = Machine()
     machine.device.run = lambda _: Fault(cause=cause, message="so")
     assert {type(each.outcome) for each in tuned(machine).variants} == {kind}

@@ -84,7 +84,6 @@ def test_no_accepted_variant_is_exit_code_1(kernel: Path) -> None:
 
 
 def test_an_interruption_ends_with_the_table_so_far(kernel: Path, tmp_path: Path) -> None:
-    """The first variants do not compile, and the others do not end."""
     table = tmp_path / "table.json"
     endless = "    while (*(const volatile float*)A < 1e30f) continue;\n"
     text = KERNEL.replace("    int column", endless + "    int column")

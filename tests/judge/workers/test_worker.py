@@ -37,7 +37,6 @@ def compiler() -> Iterator[Worker]:
 
 
 def test_a_time_limit_counts_the_time_of_the_processor(compiler: Worker) -> None:
-    """A compiler that waits for the processor is not stopped; one that uses it is."""
     assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
     process = compiler.process_id
     statements = "".join(f"C[{n}] = A[{n} * M] * B[N];" for n in range(400))
@@ -99,7 +98,6 @@ def test_a_killed_worker_is_replaced_and_given_the_kernel_again(compiler: Worker
 
 
 def test_programs_of_a_worker_end_with_it() -> None:
-    """compute-sanitizer and the program that it watches are such programs."""
     program = (
         "import subprocess, sys; "
         "subprocess.Popen(['sleep', '600'], process_group=0); print(flush=True); sys.stdin.read()"
@@ -123,7 +121,6 @@ def test_programs_of_a_worker_end_with_it() -> None:
 
 
 def test_a_worker_outlives_the_thread_that_started_it() -> None:
-    """Sessions of several GPUs are opened by threads that end soon."""
     with Worker(Role.CPU) as worker:
         opening = threading.Thread(target=lambda: worker.ask(Describe()))
         opening.start()

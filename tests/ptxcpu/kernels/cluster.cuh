@@ -46,3 +46,9 @@ __device__ void multicast(unsigned to, const float* from, unsigned bytes, unsign
     ASM("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
         " [%0], [%1], %2, [%3], %4;", "r"(to), "l"(from), "r"(bytes), "r"(barrier), "h"(mask));
 }
+
+#define PUBLISH __shared__ float s[256]; s[id] = mine; cluster.sync();
+#define WORDS_AND_MBARRIER \
+    __shared__ __align__(16) float s[256]; \
+    __shared__ unsigned long long barrier; \
+    unsigned own = here(&barrier), other = there(own, rank ^ 1);

@@ -140,7 +140,6 @@ def test_what_is_not_known_is_refused(text: str) -> None:
 
 
 def test_what_is_wrong_is_said_shortly() -> None:
-    """However long the token is that it is said of."""
     with pytest.raises(PtxError) as wrong:
         parse(module(f"mov.u32 {'x' * 100_000}.y, 1;"))
     assert len(wrong.value.reason) <= 200 >= len(wrong.value.instruction)
