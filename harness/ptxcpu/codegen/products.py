@@ -9,18 +9,16 @@ measures this on a GPU: an H200 gave the same bits for every form and every rand
 method is that of Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores"
 (2021), and of Xie and others, "MMA-Sim" (2025).
 
-Eight neighbouring lanes of a word of accumulators are two rows by four columns, every second one.
-A is kept with each row four times, B with its columns in this order, so that a product is one
-multiplication of vectors. Exponents are bytes, four of one row or column in a lane.
+Sixteen neighbouring lanes of a word of accumulators are four rows by four columns, every second
+one. A is kept with each row four times, B with its columns in this order, so that a product is one
+multiplication of vectors. Exponents are bytes, four of one row or column in a lane. AVX-512 has
+registers for these vectors; on other processors, LLVM uses several.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from harness.ptxcpu.codegen.llvm_ir import transposed
 
 FRACTION_BITS = 25
 """The bits of a summand that are kept, below the exponent of the largest summand."""
@@ -84,7 +82,9 @@ KINDS = (
 )
 """In the order of the runtime's `Kind`."""
 
-LANES = 8
+LANES, ROWS = 16, 4
+"""The lanes of a vector, and the rows that they are in."""
+
 FLOATS, INTEGERS, BYTES = f"<{LANES} x float>", f"<{LANES} x i32>", f"<{4 * LANES} x i8>"
 SHORTS, DOUBLES, LONGS = f"<{2 * LANES} x i16>", f"<{LANES} x double>", f"<{LANES} x i64>"
 BITS, WIDE_INTEGERS = f"<{4 * LANES} x i1>", f"<{2 * LANES} x i32>"
@@ -104,19 +104,16 @@ def primitives() -> str:
     parts = [
         f"declare {type_} @llvm.{name}.v{count}({type_}, {type_})"
         for name, type_, count in (
-            ("smax", INTEGERS, "8i32"),
-            ("umax", INTEGERS, "8i32"),
-            ("umin", INTEGERS, "8i32"),
-            ("sadd.sat", INTEGERS, "8i32"),
-            ("smax", BYTES, "32i8"),
-            ("umax", BYTES, "32i8"),
-            ("sadd.sat", BYTES, "32i8"),
+            ("smax", INTEGERS, "16i32"),
+            ("umax", INTEGERS, "16i32"),
+            ("umin", INTEGERS, "16i32"),
+            ("sadd.sat", INTEGERS, "16i32"),
+            ("smax", BYTES, "64i8"),
+            ("umax", BYTES, "64i8"),
+            ("sadd.sat", BYTES, "64i8"),
         )
     ]
-    parts.append(f"declare i8 @llvm.vector.reduce.umax.v32i8({BYTES})")
-    parts.append(f"declare i32 @llvm.vector.reduce.umax.v8i32({INTEGERS})")
-    parts.append(f"declare i32 @llvm.vector.reduce.umin.v8i32({INTEGERS})")
-    parts.append(f"declare {DOUBLES} @llvm.trunc.v8f64({DOUBLES})")
+    parts.append(f"declare {DOUBLES} @llvm.trunc.v16f64({DOUBLES})")
     parts += [_unpack(kind) for kind in KINDS]
     parts += [_multiply(kind) for kind in KINDS]
     parts.append(_dispatcher("host_unpack_rows", "unpack", 4))
@@ -160,6 +157,13 @@ class _Text:
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
         return self.value(f"shufflevector {type_} {a}, {type_} {b}, <{len(lanes)} x i32> <{mask}>")
 
+    def all(self, predicate: str, type_: str, a: str, b: int) -> str:
+        """Return whether a comparison with a constant holds in all lanes."""
+        count = type_.strip("<>").partition(" x ")[0]
+        each = self.value(f"icmp {predicate} {type_} {a}, {_same(type_, b)}")
+        bits = self.cast("bitcast", each, f"<{count} x i1>", f"i{count}")
+        return self.value(f"icmp eq i{count} {bits}, -1")
+
     def load(self, type_: str, at: str) -> str:
         return self.value(f"load {type_}, ptr {at}, align 4")
 
@@ -197,12 +201,12 @@ def _same(type_: str, number: int) -> str:
     return "<" + ", ".join([f"{element} {number}"] * int(count)) + ">"
 
 
-# ---- elements: two rows (or columns) of 16 bytes become vectors of a group of steps of both
+# ---- elements: four rows (or columns) of 16 bytes become vectors of a group of steps of all four
 
 
 def _elements(t: _Text, kind: Kind, at: str) -> list[str]:
-    """The steps of two rows: for each group those of the first row, then those of the second.
-    Floats, or integers of two 16-bit ones."""
+    """The steps of four rows: for each group those of the first row, then those of the second, and
+    so on. Floats, or integers of two 16-bit ones."""
     if kind.name == "tf32":  # tensor cores ignore the low bits
         bits = t.op("and", INTEGERS, t.load(INTEGERS, at), -8192)
         return [t.cast("bitcast", bits, INTEGERS, FLOATS)]
@@ -211,7 +215,7 @@ def _elements(t: _Text, kind: Kind, at: str) -> list[str]:
         extend = "sext" if kind.name == "s8" else "zext"
         found = []
         for group in range(2):
-            lanes = [row * 16 + group * 8 + i for row in range(2) for i in range(8)]
+            lanes = [row * 16 + group * 8 + i for row in range(ROWS) for i in range(8)]
             half = t.shuffle(BYTES, raw, "poison", lanes)
             whole = t.cast(extend, half, f"<{2 * LANES} x i8>", SHORTS)
             found.append(t.cast("bitcast", whole, SHORTS, INTEGERS))
@@ -219,13 +223,13 @@ def _elements(t: _Text, kind: Kind, at: str) -> list[str]:
     raw = t.load(SHORTS, at)
     found = []
     for group in range(2):
-        lanes = [row * 8 + group * 4 + i for row in range(2) for i in range(4)]
+        lanes = [row * 8 + group * 4 + i for row in range(ROWS) for i in range(4)]
         if kind.name == "f16":
             half = t.shuffle(SHORTS, raw, "poison", lanes)
             numbers = t.cast("bitcast", half, f"<{LANES} x i16>", f"<{LANES} x half>")
             found.append(t.cast("fpext", numbers, f"<{LANES} x half>", FLOATS))
         else:  # the upper half of a float
-            pairs = [x for lane in lanes for x in (0, 16 + lane)]
+            pairs = [x for lane in lanes for x in (0, 2 * LANES + lane)]
             whole = t.shuffle(SHORTS, "zeroinitializer", raw, pairs)
             found.append(t.cast("bitcast", whole, SHORTS, FLOATS))
     return found
@@ -237,12 +241,12 @@ _BOUNDS = ((BYTES, "zeroinitializer"), (INTEGERS, _same(INTEGERS, -1)))
 
 
 def _exponent_fields(t: _Text, kind: Kind, x: str, bounds: list[str]) -> str:
-    """The exponent fields of floats as bytes: each lane has the four of its half."""
+    """The exponent fields of floats as bytes: each lane has the four of its row."""
     bits = t.cast("bitcast", x, FLOATS, INTEGERS)
     twice = t.op("shl", INTEGERS, bits, 1)
     if kind.may_be_subnormal:
         bounds[1] = t.call("umin", INTEGERS, bounds[1], t.op("add", INTEGERS, twice, -1))
-    lanes = [half * 16 + 4 * i + 3 for half in range(2) for _ in range(4) for i in range(4)]
+    lanes = [row * 16 + 4 * i + 3 for row in range(ROWS) for _ in range(4) for i in range(4)]
     return t.shuffle(BYTES, t.cast("bitcast", twice, INTEGERS, BYTES), "poison", lanes)
 
 
@@ -266,10 +270,8 @@ def _as_byte(number: int) -> int:
 
 def _are_ordinary(t: _Text, largest: str, least: str) -> str:
     """Return whether all elements are zero, or their exponents at most _ORDINARY."""
-    highest = t.value(f"call i8 @llvm.vector.reduce.umax.v32i8({BYTES} {largest})")
-    near = t.value(f"icmp ule i8 {highest}, {2 * _ORDINARY}")
-    lowest = t.value(f"call i32 @llvm.vector.reduce.umin.v8i32({INTEGERS} {least})")
-    normal = t.value(f"icmp uge i32 {lowest}, {(2 << _FLOAT_FRACTION) - 1}")
+    near = t.all("ule", BYTES, largest, 2 * _ORDINARY)
+    normal = t.all("uge", INTEGERS, least, (2 << _FLOAT_FRACTION) - 1)
     return t.value(f"and i1 {near}, {normal}")
 
 
@@ -285,8 +287,8 @@ def _unpack(kind: Kind) -> str:
     first = t.place("%to", "%pair.k", kind.groups * GROUP * _STEP_OF_A)
     exponents_at = t.place(t.place("%to", _EXPONENTS_AT), "%pair.k", kind.groups * _STEP_OF_A)
     raw_at = t.place("%raw", "%pair.k", 256)
-    for rows in range(8):
-        elements = _elements(t, kind, t.place(raw_at, 2 * 16 * rows))
+    for rows in range(16 // ROWS):
+        elements = _elements(t, kind, t.place(raw_at, _VECTOR_BYTES * rows))
         for group, x in enumerate(elements):
             bits = x
             if not kind.is_integer:
@@ -295,7 +297,8 @@ def _unpack(kind: Kind) -> str:
                 t.store(BYTES, exponents, t.place(exponents_at, offset))
                 bits = t.op("xor", INTEGERS, t.cast("bitcast", x, FLOATS, INTEGERS), "%signs")
             for step in range(GROUP):
-                four_times = t.shuffle(INTEGERS, bits, "poison", [step] * 4 + [step + 4] * 4)
+                lanes = [4 * row + step for row in range(ROWS) for _ in range(4)]
+                four_times = t.shuffle(INTEGERS, bits, "poison", lanes)
                 at = (group * GROUP + step) * _STEP_OF_A + rows * _VECTOR_BYTES
                 t.store(INTEGERS, four_times, t.place(first, at))
     t.end_loop("pair", "%pairs", bounds, "end")
@@ -312,7 +315,7 @@ def _multiply(kind: Kind) -> str:
     given = "ptr %d, ptr %a, ptr %raw, i64 %pairs, i64 %saturates"
     t = _Text(f"define internal void @multiply_{kind.name}({given}) {{")
     t.emit(f"%b = alloca [{STEPS * _STEP_OF_B} x i8], align 64")
-    t.emit(f"%b.exponents = alloca [{STEPS // GROUP * _STEP_OF_B} x i8], align 64")
+    t.emit(f"%b.exponents = alloca [{STEPS // GROUP * _VECTOR_BYTES} x i8], align 64")
     t.emit(f"%groups = mul i64 %pairs, {kind.groups}")
     bounds = _unpack_columns(t, kind)
     if kind.is_integer:
@@ -340,28 +343,26 @@ def _multiply(kind: Kind) -> str:
 
 def _unpack_columns(t: _Text, kind: Kind) -> list[str]:
     """Put columns of B into %b, and their exponents into %b.exponents: in each step the even
-    columns, then the odd ones. Returns the bounds of the elements."""
+    columns, then the odd ones; exponents twice. Returns the bounds of the elements."""
     bounds = t.begin_loop("pair", "begin", _BOUNDS)
     raw_at = t.place("%raw", "%pair.k", 128)
     first = t.place("%b", "%pair.k", kind.groups * GROUP * _STEP_OF_B)
-    exponents_at = t.place("%b.exponents", "%pair.k", kind.groups * _STEP_OF_B)
-    columns = [_elements(t, kind, t.place(raw_at, 32 * i)) for i in range(COLUMNS // 2)]
-    for group, pairs in enumerate(zip(*columns, strict=True)):
+    exponents_at = t.place("%b.exponents", "%pair.k", kind.groups * _VECTOR_BYTES)
+    columns = [_elements(t, kind, t.place(raw_at, i * _VECTOR_BYTES)) for i in range(2)]
+    in_order = [0, 2, 4, 6, 1, 3, 5, 7]
+    for group, (lower, upper) in enumerate(zip(*columns, strict=True)):
         type_ = INTEGERS if kind.is_integer else FLOATS
-        shuffle = functools.partial(t.shuffle, type_)
-        for step, x in enumerate(transposed(pairs, shuffle)):
-            t.store(type_, x, t.place(first, (group * GROUP + step) * _STEP_OF_B))
+        for step in range(0, GROUP, 2):
+            lanes = [4 * column + i for i in (step, step + 1) for column in in_order]
+            two = t.shuffle(type_, lower, upper, lanes)
+            t.store(type_, two, t.place(first, (group * GROUP + step) * _STEP_OF_B))
         if kind.is_integer:
             continue
-        fields = [_exponent_fields(t, kind, x, bounds) for x in pairs]
-        words = [t.cast("bitcast", x, BYTES, INTEGERS) for x in fields]
-        lower, upper = (
-            t.shuffle(INTEGERS, a, b, [0, 9, 2, 11, 4, 13, 6, 15])
-            for a, b in (words[:2], words[2:])
-        )
-        whole = t.shuffle(INTEGERS, lower, upper, [0, 1, 10, 11, 4, 5, 14, 15])
-        exponents = _exponents(t, kind, t.cast("bitcast", whole, INTEGERS, BYTES), bounds)
-        t.store(BYTES, exponents, t.place(exponents_at, group * _STEP_OF_B))
+        fields = [_exponent_fields(t, kind, x, bounds) for x in (lower, upper)]
+        one, other = (t.cast("bitcast", x, BYTES, INTEGERS) for x in fields)
+        twice = t.shuffle(INTEGERS, one, other, [4 * column for column in in_order] * 2)
+        exponents = _exponents(t, kind, t.cast("bitcast", twice, INTEGERS, BYTES), bounds)
+        t.store(BYTES, exponents, t.place(exponents_at, group * _VECTOR_BYTES))
     t.end_loop("pair", "%pairs", bounds, "unpacked")
     return bounds
 
@@ -376,13 +377,11 @@ def _accumulators_are_ordinary(t: _Text) -> str:
         least = t.call("umin", INTEGERS, least, t.op("add", INTEGERS, size, -1))
     # Where all products are zero, the bits of an accumulator count below its own exponent.
     low, high = (x + _FLOAT_BIAS << _FLOAT_FRACTION for x in _ORDINARY_ACCUMULATORS)
-    highest = t.value(f"call i32 @llvm.vector.reduce.umax.v8i32({INTEGERS} {largest})")
-    lowest = t.value(f"call i32 @llvm.vector.reduce.umin.v8i32({INTEGERS} {least})")
-    below = t.value(f"icmp ult i32 {highest}, {high}")
-    return t.value(f"and i1 {below}, {t.value(f'icmp uge i32 {lowest}, {low - 1}')}")
+    below = t.all("ult", INTEGERS, largest, high)
+    return t.value(f"and i1 {below}, {t.all('uge', INTEGERS, least, low - 1)}")
 
 
-_ROW_VECTORS = 2
+_ROW_VECTORS = 1
 """Vectors of a quarter of the rows. More accumulators than they need have no room in registers."""
 
 
@@ -397,11 +396,11 @@ def _accumulators(t: _Text) -> list[str]:
 class _Operands:
     """Loads vectors of A and B at one step after the other, for a quarter of the rows."""
 
-    def __init__(self, t: _Text, loop: str, a: str, b: str, steps: int) -> None:
+    def __init__(self, t: _Text, loop: str, a: str, b: str, steps: int, bytes_of_b: int) -> None:
         self.t = t
         quarter = t.place(a, "%quarter.k", _ROW_VECTORS * _VECTOR_BYTES)
         self._a = t.place(quarter, f"%{loop}.k", steps * _STEP_OF_A)
-        self._b = t.place(b, f"%{loop}.k", steps * _STEP_OF_B)
+        self._b = t.place(b, f"%{loop}.k", bytes_of_b)
 
     def rows(self, step: int, vector: int, type_: str) -> str:
         at = self.t.place(self._a, step * _STEP_OF_A + vector * _VECTOR_BYTES)
@@ -412,11 +411,11 @@ class _Operands:
 
 
 def _columns(t: _Text, base: str, offset: int | str, type_: str) -> str:
-    """Four columns, for both rows."""
+    """Four columns, for all rows of a vector."""
     count, _, element = type_.strip("<>").partition(" x ")
-    quarter = f"<{int(count) // 2} x {element}>"
-    four = t.load(quarter, t.place(base, offset))
-    return t.shuffle(quarter, four, "poison", list(range(int(count) // 2)) * 2)
+    one_row = f"<{int(count) // ROWS} x {element}>"
+    four = t.load(one_row, t.place(base, offset))
+    return t.shuffle(one_row, four, "poison", list(range(int(count) // ROWS)) * ROWS)
 
 
 def _add_floats(t: _Text, kind: Kind) -> None:
@@ -426,7 +425,7 @@ def _add_floats(t: _Text, kind: Kind) -> None:
     # Products of zeros are not above any other.
     smallest = _same(BYTES, -2 * _ORDINARY - 8)
     largest = t.begin_loop(loop, "largest.begin", [(BYTES, smallest)] * len(places))
-    operands = _Operands(t, loop, t.place("%a", _EXPONENTS_AT), "%b.exponents", 1)
+    operands = _Operands(t, loop, t.place("%a", _EXPONENTS_AT), "%b.exponents", 1, _VECTOR_BYTES)
     columns = [operands.columns(0, odd, BYTES) for odd in range(2)]
     for vector in range(_ROW_VECTORS):
         rows = operands.rows(0, vector, BYTES)
@@ -449,7 +448,7 @@ def _add_floats(t: _Text, kind: Kind) -> None:
     first = ["zeroinitializer"] * len(places) if apart else starts
     t.emit("br label %add.begin", "add.begin:")
     sums = t.begin_loop("add", "add.begin", [(INTEGERS, x) for x in first])
-    operands = _Operands(t, "add", "%a", "%b", GROUP)
+    operands = _Operands(t, "add", "%a", "%b", GROUP, GROUP * _STEP_OF_B)
     for step in range(GROUP):
         columns = [operands.columns(step, odd, FLOATS) for odd in range(2)]
         for vector in range(_ROW_VECTORS):
@@ -494,10 +493,10 @@ def _add_doubles(t: _Text, kind: Kind) -> None:
     """Add to one vector of accumulators, for elements of any size."""
     at = t.place("%d", "%vector.k", _VECTOR_BYTES)
     c = t.load(FLOATS, at)
-    half, odd = t.value("lshr i64 %vector.k, 3"), t.value("lshr i64 %vector.k, 2")
+    half, odd = t.value("lshr i64 %vector.k, 2"), t.value("lshr i64 %vector.k, 1")
     odd = t.value(f"and i64 {odd}, 1")
-    in_half = t.value("and i64 %vector.k, 3")
-    rows_at = t.place(t.place("%a", half, 4 * _VECTOR_BYTES), in_half, _VECTOR_BYTES)
+    in_half = t.value("and i64 %vector.k, 1")
+    rows_at = t.place(t.place("%a", half, 2 * _VECTOR_BYTES), in_half, _VECTOR_BYTES)
     columns_at = t.place("%b", odd, 16)
     t.emit(f"%steps = mul i64 %groups, {GROUP}")
 
@@ -517,7 +516,7 @@ def _add_doubles(t: _Text, kind: Kind) -> None:
 
     def cut(x: str) -> str:
         scaled = t.op("fmul", DOUBLES, x, scale)
-        return t.value(f"call {DOUBLES} @llvm.trunc.v8f64({DOUBLES} {scaled})")
+        return t.value(f"call {DOUBLES} @llvm.trunc.v16f64({DOUBLES} {scaled})")
 
     start = cut(t.cast("fpext", c, FLOATS, DOUBLES))
     t.emit("br label %sum.begin", "sum.begin:")
@@ -554,7 +553,7 @@ def _add_integers(t: _Text, kind: Kind) -> None:
     places = _accumulators(t)
     t.emit("br label %add.begin", "add.begin:")
     sums = t.begin_loop("add", "add.begin", [(INTEGERS, "zeroinitializer")] * len(places))
-    operands = _Operands(t, "add", "%a", "%b", GROUP)
+    operands = _Operands(t, "add", "%a", "%b", GROUP, GROUP * _STEP_OF_B)
     for step in range(GROUP):
         columns = [operands.columns(step, odd, SHORTS) for odd in range(2)]
         for vector in range(_ROW_VECTORS):
@@ -575,7 +574,9 @@ def _pairs(t: _Text, a: str, b: str) -> str:
     """Return sums of two products of 16-bit integers each."""
     wide = [t.cast("sext", x, SHORTS, WIDE_INTEGERS) for x in (a, b)]
     products = t.op("mul", WIDE_INTEGERS, *wide)
-    halves = [t.shuffle(WIDE_INTEGERS, products, "poison", range(i, 16, 2)) for i in range(2)]
+    halves = [
+        t.shuffle(WIDE_INTEGERS, products, "poison", range(i, 2 * LANES, 2)) for i in range(2)
+    ]
     return t.op("add", INTEGERS, *halves)
 
 

@@ -22,13 +22,18 @@ __device__ __forceinline__ SharedMatrix shared_matrix(Address descriptor, bool t
     return m;
 }
 
-// Returns the shared-memory address of 16 bytes of a row. Swizzling permutes these pieces: their
-// numbers are combined with the row's number by exclusive or.
-__device__ __forceinline__ Address place(const SharedMatrix& m, int row, int byte) {
+// Swizzling permutes the pieces of 16 bytes: their numbers are combined with the row's number by
+// exclusive or.
+__device__ __forceinline__ Address swizzled(const SharedMatrix& m, Address at) {
+    Address pieces = (1 << m.log2) - 1 >> 4;
+    return at ^ ((at >> 7 & pieces) << 4);
+}
+
+// Returns where 16 bytes of a row would lie without swizzling.
+__device__ __forceinline__ Address unswizzled(const SharedMatrix& m, int row, int byte) {
     int last = (1 << m.log2) - 1;
     Address at = m.start + (byte & last) + ((row & 7) << m.log2);
-    at += (byte >> m.log2) * m.along + (row >> 3) * m.over;
-    return at ^ ((at >> 7 & last >> 4) << 4);
+    return at + (byte >> m.log2) * m.along + (row >> 3) * m.over;
 }
 
 // Returns whether a matrix of so many rows and contiguous bytes is certainly inside the block's shared
@@ -39,14 +44,27 @@ __device__ bool is_inside(Context* c, const SharedMatrix& m, int rows, int bytes
 }
 
 // Loads eight rows of A or columns of B from the first one on, over the whole inner dimension: two
-// words of all lanes, `stride` words apart. Each lane in turn brings 16 bytes. halves: for a
-// transposed matrix, whose elements have 16 bits.
+// words of all lanes, `stride` words apart. Each lane in turn brings 16 bytes. For a transposed
+// matrix, the elements have 16 bits.
 __device__ void fetch(Context* c, long long w, long long pc, const SharedMatrix& m, bool all_inside, int first,
                       unsigned* raw, int stride) {
+    if (all_inside && !m.transposed) {
+        for (int half = 0; half < 2; ++half) {
+            Address at = unswizzled(m, first, half * 16);
+            long long* to = (long long*)(raw + half * stride * LANES);
+#pragma unroll
+            for (int row = 0; row < 8; ++row, at += 1 << m.log2) {
+                const long long* from = (const long long*)(c->shared + swizzled(m, at));
+                to[2 * row] = from[0];
+                to[2 * row + 1] = from[1];
+            }
+        }
+        return;
+    }
     Address window = ((Address)(FIRST_WINDOW + WINDOW_SHARED) << WINDOW_BITS) + (1ull << (WINDOW_BITS - 1)) + c->shared_address;
     for (int piece = 0; piece < 16; ++piece) {
         int row = piece & 7, half = piece >> 3;
-        Address at = m.transposed ? place(m, piece, first * 2) : place(m, first + row, half * 16);
+        Address at = swizzled(m, m.transposed ? unswizzled(m, piece, first * 2) : unswizzled(m, first + row, half * 16));
         const char* host = c->shared + at;
         if (!all_inside) host = checked_access(c, w * LANES + (piece + first * 2) % LANES, pc, window + at, 16, 16, ACCESS_READ | ACCESS_ASYNC | ACCESS_PROXY);
         if (!host) return;
