@@ -21,7 +21,7 @@ from harness.ptxcpu.kernel import Kernel
 from problem.cases import Shape
 from problem.launcher import LaunchLine
 from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs
-from tests.ptxcpu.test_vector_path import kernels, solution
+from tests.ptxcpu.test_vector_path import kernels, source_of
 from tests.requests import inputs_of
 
 SHAPE = Shape(512, 256, 384)
@@ -70,9 +70,9 @@ class Launch:
         return time.process_time() - start
 
 
-def launch_of(number: str, shape: Shape, cache: Path) -> Launch:
-    source = solution(number)
-    vector, threads = kernels(source, cache, optimised=True)
+def launch_of(number: str, shape: Shape) -> Launch:
+    source = source_of(f"solutions/{number}")
+    vector, threads = kernels(source, optimised=True)
     assert number in TENSOR or vector.units
     a, b = inputs(shape)
     buffers = [Buffer(a), Buffer(b), Buffer(np.empty((shape.M, shape.K), np.float32), True)]
@@ -82,10 +82,10 @@ def launch_of(number: str, shape: Shape, cache: Path) -> Launch:
 
 
 @pytest.mark.parametrize("number", [*(f"{number:02}" for number in range(2, 19)), *TENSOR])
-def test_verify(benchmark: Any, number: str, cache_directory: Path) -> None:
+def test_verify(benchmark: Any, number: str) -> None:
     """The extra info gives one core's speed as a part of single-threaded NumPy's."""
     shape = TENSOR.get(number, Shape(512, 512, 512))
-    launch = launch_of(number, shape, cache_directory)
+    launch = launch_of(number, shape)
     spent: list[float] = []
     benchmark.pedantic(lambda: spent.append(launch.seconds()), rounds=5)
     a, b = inputs(shape)
@@ -99,9 +99,9 @@ def test_verify(benchmark: Any, number: str, cache_directory: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ["02", "08", "12", "14", "17", "33", "36"])
-def test_watch(benchmark: Any, number: str, cache_directory: Path) -> None:
+def test_watch(benchmark: Any, number: str) -> None:
     """The extra info gives the time as a multiple of that for verifying, on one core."""
-    launch = launch_of(number, Shape(288, 256, 256), cache_directory)
+    launch = launch_of(number, Shape(288, 256, 256))
     verifying = min(launch.seconds() for _ in range(3))
     launch.kernel.check(launch.grid, launch.arguments, blocks=[0])  # makes the machine code
     watching: list[float] = []
