@@ -29,7 +29,7 @@
 //
 // Expected gain over 17: 8/7, less 4 % for phase one and the additions, which is 1.25 x cuBLAS.
 // 254 registers, 49936 B of shared memory, a pool of 512 MiB.
-// In the judge, on an H100: 1.215 x cuBLAS (95 %: 1.215 to 1.215), 6.686 ms.
+// In the judge, on an H100: 1.217 x cuBLAS (95 %: 1.217 to 1.217), 6.634 ms.
 // reports/h100/19_strassen_two_phases.json has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // tile of a block; elements of a stage along N

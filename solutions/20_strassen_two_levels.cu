@@ -23,7 +23,7 @@
 // Expected gain over 17: 64/49, less 2 % for phase one (1.4 GB), 1 % for the two sums, and 5 % for
 // the additions and the start. That is 1.3 x cuBLAS.
 // 255 registers, 181312 B of shared memory, a pool of 1.25 GiB.
-// In the judge, on an H100: 1.322 x cuBLAS (95 %: 1.322 to 1.323), 6.139 ms.
+// In the judge, on an H100: 1.325 x cuBLAS (95 %: 1.325 to 1.326), 6.141 ms.
 // reports/h100/20_strassen_two_levels.json has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // tile of a block; elements of a stage along N

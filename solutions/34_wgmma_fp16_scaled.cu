@@ -50,8 +50,8 @@
 // costs 5 ns, so the declared tile of 4096 x 4 limits the grid to 2048 blocks at the ranked size.
 //
 // Expected gain over 33: none in time; eight times its accuracy.
-// In the judge, on an H100: 4.457 x cuBLAS (95 %: 4.451 to 4.465), 1.824 ms, 0.97 x the speed of
-// 33; 255 registers, 232192 B of shared memory, 1 block a multiprocessor.
+// In the judge, on an H100: 4.569 x cuBLAS (95 %: 4.561 to 4.579), 1.777 ms, 0.97 x the speed of
+// 33; 250 registers, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h100/34_wgmma_fp16_scaled.json has the rest.
 constexpr int BM = 144;         // rows of C in a tile: wgmma's N
 constexpr int BN = 256;         // columns of C in a tile: twice wgmma's M for each warpgroup
