@@ -20,6 +20,12 @@ from harness.ptxcpu.ptx.syntax import Address, Instruction, Operand, Sink, Vecto
 from harness.ptxcpu.ptx.types import Type
 from harness.ptxcpu.vector.builder import VectorBuilder
 
+_ELEMENT = 4
+"""The bytes of an element that processors permute among all lanes of a vector."""
+
+_LEAST_LANES = 8
+"""The fewest lanes for which elements are loaded together and permuted."""
+
 
 @dataclass(frozen=True)
 class Access:
@@ -100,6 +106,9 @@ class LaneMemory(VectorBuilder):
             return [self._splat(x, n) for x in scalars]
         if count == 1 and at == tuple(range(at[0], at[0] + n * size, size)):
             return [self._load_vector(host, at[0], element, n, size)]
+        near = self._load_nearby(host, at, type_, count)
+        if near:
+            return near
         halves = at[: n // 2], at[n // 2 :]
         if count == 4 and size == 4 and n == 8 and all(len(set(half)) > 1 for half in halves):
             rows = {x: self._load_vector(host, x, element, 4, size) for x in at}
@@ -110,6 +119,25 @@ class LaneMemory(VectorBuilder):
         return [
             self.joined([a, b], element)
             for a, b in zip(load(halves[0]), load(halves[1]), strict=True)
+        ]
+
+    def _load_nearby(
+        self, host: IrValue, at: tuple[int, ...], type_: Type, count: int
+    ) -> list[IrValue]:
+        """Load what `_load` does as two vectors, of which each result is a permutation. Returns
+        nothing if the elements do not fill two vectors of the processor."""
+        size, first = type_.bytes, min(at)
+        elements = (max(at) - first) // size + count
+        if size != _ELEMENT or len(at) < _LEAST_LANES or elements not in (8, 16, 32):
+            return []
+        element, length = llvm_type(type_), elements // 2
+        low, high = (
+            self._load_vector(host, first + part * length * size, element, length, size)
+            for part in (0, 1)
+        )
+        return [
+            self.shuffle(low, high, [(x - first) // size + i for x in at], element)
+            for i in range(count)
         ]
 
     def load_elements(self, host: IrValue, offset: int, type_: Type, count: int) -> list[IrValue]:

@@ -57,6 +57,7 @@ from harness.ptxcpu.vector.shapes import (
     special_lanes,
     uniform,
 )
+from harness.ptxcpu.vector.tile import tiled
 from harness.ptxcpu.vector.unroll import unrolled
 
 _ROW, _ELEMENT = 4, 4
@@ -101,8 +102,7 @@ def lanes_for(kernel: InlinedKernel, block: tuple[int, int, int]) -> int:
     """Return how many threads a unit should have.
 
     A thread with few sums leaves vector registers free for more threads. A thread with many sums
-    keeps them in memory anyway, and its code is long: half as many lanes take half the time to
-    translate.
+    has long code, which takes longer to translate for more threads.
     """
     count: dict[str, int] = {}
     for item in kernel.body:
@@ -110,7 +110,7 @@ def lanes_for(kernel: InlinedKernel, block: tuple[int, int, int]) -> int:
             for name in written_by(item):
                 count[name] = count.get(name, 0) + 1
     sums = sum(times > 1 for times in count.values())
-    wanted = 64 if sums <= 2 else 32 if sums <= 16 else 8
+    wanted = 64 if sums <= 2 else 32 if sums <= 16 else 16
     x, y, z = block
     while wanted > 8 and x * y * z % wanted:
         wanted //= 2
@@ -132,7 +132,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         reason = refusal(kernel, block, lanes)
         if reason:
             raise CannotTranslate(f"{reason} in vector code")
-        kernel = unrolled(kernel, COMPUTED)
+        kernel = tiled(unrolled(kernel, COMPUTED))
         self._only_bounds = only_bounds
         self._unread_copies: frozenset[int] = frozenset()
         instructions = len(kernel.body)
