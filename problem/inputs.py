@@ -102,8 +102,8 @@ class Magnitude(StrEnum):
 class Outliers(StrEnum):
     """One element of each quarter of the matrix, at a random position, has another value. A sample
     of a share f of the elements contains none of them with a probability of at least 1 - 4f. NaN
-    and infinity are also in the first and the last element, which a kernel can treat differently
-    without a test of its indices."""
+    and infinity are also in the first and the last element. Threads outside the matrix often read
+    one of these, and must not use it."""
 
     NONE = "no outliers"
     LARGE = "outliers of 2^20"

@@ -11,7 +11,7 @@
 // Inputs. All inputs are accepted, but the accuracy depends on them (grade B). A segment is 1024
 // neighbours in a row of A or a column of B. One unit of an INT8 correction is 2^-18 of the largest
 // value of the segment. Errors of independent elements average out. On structured inputs they add
-// up: 3.6e-4 on spikes over a background, where cuBLAS has 1.4e-6. There is no useful bound for all
+// up: 3.7e-4 on spikes over a background, where cuBLAS has 1.4e-6. There is no useful bound for all
 // inputs. A segment is wide if its largest value exceeds LIMIT times its root mean square. A wide
 // segment makes the whole launch use FP16 corrections, as in 34: 4.27 x cuBLAS instead of 6.25.
 // Plain FP32 is used for values outside 2^-80 .. 2^62, for N <= SHORT, and for matrices that do not

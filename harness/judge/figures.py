@@ -43,8 +43,11 @@ def grouped(count: int) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Return a part of all blocks, such as 64 of 131 072 blocks (0.049 %)."""
-    return f"{grouped(part)} of {grouped(whole)} blocks ({100 * part / whole:.2g} %)"
+    """Return a part of all blocks, such as 64 of 131 072 blocks (0.049 %), or all 2 048 blocks."""
+    if part == whole:
+        return f"all {grouped(whole)} blocks"
+    per_cent = min(100 * part / whole, 99)  # two digits of more would be 1e+02
+    return f"{grouped(part)} of {grouped(whole)} blocks ({per_cent:.2g} %)"
 
 
 def error(value: float) -> str:

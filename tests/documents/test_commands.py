@@ -130,7 +130,8 @@ def first_output() -> Iterator[str]:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = re.search(r"\n\n((?:    .*\n)+)", text[text.index(FIRST) + len(FIRST) :])
     for line in shown[1].replace(", bounds checked in all", "").splitlines():
-        yield re.sub(r"[0-9]+", "[0-9]+", re.escape(" ".join(line.split())))
+        pattern = re.escape(" ".join(line.split()))
+        yield re.sub(r"[0-9]+(\\\.[0-9]+)?", r"[0-9]+(\\.[0-9]+)?", pattern)
 
 
 def same(command: str) -> str:

@@ -1,4 +1,4 @@
-"""What people and organisers see of submissions: their status, the queue, and how long it takes."""
+"""Shows people and organisers their submissions, the queue, and how long it takes."""
 
 from __future__ import annotations
 

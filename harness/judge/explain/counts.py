@@ -1,4 +1,4 @@
-"""What the counters of some blocks, and the loops of the machine code, say of a kernel."""
+"""Values that follow from the counters of some blocks, and from the loops of the machine code."""
 
 from __future__ import annotations
 

@@ -233,8 +233,8 @@ class Evidence:
 
     @property
     def _misses(self) -> dict[int, float]:
-        """By source line, the share of sectors for which a warp waits longer than for the L1 cache:
-        it did not touch them shortly before. Where another warp did, it waits for the same results,
+        """Return, by source line, the share of sectors that are not in the L1 cache for a warp: it
+        did not touch them shortly before. Where another warp did, it waits for the same results,
         for the warps of a block go through the same data side by side. Loads past the L1 cache find
         none there."""
         return {

@@ -65,7 +65,7 @@ STORES = ("STG", "ST", "RED", "ATOMG", "ATOM")
 
 
 def how_many(opcodes: Mapping[str, int], *names: str) -> int:
-    """Return the number of instructions of these names, whatever their modifiers."""
+    """Return the number of instructions with one of these names and any modifiers."""
     return sum(count for opcode, count in opcodes.items() if opcode.partition(".")[0] in names)
 
 

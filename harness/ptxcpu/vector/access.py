@@ -20,7 +20,7 @@ from harness.ptxcpu.ptx.syntax import Address, Instruction, Operand, Sink, Vecto
 from harness.ptxcpu.ptx.types import Type
 from harness.ptxcpu.vector.builder import VectorBuilder
 
-_ELEMENT = 4
+ELEMENT = 4
 """The bytes of an element that processors permute among all lanes of a vector."""
 
 _LEAST_LANES = 8
@@ -124,11 +124,11 @@ class LaneMemory(VectorBuilder):
     def _load_nearby(
         self, host: IrValue, at: tuple[int, ...], type_: Type, count: int
     ) -> list[IrValue]:
-        """Load what `_load` does as two vectors, of which each result is a permutation. Returns
-        nothing if the elements do not fill two vectors of the processor."""
+        """Return what `_load` returns, from two contiguous vectors whose elements are permuted; an
+        empty list if the elements do not fill two vectors of the processor."""
         size, first = type_.bytes, min(at)
         elements = (max(at) - first) // size + count
-        if size != _ELEMENT or len(at) < _LEAST_LANES or elements not in (8, 16, 32):
+        if size != ELEMENT or len(at) < _LEAST_LANES or elements not in (8, 16, 32):
             return []
         element, length = llvm_type(type_), elements // 2
         low, high = (

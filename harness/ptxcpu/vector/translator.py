@@ -46,7 +46,13 @@ from harness.ptxcpu.ptx.syntax import (
 from harness.ptxcpu.ptx.types import TYPES
 from harness.ptxcpu.runtime import layout
 from harness.ptxcpu.runtime.layout import Cause, State, Window
-from harness.ptxcpu.vector.access import Access, LaneMemory, decode, is_ordered_in_global_memory
+from harness.ptxcpu.vector.access import (
+    ELEMENT,
+    Access,
+    LaneMemory,
+    decode,
+    is_ordered_in_global_memory,
+)
 from harness.ptxcpu.vector.bounds import without_data
 from harness.ptxcpu.vector.builder import LaneVector, is_vector
 from harness.ptxcpu.vector.masks import MaskedRegion
@@ -60,8 +66,8 @@ from harness.ptxcpu.vector.shapes import (
 from harness.ptxcpu.vector.tile import tiled
 from harness.ptxcpu.vector.unroll import unrolled
 
-_ROW, _ELEMENT = 4, 4
-"""The number of elements, and their bytes, that are permuted at once."""
+_ROW = 4
+"""The number of elements that are permuted at once."""
 
 _LINE = 64
 """The bytes of a cache line of the host."""
@@ -691,7 +697,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         place = str(access.address.base), access.address.offset
         if place in self._loaded_ahead:
             return [self._loaded_ahead.pop(place)]
-        row = self._row(access) if parts[0][1] - parts[0][0] >= _ROW * _ELEMENT else ()
+        row = self._row(access) if parts[0][1] - parts[0][0] >= _ROW * ELEMENT else ()
         first = min(row, default=access.address.offset)
         vectors = [
             self.load_lanes(
@@ -713,7 +719,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
     def _row(self, access: Access) -> tuple[int, ...]:
         """Return the offsets of four contiguous loads with the same base register, from this one
         on, without a store between them; none if there are no such loads."""
-        if len(access.items) != 1 or access.type.bytes != _ELEMENT:
+        if len(access.items) != 1 or access.type.bytes != ELEMENT:
             return ()
         offsets = set()
         base = access.address.base
@@ -729,7 +735,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
                 offsets.add(other.address.offset)
             if isinstance(base, Register) and base.name in written_by(item):
                 break
-        step = range(0, _ROW * _ELEMENT, _ELEMENT)
+        step = range(0, _ROW * ELEMENT, ELEMENT)
         rows = (tuple(access.address.offset - back + at for at in step) for back in step)
         return next((row for row in rows if offsets.issuperset(row)), ())
 

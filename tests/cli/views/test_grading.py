@@ -127,6 +127,8 @@ def test_output_of_the_kernel_is_marked_as_such() -> None:
         (2, 0, "2 of 131 072 blocks (0.0015 %)"),
         (2, 131072, "2 of 131 072 blocks (0.0015 %), bounds checked in all"),
         (0, 131072, "no block ended in time, bounds checked in all"),
+        (131000, 0, "131 000 of 131 072 blocks (99 %)"),
+        (131072, 131072, "all 131 072 blocks, bounds checked in all"),
     ],
 )
 def test_the_screen_says_how_many_blocks_ran(watched: int, bounded: int, said: str) -> None:

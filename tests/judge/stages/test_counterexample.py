@@ -161,6 +161,12 @@ def test_a_scaled_output_is_recognised(factor: float, expected: str) -> None:
     assert pattern(PROBLEM, (A, B), C, compare(A, B, C)).startswith(expected)
 
 
+def test_a_transposed_output_is_recognised() -> None:
+    A, B = Case(SHAPE).draw(1)
+    C = np.ascontiguousarray((A @ B).T).reshape(SHAPE.M, SHAPE.K)
+    assert explained(A, B, C).pattern.startswith("C is transposed: it was written column by column")
+
+
 def test_a_single_element_is_not_taken_for_a_scaled_output() -> None:
     A, B = Case(Shape(1, 257, 1)).draw(1)
     C = A[:, :-1] @ B[:-1]
