@@ -55,8 +55,7 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 def engine(database: Engine) -> Engine:
     """The database, whose tables are empty except for the key of the arena's own workers."""
-    queue = "procrastinate_events", "procrastinate_jobs", "procrastinate_workers"
-    tables = {*queue, *metadata.tables, *board.metadata.tables} - {worker_keys.name}
+    tables = {*metadata.tables, *board.metadata.tables} - {worker_keys.name}
     statements = [
         "SET LOCAL session_replication_role = replica",
         "DELETE FROM worker_keys WHERE NOT own",

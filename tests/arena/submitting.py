@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, text
 from harness.arena.build import Build
 from harness.arena.progress import GradingProgress
 from harness.arena.rules import Limits
+from harness.arena.states import State
 from harness.arena.store import gradings, people, watching, workers
 from harness.arena.store.people import Person, Role
 from harness.arena.store.watching import Status
@@ -156,10 +157,9 @@ def _own_machine(connection: Connection) -> int:
     return int(found)
 
 
-def waiting_jobs(connection: Connection) -> int:
-    """Return how many jobs wait in the queue."""
-    count = "SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo'"
-    return connection.scalar(text(count)) or 0
+def waiting(connection: Connection) -> int:
+    """Return how many gradings wait in the queue."""
+    return watching.counts_by_state(connection).get(State.QUEUED, 0)
 
 
 def graded(task: Task, score: float | None = None) -> Document:

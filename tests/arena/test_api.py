@@ -42,7 +42,7 @@ def test_a_file_is_sent_as_a_form_or_a_body(
     assert sent.status_code == 202, sent.text
     status = sent.json()
     assert (status["name"], status["author"], status["state"]) == ("my tile", "ada", "queued")
-    assert (status["place"], status["seconds_left"]) == (1, None), "no worker is there"
+    assert (status["place"], status["no_worker"]) == (1, True), "no worker is there"
     assert client.get(sent.headers["location"], headers=ada).json()["id"] == status["id"]
     assert client.get(f"{SUBMISSIONS}/{status['id']}/source", headers=ada).content == SOURCE
     assert [each["id"] for each in client.get(SUBMISSIONS, headers=ada).json()] == [status["id"]]

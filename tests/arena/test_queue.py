@@ -47,19 +47,19 @@ def test_the_database_allows_only_the_changes_of_state_of_the_table(
         link.rollback()
 
 
-def test_a_submission_and_its_job_are_one_transaction(
+def test_a_submission_is_kept_and_queued_in_one_transaction(
     engine: Engine, connection: Connection, person: submitting.Add
 ) -> None:
     ada = person("ada")
     with pytest.raises(ZeroDivisionError), engine.begin() as transaction:
         submitting.submit(transaction, ada)
         raise ZeroDivisionError
-    assert not submitting.waiting_jobs(connection)
+    assert not submitting.waiting(connection)
     assert watching.recent(connection) == []
     with engine.begin() as transaction:
         submitting.submit(transaction, ada)
-        assert not submitting.waiting_jobs(connection), "nobody may have it before it is kept"
-    assert submitting.waiting_jobs(connection)
+        assert not submitting.waiting(connection), "nobody may have it before it is kept"
+    assert submitting.waiting(connection)
 
 
 def test_a_graded_submission_has_a_report_and_a_row(
@@ -80,7 +80,8 @@ def test_a_graded_submission_has_a_report_and_a_row(
     assert board.version(connection) > before
     spent = sum(stage.seconds for stage in document.report.stages)
     # The time that it waited for the device does not count.
-    assert watching.past_seconds(connection) == [pytest.approx(spent)]
+    seconds = connection.scalar(text("SELECT seconds FROM gradings"))
+    assert seconds == pytest.approx(spent)
     assert [entry.id for entry in board.counting(connection)] == [document.id]
     assert done.report is not None and board.report_text(connection, done.report) == document.text
 
@@ -97,25 +98,6 @@ def test_progress_that_a_worker_reports_is_bounded(
     # Progress that another version of the arena wrote is ignored without an error.
     connection.execute(text("""UPDATE gradings SET progress = '{"stages": [{"phase": 1}]}'"""))
     assert worker.status(id).stages == ()
-
-
-def test_the_time_left_comes_from_gradings_of_that_length(
-    connection: Connection, worker: submitting.FakeWorker
-) -> None:
-    for seconds in (10, 20, 300):
-        worker.submit(f"took {seconds}")
-        worker.grade()
-        of_this = text("UPDATE gradings SET seconds = :s WHERE seconds < 5")
-        connection.execute(of_this, {"s": seconds})
-    id = worker.submit("now")
-    assert worker.status(id).seconds_left == pytest.approx(1.5 * 20)
-    worker.take()
-    began = text(
-        "UPDATE gradings SET started = now() - make_interval(secs => :spent) WHERE submission = :id"
-    )
-    for spent, left in ((0, 20), (15, 145), (100, 200), (400, 0)):
-        connection.execute(began, {"spent": spent, "id": id})
-        assert worker.status(id).seconds_left == pytest.approx(left, abs=5)
 
 
 def dead(worker: submitting.FakeWorker) -> Task:
@@ -155,7 +137,7 @@ def test_three_dead_attempts_are_reported_as_a_judge_error(
     assert (done.state, done.verdict) == (State.DONE, Verdict.JUDGE_ERROR)
     report = Report.model_validate_json(board.report_text(connection, done.report) or "")
     assert "3 workers died" in getattr(report.outcome, "message", "")
-    assert not submitting.waiting_jobs(connection)
+    assert not submitting.waiting(connection)
 
 
 def test_a_task_given_back_costs_no_attempt(worker: submitting.FakeWorker, site: Site) -> None:
@@ -197,7 +179,7 @@ def test_a_report_after_cancelling_does_not_count(
         assert not worker.finish(attempt.attempt, submitting.graded(attempt))
     sweep_once(site, lease_seconds=-1)
     assert worker.fetch() is None, "nobody grades what was cancelled"
-    assert not submitting.waiting_jobs(connection)
+    assert not submitting.waiting(connection)
 
 
 def test_limits_hold_under_simultaneous_submissions(

@@ -16,7 +16,9 @@ from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import watching, workers
 from harness.arena.store.workers import SessionEnded
-from harness.arena.workers.api import PATH, Join, Outcome
+from harness.arena.web.context import Site
+from harness.arena.web.jobs import sweep_once
+from harness.arena.workers.api import LEASE_SECONDS, PATH, Join, Outcome
 from harness.arena.workers.connection import Connection as WorkerConnection
 from harness.board.document import Document
 from harness.protocol.errors import UsageError
@@ -115,34 +117,33 @@ def test_another_machine_cannot_touch_an_attempt(
 
 
 def test_an_undelivered_task_is_queued_again_without_an_attempt(
-    worker: FakeWorker, connection: Connection
+    worker: FakeWorker, connection: Connection, site: Site
 ) -> None:
     id = worker.submit()
-    long_ago = text(
-        "UPDATE attempts SET started = now() - interval '11 seconds' WHERE ended IS NULL;"
-        "UPDATE gradings SET seen = now() - interval '11 seconds' WHERE state = 'grading'"
-    )
     for _ in range(MAX_ATTEMPTS + 1):
         worker.take()
-        connection.execute(long_ago)
-        worker.beat()
-        assert worker.status(id).state is State.QUEUED
+        pass_over(connection)
+        worker.beat()  # a live worker that does not name the attempt
+        assert sweep_once(site, LEASE_SECONDS) == {id: True}
     assert watching.counts_by_fate(connection) == {"given back": MAX_ATTEMPTS + 1}
 
 
-def test_a_restarted_worker_ends_what_it_graded_before(
-    worker: FakeWorker, connection: Connection, engine: Engine
+def test_a_restarted_worker_loses_what_it_graded_before(
+    worker: FakeWorker, connection: Connection, engine: Engine, site: Site
 ) -> None:
     id = worker.submit()
-    task = worker.take()
-    assert worker.go_on(task.attempt, GradingProgress())
-    again = FakeWorker(engine)
-    again.beat()
-    assert worker.status(id).state is State.GRADING, "it may only just have fetched it"
-    connection.execute(text("UPDATE attempts SET started = now() - interval '11 seconds'"))
-    again.beat()
-    assert worker.status(id).state is State.QUEUED
+    assert worker.go_on(worker.take().attempt, GradingProgress())
+    pass_over(connection)
+    FakeWorker(engine).beat()
+    assert sweep_once(site, LEASE_SECONDS) == {id: True}
     assert watching.counts_by_fate(connection) == {"died": 1}
+
+
+def pass_over(connection: Connection) -> None:
+    """Let a lease pass since the last heartbeat that named an attempt."""
+    earlier = f"- interval '{LEASE_SECONDS + 1} seconds'"
+    connection.execute(text(f"UPDATE attempts SET started = started {earlier}"))
+    connection.execute(text(f"UPDATE gradings SET seen = seen {earlier}"))
 
 
 def test_a_judge_error_is_final_only_at_the_third_attempt(worker: FakeWorker) -> None:

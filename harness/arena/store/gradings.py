@@ -1,7 +1,7 @@
 """Submissions and their gradings: submitting, cancelling, recovering lost ones.
 
-The queue is Procrastinate's tables and functions. It holds a job for each grading that waits. The
-transaction that fetches a job also begins an attempt (workers.py), so none is ever in between.
+The queue is the gradings that wait, in the order of their turns. A worker that takes one begins an
+attempt in the same transaction (workers.py).
 """
 
 from __future__ import annotations
@@ -11,28 +11,22 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    func,
-    insert,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from harness.arena.problems import Problem
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store.tables import attempts, gradings, people, submissions
-from harness.arena.store.watching import DEFAULT_SECONDS, typical_seconds
 from harness.arena.submitted import gave_up, stored
 from harness.board.document import Document
 from harness.board.store import enter_document
 from harness.protocol.report import Submission
 
-QUEUE, TASK = "gradings", "grade"
-"""The queue that every worker serves, and the name of its jobs."""
+CHANNEL = "queue"
+"""The channel on which the database tells the web process that another grading waits."""
+
+RETRY_SECONDS = 30.0
+"""The time after which a person over a limit may try again, where nothing tells it exactly."""
 
 DAY = timedelta(days=1)
 MAX_RETURNS = 10
@@ -89,7 +83,7 @@ def queue_grading(
     rejudge: int | None = None,
     model: str | None = None,
 ) -> None:
-    """Make a grading and its job, in the caller's transaction.
+    """Make a grading that waits, in the caller's transaction.
 
     The turns are those of start-time fair queueing (P. Goyal, H. Vin, H. Cheng, SIGCOMM 1996), each
     grading costing one: a person's next grading comes one turn after their last, but never before
@@ -102,18 +96,16 @@ def queue_grading(
     own = select(func.coalesce(func.max(gradings.c.turn), -1) + 1).where(
         gradings.c.person == person
     )
-    id = connection.execute(
-        insert(gradings)
-        .values(
+    connection.execute(
+        insert(gradings).values(
             submission=submission,
             person=person,
             rejudge=rejudge,
             model=model,
             turn=func.greatest(served.scalar_subquery(), own.scalar_subquery()),
         )
-        .returning(gradings.c.id)
-    ).scalar_one()
-    enqueue(connection, id)
+    )
+    _wake_workers(connection)
 
 
 def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
@@ -129,7 +121,7 @@ def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
         raise Problem(
             429,
             f"{waiting} of your submissions are not graded yet; at most {limits.in_flight} may be",
-            retry_after=typical_seconds(connection),
+            retry_after=RETRY_SECONDS,
         )
     since = func.now() - DAY
     judge_failed = gradings.c.verdict == "judge-error"
@@ -164,7 +156,7 @@ def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
             429,
             f"your gradings of the last 24 hours took {spent[0]:.0f} s of a device, "
             f"and {limits.device_seconds_per_day} s are allowed",
-            retry_after=spent[1] or DEFAULT_SECONDS,
+            retry_after=spent[1] or RETRY_SECONDS,
         )
 
 
@@ -195,7 +187,6 @@ def cancel_rejudging(connection: Connection, rejudge: int) -> bool:
 
 
 def _cancel(connection: Connection, *which: ColumnElement[bool]) -> bool:
-    """A worker that fetches the job of a cancelled grading drops it."""
     found = lock(connection, *which, gradings.c.state.in_((State.QUEUED, State.GRADING)))
     for held in found:
         _end(connection, held, "cancelled", state=State.CANCELLED)
@@ -229,7 +220,7 @@ def lock(
 def requeue(connection: Connection, held: Held, fate: str) -> None:
     """Put a grading back into the queue, keeping its turn."""
     _end(connection, held, fate, state=State.QUEUED)
-    enqueue(connection, held.id)
+    _wake_workers(connection)
 
 
 def keep_result(
@@ -277,17 +268,9 @@ def _end(
     )
 
 
-def enqueue(connection: Connection, grading: int) -> None:
-    """Give a grading a job: in the queue of its GPU model, or in the one that all workers serve."""
-    connection.execute(_ENQUEUE, {"grading": grading, "queue": QUEUE, "task": TASK})
-
-
-_ENQUEUE = text(
-    """SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
-        coalesce('model ' || model, CAST(:queue AS text)), CAST(:task AS text), -turn, NULL,
-        NULL, jsonb_build_object('grading', id), NULL
-    )::procrastinate_job_to_defer_v1]) FROM gradings WHERE id = :grading"""
-)
+def _wake_workers(connection: Connection) -> None:
+    """Let the workers that wait look for a task once this transaction has ended."""
+    connection.execute(select(func.pg_notify(CHANNEL, "")))
 
 
 # ------------------------------------------------------------------------ attempts that were lost

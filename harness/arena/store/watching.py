@@ -1,9 +1,7 @@
-"""Shows people and organisers their submissions, the queue, and how long it takes."""
+"""Shows people and organisers their submissions and the queue."""
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
@@ -15,11 +13,6 @@ from harness.arena.states import State
 from harness.arena.store.tables import attempts, gradings, people, submissions, workers
 from harness.board.tables import entries
 from harness.protocol.report import Value
-
-DEFAULT_SECONDS = 30.0
-"""The estimate of a grading's time before the first grading."""
-
-PAST_GRADINGS = 50
 
 
 class Status(Value):
@@ -33,8 +26,8 @@ class Status(Value):
     state: State
     place: int | None = None
     """The place in the queue, from 1."""
-    seconds_left: float | None = None
-    """An estimate from past gradings; None without a worker."""
+    no_worker: bool = False
+    """Whether it waits and no worker is there."""
     attempts: int
     started: datetime | None
     ended: datetime | None
@@ -47,8 +40,6 @@ class Status(Value):
     disqualified: str | None
     person: int = Field(exclude=True)
     pseudonym: str = Field(exclude=True)
-    now: datetime = Field(exclude=True)
-    """The time of the database."""
 
     @property
     def under_pseudonym(self) -> Status:
@@ -64,7 +55,6 @@ _STATUS = (
         people.c.name.label("author"),
         people.c.pseudonym,
         entries.c.score,
-        func.now().label("now"),
     )
     .join(people, people.c.id == submissions.c.person)
     .join(
@@ -83,7 +73,7 @@ _STATUS = (
 def status(connection: Connection, ids: Collection[str]) -> dict[str, Status]:
     """Return the statuses by id; unknown ids are left out."""
     rows = connection.execute(_STATUS.where(submissions.c.id.in_(ids))).mappings().all()
-    return {each.id: each for each in _with_estimates(connection, rows)}
+    return {each.id: each for each in _with_places(connection, rows)}
 
 
 def recent(
@@ -105,7 +95,7 @@ def recent(
         places = submissions.c.name, people.c.name, gradings.c.verdict
         query = query.where(or_(*(place.icontains(find, autoescape=True) for place in places)))
     rows = connection.execute(query.limit(limit).offset(offset)).mappings().all()
-    return _with_estimates(connection, rows)
+    return _with_places(connection, rows)
 
 
 def totals(connection: Connection, person: int) -> tuple[int, int, float | None]:
@@ -139,34 +129,24 @@ def previous(connection: Connection, status: Status) -> str | None:
     )
 
 
-def _with_estimates(connection: Connection, rows: Sequence[RowMapping]) -> list[Status]:
-    """Add the places in the queue and the time left, which need a query only if something waits."""
+def _with_places(connection: Connection, rows: Sequence[RowMapping]) -> list[Status]:
+    """Add the places in the queue, which need a query only if something waits."""
     found = [_as_status(row) for row in rows]
-    if all(each.state.final for each in found):
+    if all(each.state is not State.QUEUED for each in found):
         return found
-    queue = _places(connection)
-    past, count = past_seconds(connection), alive_workers(connection)
-    return [_estimated(each, queue.get(each.id), past, count) for each in found]
+    places, no_worker = _places(connection), not alive_workers(connection)
+    return [
+        each.model_copy(update={"place": places[each.id], "no_worker": no_worker})
+        if each.id in places
+        else each
+        for each in found
+    ]
 
 
 def _as_status(row: RowMapping) -> Status:
     progress = GradingProgress.read(row["progress"])
     known = {name: value for name, value in row.items() if name != "progress"}
     return Status(**known, stages=progress.stages, step=progress.step)
-
-
-def _estimated(each: Status, place: int | None, past: Sequence[float], workers: int) -> Status:
-    """Add the time left, estimated from past gradings."""
-    left = None
-    if each.state is State.QUEUED and workers:
-        ahead = math.ceil((place or 1) / workers)
-        left = _median(past, DEFAULT_SECONDS) * (ahead + 0.5)
-    elif each.state is State.GRADING:
-        spent = (each.now - (each.started or each.now)).total_seconds()
-        # Of the gradings that took longer than this one has taken already.
-        longer = [seconds for seconds in past or [DEFAULT_SECONDS] if seconds > spent]
-        left = _median(longer, spent) - spent
-    return each.model_copy(update={"place": place, "seconds_left": left})
 
 
 def _places(connection: Connection) -> dict[str, int]:
@@ -176,25 +156,6 @@ def _places(connection: Connection) -> dict[str, int]:
         .order_by(gradings.c.turn, gradings.c.id)
     )
     return {row.submission: place for place, row in enumerate(rows, start=1)}
-
-
-def past_seconds(connection: Connection) -> Sequence[float]:
-    """Return the seconds that the last gradings took."""
-    return connection.scalars(
-        select(gradings.c.seconds)
-        .where(gradings.c.ended.is_not(None), gradings.c.seconds.is_not(None))
-        .order_by(gradings.c.ended.desc())
-        .limit(PAST_GRADINGS)
-    ).all()
-
-
-def typical_seconds(connection: Connection, otherwise: float = DEFAULT_SECONDS) -> float:
-    """Return the median of what the last gradings took."""
-    return _median(past_seconds(connection), otherwise)
-
-
-def _median(values: Sequence[float], otherwise: float) -> float:
-    return statistics.median(values) if values else otherwise
 
 
 def alive_workers(connection: Connection) -> int:

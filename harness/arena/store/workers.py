@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    or_,
     select,
     text,
     update,
@@ -28,7 +29,7 @@ from harness.arena.problems import NotPossible, Problem
 from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import contest, gradings
-from harness.arena.store.gradings import QUEUE, Held, lock
+from harness.arena.store.gradings import Held, lock
 from harness.arena.store.people import Person, change, hashed
 from harness.arena.store.tables import attempts, workers
 from harness.arena.store.tables import gradings as gradings_table
@@ -47,8 +48,6 @@ from harness.board.document import Document
 from harness.protocol.report import Verdict
 
 MAX_NAME = 60
-LIST_SECONDS = 10.0
-"""The longest time from a fetch to the first heartbeat that lists its attempt."""
 
 
 class SessionEnded(Problem):
@@ -155,7 +154,6 @@ def heartbeat(
         for attempt, progress in beat.attempts.items()
         if not _keep_progress(connection, worker.id, attempt, progress)
     ]
-    _end_unlisted(connection, worker.id, beat.attempts, build.quick)
     return HeartbeatAnswer(leave=worker.draining, lost=tuple(lost))
 
 
@@ -170,23 +168,6 @@ def _keep_progress(
         .values(seen=func.now(), progress=progress.model_dump(mode="json"))
     )
     return changed.rowcount > 0
-
-
-def _end_unlisted(
-    connection: Connection, worker: str, listed: Mapping[UUID, GradingProgress], quick: bool
-) -> None:
-    """End attempts that their worker does not have.
-
-    They never reached it, or it died and was started again.
-    """
-    unlisted = select(attempts.c.id).where(
-        attempts.c.worker_id == worker,
-        attempts.c.ended.is_(None),
-        attempts.c.id.not_in(listed),
-        attempts.c.started < func.now() - timedelta(seconds=LIST_SECONDS),
-    )
-    for held in lock(connection, gradings_table.c.attempt.in_(unlisted), skip_locked=True):
-        gradings.lose(connection, held, quick)
 
 
 def leave(connection: Connection, machine: int, session: UUID) -> None:
@@ -215,8 +196,7 @@ def _session(machine: int, session: UUID) -> tuple[ColumnElement[bool], ...]:
 def take(connection: Connection, machine: int, session: UUID) -> Task | None:
     """Begin an attempt at the grading whose turn it is; None where nothing waits.
 
-    Fetching the job and beginning the attempt are one transaction. Raises SessionEnded where the
-    worker's session is over or the worker is to fetch nothing.
+    Raises SessionEnded where the worker's session is over or the worker is to take nothing.
     """
     worker = connection.execute(
         select(workers.c.id, workers.c.name, workers.c.model).where(
@@ -225,33 +205,28 @@ def take(connection: Connection, machine: int, session: UUID) -> Task | None:
     ).one_or_none()
     if worker is None:
         raise SessionEnded
-    queues = [QUEUE, *([f"model {worker.model}"] if worker.model else [])]
-    while (job := connection.execute(_FETCH, {"queues": queues}).one()).id is not None:
-        connection.execute(_FINISH, {"job": job.id})
-        grading = connection.execute(
-            update(gradings_table)
-            .where(gradings_table.c.id == job.grading, gradings_table.c.state == State.QUEUED)
-            .values(
-                state=State.GRADING,
-                attempt=uuid.uuid4(),
-                attempts=gradings_table.c.attempts + 1,
-                started=func.coalesce(gradings_table.c.started, func.now()),
-                seen=func.now(),
-                progress=None,
-            )
-            .returning(*(gradings_table.c[name] for name in _TAKEN))
-        ).one_or_none()
-        if grading is not None:
-            return _task(connection, worker, grading)  # a cancelled one has a job, too
-    return None
-
-
-_FETCH = text(
-    """SELECT id, CAST(args ->> 'grading' AS bigint) AS grading
-    FROM procrastinate_fetch_job_v2(CAST(:queues AS character varying[]), NULL)"""
-)
-_FINISH = text("SELECT procrastinate_finish_job_v1(:job, 'succeeded', true)")
-_TAKEN = ("id", "submission", "attempt", "attempts", "seen")
+    table = gradings_table.c
+    first = (
+        select(table.id)
+        .where(table.state == State.QUEUED, or_(table.model.is_(None), table.model == worker.model))
+        .order_by(table.turn, table.id)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+    grading = connection.execute(
+        update(gradings_table)
+        .where(table.id == first.scalar_subquery())
+        .values(
+            state=State.GRADING,
+            attempt=uuid.uuid4(),
+            attempts=table.attempts + 1,
+            started=func.coalesce(table.started, func.now()),
+            seen=func.now(),
+            progress=None,
+        )
+        .returning(table.id, table.submission, table.attempt, table.attempts, table.seen)
+    ).one_or_none()
+    return None if grading is None else _task(connection, worker, grading)
 
 
 def _task(connection: Connection, worker: Row, grading: Row) -> Task:  # type: ignore[type-arg]

@@ -57,7 +57,6 @@ def metrics(request: Request, site: ThisSite, visitor: ThisVisitor) -> Response:
         for fate, count in watching.counts_by_fate(connection).items():
             fates.labels(fate).set(count)
         gauge("workers", "Workers that have sent a heartbeat", watching.alive_workers(connection))
-        gauge("typical_grading_seconds", "Median of recent", watching.typical_seconds(connection))
         gauge("oldest_waiting_seconds", "Longest wait", watching.oldest_waiting(connection))
     gauge("watchers", "Connections that watch a submission", request.app.state.watch.watchers)
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

@@ -9,14 +9,11 @@ import time
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from harness.arena.store.gradings import sweep
+from harness.arena.store.gradings import CHANNEL, sweep
 from harness.arena.web.context import Site
 from harness.arena.web.live import listen
 
 log = logging.getLogger(__name__)
-
-CHANNEL = "procrastinate_any_queue_v1"
-"""The channel on which PostgreSQL says that there is a new job."""
 
 LATE_SECONDS = 2.0
 """A sweep that is this late was delayed, and workers' heartbeats may have been, too."""
@@ -27,18 +24,13 @@ NO_LEASE = 1e9
 
 
 class Jobs:
-    """Wakes the workers that wait for a job, and finds gradings whose worker has died."""
+    """Wakes the workers that wait for a task, and finds gradings whose worker has died."""
 
     def __init__(self, site: Site, lease_seconds: float) -> None:
         self._site = site
         self._lease = lease_seconds
-        self._new: asyncio.Future[None] | None = None
-
-    def next(self) -> asyncio.Future[None]:
-        """Return a future that is done when there is another job."""
-        if self._new is None or self._new.done():
-            self._new = asyncio.get_running_loop().create_future()
-        return self._new
+        self.next = asyncio.Event()
+        """Set when another grading waits; an event for the one after it takes its place."""
 
     async def run(self) -> None:
         """Listen and sweep until cancelled."""
@@ -47,8 +39,8 @@ class Jobs:
             group.create_task(self._sweep())
 
     def _wake(self) -> None:
-        if self._new is not None and not self._new.done():
-            self._new.set_result(None)
+        self.next.set()
+        self.next = asyncio.Event()
 
     async def _sweep(self) -> None:
         """Sweep. A lease runs only while workers reach this process, and it the database."""

@@ -56,7 +56,7 @@ class Watch:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._watchers: defaultdict[str, set[asyncio.Queue[Status]]] = defaultdict(set)
-        self._last: dict[str, tuple[object, ...]] = {}
+        self._last: dict[str, Status] = {}
         self._changed = asyncio.Event()
 
     @property
@@ -105,9 +105,9 @@ class Watch:
             except (DBAPIError, PoolTimeoutError):
                 continue  # the database is restarting
             for id, each in found.items():
-                if self._last.get(id) == (shown := _shown(each)):
+                if self._last.get(id) == each:
                     continue
-                self._last[id] = shown
+                self._last[id] = each
                 for queue in self._watchers.get(id, ()):
                     queue.put_nowait(each)
                 await asyncio.sleep(0)  # serve other requests before the next submission
@@ -115,9 +115,3 @@ class Watch:
     def _fetch(self, ids: list[str]) -> dict[str, Status]:
         with self._site.engine.connect() as connection:
             return status(connection, ids)
-
-
-def _shown(status: Status) -> tuple[object, ...]:
-    """Return what differs where more than the clock has changed."""
-    estimated = status.seconds_left is None
-    return status.state, status.place, status.stages, status.step, status.attempts, estimated

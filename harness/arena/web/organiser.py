@@ -75,7 +75,6 @@ def overview(request: Request, visitor: ThisVisitor) -> Response:
             visitor,
             "organiser.html",
             found,
-            typical=watching.typical_seconds(connection, otherwise=0),
             oldest=watching.oldest_waiting(connection),
             gpu=rules.gpu,
             rules_file=site.rules_file.path,

@@ -37,7 +37,7 @@ from harness.protocol.report import Report
 router = APIRouter(prefix=PATH, include_in_schema=False)
 
 LOOK_SECONDS = 2.0
-"""The longest time between two looks for a job, in case a notification was lost."""
+"""The longest time between two looks for a task, in case a notification was lost."""
 
 Message = TypeVar("Message", bound=BaseModel)
 
@@ -106,7 +106,7 @@ async def fetch(
     jobs: Jobs = request.app.state.jobs
     deadline = time.monotonic() + POLL_SECONDS
     while True:
-        new = jobs.next()
+        another = jobs.next
         try:
             task = await run_in_threadpool(_take, site, machine, session)
         except SessionEnded:
@@ -120,7 +120,7 @@ async def fetch(
         if left <= 0 or not connected:
             break
         with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(new), min(left, LOOK_SECONDS))
+            await asyncio.wait_for(another.wait(), min(left, LOOK_SECONDS))
     return Response(status_code=204)
 
 

@@ -1,0 +1,26 @@
+"""The gradings that wait are the queue, without the tables and functions of a library."""
+
+from alembic import op
+
+revision = "arena_0012"
+down_revision = "arena_0011"
+
+TABLES = ("events", "periodic_defers", "jobs", "workers")
+TYPES = ("job_status", "job_event_type", "job_to_defer_v1")
+
+
+def upgrade() -> None:
+    for name in TABLES:
+        op.execute(f"DROP TABLE procrastinate_{name} CASCADE")
+    op.execute(_NO_FUNCTIONS)
+    for name in TYPES:
+        op.execute(f"DROP TYPE procrastinate_{name}")
+
+
+_NO_FUNCTIONS = """DO $$ DECLARE function regprocedure; BEGIN
+    FOR function IN SELECT oid FROM pg_proc
+        WHERE proname LIKE 'procrastinate\\_%' AND pronamespace = 'public'::regnamespace
+    LOOP
+        EXECUTE format('DROP FUNCTION %s CASCADE', function);
+    END LOOP;
+END $$"""
