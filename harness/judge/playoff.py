@@ -21,11 +21,11 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from harness import __version__
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Progress
-from harness.judge.session import Session
 from harness.judge.stages.compile import compile_kernel, load_kernel
 from harness.judge.stages.measure import MAX_LAUNCH_SECONDS
 from harness.judge.stages.rounds import CheckedLaunch, Extent, MeasurementAborted, Measuring
 from harness.judge.stages.score import MIN_RATIOS, judge_clocks, median_interval, score, slower_on
+from harness.judge.workers.session import Session
 from harness.protocol.compiler import Compiled, Kernel
 from harness.protocol.device import Ready
 from harness.protocol.errors import JudgeFailure, UsageError
