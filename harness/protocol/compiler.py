@@ -83,12 +83,11 @@ class _OfSource(Value):
     source: str
     arch: str = DEFAULT_ARCH
     seconds: PositiveFloat = COMPILE_SECONDS
-    """Time limit."""
     signature: Signature = SIGNATURE
     """The signature of the kernel that the source must define."""
 
     @property
-    def time_limit(self) -> float:
+    def time_limit(self) -> float:  # the compiler never stops by itself
         return self.seconds
 
 

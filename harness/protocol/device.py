@@ -16,7 +16,7 @@ from harness.protocol.report import (
     Value,
     WatchedBlocks,
 )
-from harness.protocol.request import AboutKernel, Fault, Launching, Request, SentMatrix
+from harness.protocol.request import AboutKernel, Fault, Request, SentMatrix
 from problem.cases import Shape
 from problem.signature import Arguments
 
@@ -81,7 +81,7 @@ class LaunchInputs(Value):
         return self.arguments.shape
 
 
-class Run(Launching, Request[Finished]):
+class Run(AboutKernel, Request[Finished]):
     """One launch. The output is poisoned with NaN by the device before it."""
 
     inputs: LaunchInputs
@@ -114,7 +114,7 @@ class Sanitized(Value):
     """The blocks that ran of a launch of which only some blocks were asked for."""
 
 
-class Sanitize(Launching, Request[Sanitized]):
+class Sanitize(AboutKernel, Request[Sanitized]):
     """Run the kernel on each of these inputs under each tool, until something is found."""
 
     launches: tuple[LaunchInputs, ...]
@@ -142,7 +142,7 @@ class CompareBranches(AboutKernel, Request[BranchesAgree | BranchesDiffer]):
     like: Arguments
 
 
-class Count(Launching, Request[Counters]):
+class Count(AboutKernel, Request[Counters]):
     """Count the memory accesses of at most so many blocks; of all where blocks depend on others."""
 
     inputs: LaunchInputs

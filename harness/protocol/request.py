@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 from pydantic import (
@@ -55,15 +55,22 @@ class Request(Value, Generic[Answer_co]):
     It is sent as JSON under the name of its class, followed by its matrices (`SentMatrix`).
     """
 
+    needs_kernel: ClassVar[bool] = False
+    """Whether a new worker must be given the kernel before this request."""
+
+    seconds: PositiveFloat = ANSWER_SECONDS
+    """The device stops a launch by itself after so many seconds, if it can."""
+
     @property
     def time_limit(self) -> float:
         """Return the seconds after which the worker is killed."""
-        return ANSWER_SECONDS
+        return self.seconds + GRACE_SECONDS
 
-    @property
-    def needs_kernel(self) -> bool:
-        """Return whether a new worker must be given the kernel before this request."""
-        return False
+
+class AboutKernel(Value):
+    """A mixin for requests about the kernel that was loaded last."""
+
+    needs_kernel: ClassVar[bool] = True
 
 
 class Process(Protocol):
@@ -75,29 +82,6 @@ class Process(Protocol):
     def close(self) -> None:
         """End the process at once; the next request starts another."""
         ...
-
-
-class Limited(Value):
-    """A mixin for requests that name their own time limit."""
-
-    seconds: PositiveFloat
-    """The device stops by itself after so many seconds, if it can."""
-
-    @property
-    def time_limit(self) -> float:
-        return self.seconds + GRACE_SECONDS
-
-
-class AboutKernel(Value):
-    """A mixin for requests about the kernel that was loaded last."""
-
-    @property
-    def needs_kernel(self) -> bool:
-        return True
-
-
-class Launching(Limited, AboutKernel):
-    """A mixin for requests that launch the kernel that was loaded last."""
 
 
 @cache

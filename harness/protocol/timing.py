@@ -12,9 +12,8 @@ from harness.protocol.device import Touched
 from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind, Value
 from harness.protocol.request import (
     GRACE_SECONDS,
+    AboutKernel,
     Done,
-    Launching,
-    Limited,
     Process,
     Request,
     SentMatrix,
@@ -30,7 +29,7 @@ class FirstLaunches(Value):
     output: SentMatrix
 
 
-class MeasureFirstLaunch(Limited, Request[FirstLaunches]):
+class MeasureFirstLaunch(Request[FirstLaunches]):
     """Measure the costs that a program pays once, in a process that has not used the GPU.
 
     Each input repeats a part of it, down and across, so that the output is checked quickly.
@@ -66,17 +65,13 @@ class SharedMatrices(Value):
     """The offset of each in the memory that its handle opens, in bytes."""
 
 
-class Attach(Launching, Request[Done]):
+class Attach(AboutKernel, Request[Done]):
     """Open the checker's matrices and launch on them once, untimed. A first launch loads things,
     which must not happen in a timed launch."""
 
     matrices: SharedMatrices
     baseline: str | None = None
     """The problem's module for a GPU, to launch its baseline and not the loaded kernel."""
-
-    @property
-    def needs_kernel(self) -> bool:
-        return self.baseline is None
 
 
 class Detach(Request[Done]):
@@ -97,7 +92,7 @@ class LaunchTime(Value):
     throttled: tuple[str, ...]
 
 
-class TimeLaunch(Limited, Request[LaunchTime]):
+class TimeLaunch(Request[LaunchTime]):
     """Time one launch on the checker's matrices."""
 
 
@@ -111,7 +106,7 @@ class SustainedLaunches(Value):
     """The energy of all of them together; None where the GPU does not count it."""
 
 
-class Sustain(Limited, Request[SustainedLaunches]):
+class Sustain(Request[SustainedLaunches]):
     """Launch on the checker's matrices back to back."""
 
     duration: PositiveFloat

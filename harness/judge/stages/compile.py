@@ -58,7 +58,7 @@ def disassembling(grading: Grading) -> Step[Disassembled | Outcome]:
         answer = steps.session.compiler.ask(request)
         if isinstance(answer, Disassembled):
             return answer
-        return _compile_outcome(answer, request.time_limit)
+        return _compile_outcome(answer, request.seconds)
 
     return Step(Executor.COMPILER, "disassemble", run)
 

@@ -29,7 +29,6 @@ from harness.protocol.request import (
     GRACE_SECONDS,
     Answer_co,
     Fault,
-    Launching,
     Request,
     answer_to,
 )
@@ -130,7 +129,7 @@ class Worker:
                 child.scratch.remove()
 
     def _send(self, child: _Child, request: Request[Answer_co]) -> Answer_co | Fault:
-        translates = self.role is Role.CPU and isinstance(request, Launching)
+        translates = self.role is Role.CPU and request.needs_kernel
         limit = request.time_limit + (TRANSLATION_SECONDS if translates else 0)
         return self._exchange(child, request, answer_to(type(request)), limit)
 
