@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
-from typing import NamedTuple
+import numpy as np
 
-_HEADER_OFFSET, _HEADER_SIZE = 0x28, 0x3A
+_HEADER = np.dtype({"names": ["at", "count"], "formats": ["<u8", "<u2"], "offsets": [0x28, 0x3C]})
+"""Where the headers of the sections are, and how many."""
+
+_SECTION = np.dtype(
+    [
+        *(("name", "<u4"), ("type", "<u4"), ("flags", "<u8"), ("address", "<u8")),
+        *(("offset", "<u8"), ("size", "<u8"), ("others", "V24")),
+    ]
+)
+_SYMBOL = np.dtype([("kind", "V6"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")])
+
 _SYMBOL_TABLE, _WITHOUT_CONTENT = 2, 8
 """Types of sections."""
-
-
-class _Section(NamedTuple):
-    """The header of a section."""
-
-    name: int
-    type: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    alignment: int
-    entry_size: int
-
-
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
 
 
 def without_zeros(cubin: bytes) -> bytes:
@@ -35,27 +24,15 @@ def without_zeros(cubin: bytes) -> bytes:
     reads the instructions: NVIDIA's disassembler fills that memory, which may be gigabytes."""
     edited = bytearray(cubin)
     try:
-        sections = [*_sections(edited)]
-        emptied = set()
-        for index, (at, section) in enumerate(sections):
-            if section.type == _WITHOUT_CONTENT:
-                emptied.add(index)
-                _SECTION.pack_into(edited, at, *section._replace(size=0))
-        for _, table in sections:
-            if table.type == _SYMBOL_TABLE:
-                for at in range(table.offset, table.offset + table.size, _SYMBOL.size):
-                    *kind, place, _, _ = _SYMBOL.unpack_from(edited, at)
-                    if place in emptied:
-                        _SYMBOL.pack_into(edited, at, *kind, place, 0, 0)
-    except struct.error:  # the disassembler reports what is no cubin
+        header = np.frombuffer(edited, _HEADER, 1)[0]
+        sections = np.frombuffer(edited, _SECTION, header["count"], header["at"])
+        is_empty = sections["type"] == _WITHOUT_CONTENT
+        sections["size"][is_empty] = 0
+        for table in sections[sections["type"] == _SYMBOL_TABLE]:
+            count = table["size"] // _SYMBOL.itemsize
+            symbols = np.frombuffer(edited, _SYMBOL, count, table["offset"])
+            emptied = np.isin(symbols["section"], np.flatnonzero(is_empty))
+            symbols["value"][emptied] = symbols["size"][emptied] = 0
+    except (ValueError, OverflowError):  # the disassembler reports what is no cubin
         return cubin
     return bytes(edited)
-
-
-def _sections(cubin: bytes | bytearray) -> Iterator[tuple[int, _Section]]:
-    """Yield the sections, and where the header of each is."""
-    (start,) = struct.unpack_from("<Q", cubin, _HEADER_OFFSET)
-    size, count = struct.unpack_from("<HH", cubin, _HEADER_SIZE)
-    for index in range(count):
-        at = start + index * size
-        yield at, _Section(*_SECTION.unpack_from(cubin, at))

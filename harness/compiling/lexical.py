@@ -37,17 +37,6 @@ def normalised(text: str) -> str:
     return re.sub(r"\\[ \t\v\f]+\n", "\\\\\n", lines)
 
 
-def check_ends(code: str) -> None:
-    """Raise SourceError if a comment or a raw string is never closed."""
-    for match in _WORD.finditer(code):
-        word, kind = match[0], match.lastgroup
-        if kind == "comment":
-            if word.startswith("/*") and (len(word) < 4 or not word.endswith("*/")):
-                raise _not_closed(code, match.start(), "this comment", "*/")
-        elif kind == "raw" and not word.endswith(f'){match["mark"]}"'):
-            raise _not_closed(code, match.start(), "this raw string", f'){match["mark"]}"')
-
-
 def comments(code: str) -> Iterator[re.Match[str]]:
     """Yield all comments, in order."""
     return (match for match in _WORD.finditer(code) if match.lastgroup == "comment")
@@ -56,12 +45,6 @@ def comments(code: str) -> Iterator[re.Match[str]]:
 def without_comments(code: str) -> str:
     """Return the code with a space in place of each comment."""
     return _WORD.sub(lambda match: " " if match.lastgroup == "comment" else match[0], code)
-
-
-def _not_closed(code: str, start: int, what: str, end: str) -> SourceError:
-    line = code.count("\n", 0, start) + 1
-    column = start - code.rfind("\n", 0, start)
-    return SourceError(f"{what} is never closed; write `{end}` where it ends", line, column)
 
 
 def at_a_fixed_time(code: str) -> str:

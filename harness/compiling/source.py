@@ -60,7 +60,6 @@ class Source:
 def parse(text: str, signature: Signature = SIGNATURE) -> Source:
     """Read CUDA source. Raises SourceError if it cannot be a submission."""
     text = lexical.normalised(text)
-    lexical.check_ends(text)
     code = text.encode()
     tree = walked(code)
     found = functions(tree)

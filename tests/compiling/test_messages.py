@@ -26,7 +26,7 @@ MISTAKES = {
     ),
     "comment without an end": (
         f"{HEAD}\n    /* about this\n    C[0] = 1;\n}}\n",
-        "this comment is never closed; write `*/` where it ends",
+        "line 2: comment unclosed at end of file",
     ),
 }
 
