@@ -1,4 +1,4 @@
-"""Regrading shows what changes, enters it only when told to, and loses nothing."""
+"""Regrading shows and enters what changes, and loses nothing."""
 
 import json
 from pathlib import Path
@@ -49,28 +49,12 @@ def places(path: Path) -> list[tuple[str, float | None]]:
     return [(row.entry.name, row.entry.score) for row in board.rows]
 
 
-def test_nothing_is_entered_until_it_is_confirmed(call: Call, old: Path) -> None:
+def test_new_results_are_shown_and_entered(call: Call, old: Path) -> None:
     code, out, _ = call("regrade", grade=graded)
-    assert code == 1
-    assert "−11.1 %" in out
-    assert "+20.0 %" in out
-    assert places(old) == [("new", 0.5)]
-
-    kept = old.with_suffix(".regraded.jsonl")
-    assert len(kept.read_text().splitlines()) == 2
-    code, _, err = call("regrade", grade=graded)
-    assert code == 2
-    assert "was not entered" in err
-    assert call("import", kept)[0] == 0
-    assert places(old) == [("wide", 1.2), ("tile", 0.8), ("new", 0.5)]
-
-
-def test_yes_enters_the_results(call: Call, old: Path) -> None:
-    code, out, _ = call("regrade", "--yes", grade=graded)
     assert code == 0
+    assert "−11.1 %" in out and "+20.0 %" in out
     assert "2 new results entered" in out
     assert places(old) == [("wide", 1.2), ("tile", 0.8), ("new", 0.5)]
-    assert not old.with_suffix(".regraded.jsonl").exists()
     assert "Nothing to regrade" in call("regrade")[1]
 
 
@@ -78,22 +62,21 @@ def test_a_filter_limits_what_is_regraded(call: Call, old: Path) -> None:
     assert "Nothing to regrade" in call("regrade", "--gpu", "L4", grade=graded)[1]
 
 
-def test_an_interrupted_regrading_keeps_its_reports(call: Call, old: Path) -> None:
+def test_an_interrupted_regrading_goes_on(call: Call, old: Path) -> None:
     def interrupted(submission: Submission) -> Report:
         if submission.name == "tile":
             raise KeyboardInterrupt
         return graded(submission)
 
     with pytest.raises(KeyboardInterrupt):
-        call("regrade", "--yes", grade=interrupted)
-    kept = old.with_suffix(".regraded.jsonl")
-    (line,) = kept.read_text().splitlines()
-    assert json.loads(line)["submission"]["name"] == "wide"
+        call("regrade", grade=interrupted)
+    assert places(old) == [("wide", 1.2), ("new", 0.5)]
+    assert "1 of 1: larger than the noise" in call("regrade", grade=graded)[1]
 
 
 def test_a_rejection_is_entered_and_settles_the_matter(call: Call, old: Path) -> None:
     rejecting = grading(outcome=protocol.RuntimeFault(stage=protocol.Stage.VERIFY, message="trap"))
-    _, out, _ = call("regrade", "--yes", grade=rejecting)
+    _, out, _ = call("regrade", grade=rejecting)
     assert "now runtime-error" in out
     assert "Nothing to regrade" in call("regrade")[1]
 
@@ -120,10 +103,10 @@ def gone(submission: Submission) -> Report:
 def test_what_does_not_apply_is_not_entered(
     call: Call, old: Path, grade: Grader, said: str
 ) -> None:
-    code, out, _ = call("regrade", "--yes", grade=grade)
+    code, out, _ = call("regrade", grade=grade)
     assert code == 1
     assert said in out
-    assert "Nothing to enter" in out
+    assert "0 new results entered" in out
     with Store(old) as store:
         assert len(store.entries()) == 3
 
@@ -132,10 +115,10 @@ def test_an_unverified_result_is_graded_here_once(call: Call, path: Path) -> Non
     claim = factory.report("tile", "ada", 2.5)
     with Store(path, "create") as store:
         store.enter_documents([Document.of(claim), Document.of(factory.report("tile", "ada", 2.6))])
-    code, out, _ = call("regrade", "--yes", grade=graded)
+    code, out, _ = call("regrade", grade=graded)
     assert code == 0 and "−68.0 %" in out
     assert places(path) == [("tile", 0.8)]
-    assert "Nothing to regrade" in call("regrade", "--yes")[1]
+    assert "Nothing to regrade" in call("regrade")[1]
 
 
 def test_a_forged_hash_of_the_source_is_corrected(path: Path) -> None:
@@ -150,7 +133,7 @@ def test_a_forged_hash_of_the_source_is_corrected(path: Path) -> None:
             asked.append(submission.sha256)
             return graded(submission)
 
-        list(regrade(store, store.entries(), noted, path.with_suffix(".kept")))
+        list(regrade(store, store.entries(), noted))
     assert asked == [true]
 
 
@@ -159,7 +142,7 @@ def before_and(grade: Grader, path: Path, *entries: str) -> list[Change]:
     with Store(path) as store:
         found = {entry.name: entry for entry in store.entries()}
         chosen = [found[name] for name in entries]
-        return [*regrade(store, chosen, grade, path.with_suffix(".kept"))]
+        return [*regrade(store, chosen, grade)]
 
 
 def test_a_board_of_another_gpu_is_tried_once(old: Path) -> None:

@@ -52,14 +52,6 @@ class Address:
             return None
         return self.path / "signing-key.pem" if self.is_arena else self.path.with_suffix(".key")
 
-    def sibling(self, suffix: str) -> Path:
-        """Return the path of a file that belongs to the store; a database's is in the current
-        folder."""
-        if self.is_url:
-            return Path(f"leaderboard{suffix}")
-        folder, file = self.path / f"leaderboard{suffix}", self.path.with_suffix(suffix)
-        return folder if self.is_arena else file
-
 
 DEFAULT_STORE = Address("leaderboard.sqlite")
 

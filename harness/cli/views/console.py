@@ -113,12 +113,6 @@ class Terminal:
         """Let the interpreter's last flush go nowhere, since the reader has gone."""
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
 
-    def confirm(self, question: str) -> bool:
-        """Ask a yes-no question; without a terminal, the answer is no."""
-        if not sys.stdin.isatty():
-            return False
-        return self.results.input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
-
 
 def _console(stderr: bool = False) -> SafeConsole:
     """Return a console as wide as the terminal, or as the longest line if there is no terminal."""
