@@ -32,13 +32,11 @@ Show = Callable[[str], None]
 """Shows a line to the person at the terminal."""
 
 
-def serve(
-    data_dir: DataDir, url: URL | None, settings: Settings, count: int | None, show: Show
-) -> None:
+def serve(data_dir: DataDir, settings: Settings, count: int | None, show: Show) -> None:
     """Run the arena until it is stopped. count: of workers. Raises UsageError."""
     with alone_in(data_dir):
         check_port(settings)
-        with database(data_dir, url) as (owner, server):
+        with database(data_dir) as (owner, server):
             first = first_key(owner, show)
             supervisor = Supervisor(server, parts(owner, data_dir.secrets(), settings, count))
             signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
@@ -86,12 +84,12 @@ def _answers(address: str) -> bool:
         return False
 
 
-def new_key(data_dir: DataDir, url: URL | None, name: str, keep: Show) -> None:
+def new_key(data_dir: DataDir, name: str, keep: Show) -> None:
     """Make a new key for somebody who has lost theirs. Raises NotPossible or UsageError.
 
     keep: is called with the key before it is valid.
     """
-    with _transaction(data_dir, url) as connection:
+    with _transaction(data_dir) as connection:
         person = people.named(connection, name)
         if person is None:
             raise NotPossible(f"there is no person called {name}")
@@ -99,19 +97,17 @@ def new_key(data_dir: DataDir, url: URL | None, name: str, keep: Show) -> None:
         contest.note(connection, None, "new key", person.name)
 
 
-def new_worker_key(data_dir: DataDir, url: URL | None, name: str, keep: Show) -> None:
+def new_worker_key(data_dir: DataDir, name: str, keep: Show) -> None:
     """Make a worker key for a machine. Raises NotPossible or UsageError. keep: as for new_key."""
-    with _transaction(data_dir, url) as connection:
+    with _transaction(data_dir) as connection:
         keep(new_machine(connection, name))
         contest.note(connection, None, "new worker key", name)
 
 
 @contextmanager
-def _transaction(data_dir: DataDir, url: URL | None) -> Iterator[Connection]:
+def _transaction(data_dir: DataDir) -> Iterator[Connection]:
     """Open a transaction in an arena's database, whether it runs or not. Raises UsageError."""
-    if url is None and not data_dir.holds_an_arena:
-        raise UsageError(f"there is no arena in {data_dir.folder}; name its folder with --data")
-    with reached(data_dir, url) as owner, _connected(owner) as connection:
+    with reached(data_dir) as owner, _connected(owner) as connection:
         yield connection
 
 
@@ -146,13 +142,14 @@ def is_running(data_dir: DataDir) -> bool:
 
 
 @contextmanager
-def database(data_dir: DataDir, url: URL | None = None) -> Iterator[tuple[URL, Server | None]]:
+def database(data_dir: DataDir) -> Iterator[tuple[URL, Server | None]]:
     """Prepare an external database, or start the arena's own; yield its address and its server."""
     secrets = data_dir.secrets()
-    if url is not None:
+    if data_dir.external is not None:
         data_dir.close_to_others()
-        prepare(url, secrets)
-        yield url, None
+        prepare(data_dir.external, secrets)
+        data_dir.keep_address()
+        yield data_dir.external, None
         return
     server = Server(data_dir.database, secrets.owner)
     data_dir.close_to_others(server.user)
@@ -165,10 +162,13 @@ def database(data_dir: DataDir, url: URL | None = None) -> Iterator[tuple[URL, S
 
 
 @contextmanager
-def reached(data_dir: DataDir, url: URL | None) -> Iterator[URL]:
-    """Yield the address of an arena's database, which is started if it does not run."""
-    if url is not None:
-        yield url
+def reached(data_dir: DataDir) -> Iterator[URL]:
+    """Yield the address of an arena's database, which is started if it does not run. Raises
+    UsageError."""
+    if not data_dir.holds_an_arena:
+        raise UsageError(f"there is no arena in {data_dir.folder}; name its folder with --data")
+    if data_dir.external is not None:
+        yield data_dir.external
     elif is_running(data_dir):
         yield address(data_dir.database, data_dir.secrets().owner)
     else:

@@ -1,39 +1,41 @@
-"""A PostgreSQL database as a store of reports: that of an arena, or one with a board alone."""
+"""The database of an arena as a store of reports."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, Engine, func, inspect, select, text
+from sqlalchemy import Connection, Engine, func, select, text
 from sqlalchemy.exc import DBAPIError
 
 from harness.arena.arena import reached
 from harness.arena.data_dir import DataDir
-from harness.arena.store.database import address, open_engine
-from harness.arena.store.preparing import HEAD, check_version
+from harness.arena.store.database import open_engine
+from harness.arena.store.preparing import HEAD
 from harness.board import schema
-from harness.board.sqlite_file import BUSY_SECONDS, Mode
+from harness.board.sqlite_file import BUSY_SECONDS
 from harness.protocol.errors import StoreError
 
 _LOCK_NOT_AVAILABLE = "55P03"
 
 
-class BoardDatabase:
-    """An open PostgreSQL; see harness.board.store."""
+class ArenaDatabase:
+    """An arena's open database; see harness.board.store."""
 
-    def __init__(self, url: URL, name: str, key: Path | None, mode: Mode) -> None:
-        """mode: "create" makes a board in an empty database; an arena's is migrated by the arena
-        alone. Raises StoreError."""
+    def __init__(self, engine: Engine, name: str, key: Path) -> None:
+        """Raises StoreError where the arena is of another version."""
         self.name = name
         self.key = key
-        self._engine: Engine = open_engine(url, connections=1)
-        try:
-            self._prepare(mode)
-        except BaseException:
-            self.close()
-            raise
+        self._engine = engine
+        with self.reading() as connection:
+            found = schema.applied(connection)
+        if found != {HEAD}:
+            raise StoreError(
+                f"the arena of {name} is of another version of the judge "
+                f"({', '.join(found)}; this one knows {HEAD}); "
+                "start it once with this version, or use the version that it runs."
+            )
 
     def close(self) -> None:
         self._engine.dispose()
@@ -57,26 +59,6 @@ class BoardDatabase:
     def damaged(self, reason: str) -> str:
         return f"{self.name} is damaged ({reason}). Restore a backup of it."
 
-    def _prepare(self, mode: Mode) -> None:
-        with self.reading() as connection:
-            check_version(connection)
-            if schema.applied(connection) in ({schema.HEAD}, {HEAD}):
-                return
-        with self.writing() as connection:
-            found = schema.applied(connection)
-            if not found and (mode != "create" or _tables(connection)):
-                raise StoreError(
-                    f"there is no store in {self.name}; enter a result with "
-                    "`grade KERNEL.cu --submit --author NAME`, or name another with --store."
-                )
-            if not found <= set(schema.REVISIONS):
-                raise StoreError(
-                    f"the arena of {self.name} is of another version of the judge "
-                    f"({min(found)}; this one knows {HEAD}); "
-                    "start it once with this version, or use the version that it runs."
-                )
-            schema.bring_up_to_date(connection, self.name)
-
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
@@ -92,34 +74,16 @@ class BoardDatabase:
 
 
 @contextmanager
-def of_folder(folder: Path) -> Iterator[BoardDatabase]:
+def of_folder(folder: Path) -> Iterator[ArenaDatabase]:
     """Open the database of the arena in this folder, whether it runs or not. Raises UsageError."""
     data_dir = DataDir(folder)
     if not data_dir.holds_an_arena:
         raise StoreError(
-            f"{folder} is a folder without an arena's database; name a file, the folder of an "
-            "arena, or postgresql://OWNER@HOST/DATABASE."
+            f"{folder} is a folder without an arena's database; name a file, or an arena's folder."
         )
-    with (
-        reached(data_dir, None) as owner,
-        closing(BoardDatabase(owner, str(folder), data_dir.signing_key, "update")) as board,
-    ):
-        yield board
-
-
-@contextmanager
-def of_url(text: str, name: str, mode: Mode) -> Iterator[BoardDatabase]:
-    """Open the database at a URL. name: what messages call it. Raises StoreError."""
-    url = address(text)
-    if url is None:
-        raise StoreError(
-            f"{name} is no store: name a file, the folder of an arena, or "
-            "postgresql://OWNER@HOST/DATABASE."
-        )
-    with closing(BoardDatabase(url, name, None, mode)) as board:
-        yield board
-
-
-def _tables(connection: Connection) -> list[str]:
-    """Return the names of all tables, whichever program made them."""
-    return inspect(connection).get_table_names()
+    with reached(data_dir) as owner:
+        engine = open_engine(owner, connections=1)
+        try:
+            yield ArenaDatabase(engine, str(folder), data_dir.signing_key)
+        finally:
+            engine.dispose()

@@ -28,10 +28,8 @@ TRUSTED_KEYS = "signing-key.trusted"
 UNFINISHED = ".unfinished-backup-"
 
 
-def backup(data_dir: DataDir, url: URL | None, file: Path) -> None:
+def backup(data_dir: DataDir, file: Path) -> None:
     """Write everything into one file, atomically. Raises UsageError."""
-    if url is None and not data_dir.holds_an_arena:
-        raise UsageError(f"there is no arena in {data_dir.folder}")
     if not file.parent.is_dir():
         raise UsageError(f"there is no directory {file.parent} to write {file.name} to")
     # Remove the files of a backup that was killed.
@@ -40,7 +38,7 @@ def backup(data_dir: DataDir, url: URL | None, file: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
     with (
         tempfile.TemporaryDirectory(dir=file.parent, prefix=unfinished) as folder,
-        reached(data_dir, url) as owner,
+        reached(data_dir) as owner,
     ):
         dump = Path(folder, DUMP)
         _run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={dump}", owner)
@@ -54,12 +52,12 @@ def backup(data_dir: DataDir, url: URL | None, file: Path) -> None:
         whole.replace(file)
 
 
-def restore(data_dir: DataDir, url: URL | None, file: Path) -> None:
+def restore(data_dir: DataDir, file: Path) -> None:
     """Restore everything or nothing, into a folder or a database that holds no arena.
 
     Raises UsageError.
     """
-    if url is None and data_dir.holds_an_arena:
+    if data_dir.external is None and data_dir.holds_an_arena:
         raise UsageError(f"{data_dir.folder} holds an arena already; restore into another folder")
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -72,9 +70,10 @@ def restore(data_dir: DataDir, url: URL | None, file: Path) -> None:
         dump = Path(folder, DUMP)
         if not dump.is_file():
             raise UsageError(f"{file} is no backup of an arena: it has no {DUMP}")
-        with alone_in(data_dir), _new_database(data_dir, url) as owner:
+        with alone_in(data_dir), _new_database(data_dir) as owner:
             _run("pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", str(dump), owner)
             prepare(owner, data_dir.secrets())
+            data_dir.keep_address()
             for name, path in _files(data_dir):
                 if (found := Path(folder, name)).is_file():
                     path.write_bytes(found.read_bytes())
@@ -93,10 +92,10 @@ def _files(data_dir: DataDir) -> tuple[tuple[str, Path], ...]:
 
 
 @contextmanager
-def _new_database(data_dir: DataDir, url: URL | None) -> Iterator[URL]:
+def _new_database(data_dir: DataDir) -> Iterator[URL]:
     """An empty database, which is the arena's only once everything is in it."""
-    if url is not None:
-        yield url
+    if data_dir.external is not None:
+        yield data_dir.external
         return
     unfinished = data_dir.folder / "restoring"
     shutil.rmtree(unfinished, ignore_errors=True)

@@ -102,14 +102,14 @@ def _canonical(text: str) -> str:
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
-def signed(report: Report, key: Path | None) -> Report:
+def signed(report: Report, key: Path) -> Report:
     """Return the report signed with the key in this file, or as it is where there is no key.
 
     So `grade --json` next to a store writes what that store accepts as its own.
     """
     from harness.board.keys import SigningKey
 
-    if key is None or not key.exists():
+    if not key.exists():
         return report
     document = Document.of(report)
     return document.signed(SigningKey.at(key).sign(document.text)).report

@@ -69,10 +69,8 @@ def fits(signature: Signature, text: str) -> bool:
     return True
 
 
-def trusted(key_file: Path | None) -> frozenset[str]:
+def trusted(key_file: Path) -> frozenset[str]:
     """Return the public keys that a board believes: its own, and those that are listed."""
-    if key_file is None:
-        return frozenset()
     own = {SigningKey.at(key_file).public} if key_file.exists() else set()
     return frozenset(own | listed(key_file).keys())
 

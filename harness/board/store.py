@@ -45,8 +45,8 @@ class Database(Protocol):
         """The name by which messages call the database."""
 
     @property
-    def key(self) -> Path | None:
-        """The file of the board's own key, which need not exist; None where none is known."""
+    def key(self) -> Path:
+        """The file of the board's own key, which need not exist."""
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Open a transaction that reads."""
@@ -141,7 +141,7 @@ class Store:
             why = self._database.damaged(f"the report of entry {id[:12]} was altered")
             raise StoreError(why)
         trusted = document.signature is not None and document.signature.key in keys
-        if here and not trusted and self._key_file is not None:
+        if here and not trusted:
             return document.signed(self._key().sign(document.text))
         return document
 
@@ -180,11 +180,6 @@ class Store:
     def _key(self) -> SigningKey:
         from harness.board.keys import SigningKey
 
-        if self._key_file is None:
-            raise StoreError(
-                f"{self.name} does not say which key signs what is graded here: "
-                "name its file with --key. It is created if it is missing."
-            )
         return SigningKey.at(self._key_file)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import URL, Connection, text
+from sqlalchemy import Connection, text
 
 from harness.arena.arena import alone_in
 from harness.arena.data_dir import DataDir, Secrets
@@ -18,7 +18,7 @@ from harness.board.document import Document
 from harness.board.keys import SigningKey
 from harness.board.store import Store
 from harness.cli import main as cli
-from harness.cli.commands._stores import Address, open_store
+from harness.cli.commands._stores import open_store
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import StoreError
 from tests.arena.submitting import Add, FakeWorker, Key, submit
@@ -148,7 +148,7 @@ def test_only_organisers_read_imported_reports_until_sources_are_open(
     rules: Path,
 ) -> None:
     document = Document.of(factory.report("from a file", "bob", 1.9))
-    with open_store(Address(str(data_dir.folder))) as store:
+    with open_store(data_dir.folder) as store:
         store.enter_documents([document])
     page = f"/entries/{document.id[:16]}"
     organiser, contestant = key(person("otto", Role.ORGANISER)), key(person("eve"))
@@ -162,41 +162,30 @@ def test_only_organisers_read_imported_reports_until_sources_are_open(
 def test_two_arenas_exchange_their_own_results(
     arena: dict[str, str],
     data_dir: DataDir,
-    secrets: Secrets,
-    fresh_database: Callable[[], URL],
+    new_arena: Callable[[Path], Path],
     copied: Call,
+    tmp_path: Path,
 ) -> None:
-    url = fresh_database()
-    other = url.set(drivername="postgresql").render_as_string(hide_password=False)
-    with open_store(Address(other), "create") as store:
-        store.enter_documents([Document.of(factory.report("before it was an arena", "bob", 1.2))])
-    prepare(url, secrets)
+    other = new_arena(tmp_path / "other")
+    with open_store(other) as store:
+        store.enter(factory.report("own", "bob", 1.2))
     assert copied(data_dir.folder, other).startswith("2 entered")
     assert copied(other, data_dir.folder).startswith("1 entered")
-    engine = open_engine(url, connections=1)
-    with engine.begin() as connection:
-        assert {(entry.name, entry.verified) for entry in board.counting(connection)} == {
-            ("counts", False),
-            ("again", False),
-            ("before it was an arena", False),
-        }
-    engine.dispose()
+    with open_store(other) as store:
+        assert scores(store) == {"own": (1.2, True), "counts": (1.5, False), "again": (1.1, False)}
 
 
 def test_a_database_of_another_version_is_refused(
-    fresh_database: Callable[[], URL], secrets: Secrets
+    new_arena: Callable[[Path], Path], secrets: Secrets, tmp_path: Path
 ) -> None:
-    url = fresh_database()
-    prepare(url, secrets)
+    folder = new_arena(tmp_path / "other")
+    url = DataDir(folder).external
+    assert url is not None
     engine = open_engine(url, connections=1)
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = 'arena_9999'"))
     engine.dispose()
     with pytest.raises(StoreError, match="of a newer arena"):
         prepare(url, secrets)
-    address = url.set(drivername="postgresql").render_as_string(hide_password=False)
-    with (
-        pytest.raises(StoreError, match="start it once with this version"),
-        open_store(Address(address)),
-    ):
+    with pytest.raises(StoreError, match="start it once with this version"), open_store(folder):
         pass

@@ -41,9 +41,10 @@ def test_everything_comes_back(
     keys.add_to_list(data_dir.signing_key, "1" * 64, "the lab")
     RulesFile(data_dir.rules).thaw()
     with alone_in(data_dir):  # as the arena that runs
-        backup(data_dir, None, file)
-    other, url = DataDir(tmp_path / "other"), fresh_database()
-    restore(other, url, file)
+        backup(data_dir, file)
+    url = fresh_database()
+    other = DataDir(tmp_path / "other", url)
+    restore(other, file)
     assert RulesFile(other.rules).now.thawed, "the board stays thawed"
     assert keys.trusted(other.signing_key) == {own, "1" * 64}
     engine = open_engine(url, connections=1)
@@ -63,12 +64,12 @@ def test_what_is_no_backup_is_said(content: bytes | None, tmp_path: Path) -> Non
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(UsageError, match=r"no file|no backup"):
-        restore(DataDir(tmp_path / "data"), None, file)
+        restore(DataDir(tmp_path / "data"), file)
 
 
 def test_a_folder_without_an_arena_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no arena in"):
-        backup(DataDir(tmp_path / "data"), None, tmp_path / "x.backup")
+        backup(DataDir(tmp_path / "data"), tmp_path / "x.backup")
 
 
 BACKUP_OF_0_1 = Path(__file__).with_name("before") / "arena-0.1.backup"
@@ -78,9 +79,9 @@ BACKUP_OF_0_1 = Path(__file__).with_name("before") / "arena-0.1.backup"
 def test_an_arena_of_version_0_1_goes_on_with_a_worker_of_today() -> None:
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
         data_dir = DataDir(Path(folder, "data"))
-        restore(data_dir, None, BACKUP_OF_0_1)
+        restore(data_dir, BACKUP_OF_0_1)
         with pytest.raises(UsageError, match="holds an arena already"):
-            restore(data_dir, None, BACKUP_OF_0_1)
+            restore(data_dir, BACKUP_OF_0_1)
         with database(data_dir) as (owner, _):
             engine = open_engine(owner, connections=2)
             worker = FakeWorker(engine)

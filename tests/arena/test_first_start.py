@@ -59,10 +59,10 @@ def test_keys_are_made_on_the_machine(engine: Engine, folder: Path) -> None:
     with engine.begin() as connection:
         ada = people.add_person(connection, "Ada", Role.CONTESTANT)
     kept: list[str] = []
-    arena.new_key(DataDir(folder), engine.url, "ada", kept.append)
-    arena.new_worker_key(DataDir(folder), engine.url, "lab", kept.append)
+    arena.new_key(DataDir(folder, engine.url), "ada", kept.append)
+    arena.new_worker_key(DataDir(folder, engine.url), "lab", kept.append)
     with pytest.raises(NotPossible, match="there is no person called eve"):
-        arena.new_key(DataDir(folder), engine.url, "eve", kept.append)
+        arena.new_key(DataDir(folder, engine.url), "eve", kept.append)
     with engine.begin() as connection:
         assert people.by_key(connection, kept[0]) == ada
         assert workers.machine_of(connection, kept[1]) is not None

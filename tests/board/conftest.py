@@ -1,5 +1,6 @@
 """Fixtures of the leaderboard's tests."""
 
+import itertools
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,7 +11,6 @@ from harness.board.regrade import Grader
 from harness.board.store import Store
 from harness.cli import main as cli
 from harness.cli.commands import _arguments
-from harness.cli.commands._stores import Address
 from harness.cli.views.console import Terminal
 from harness.protocol.report import Report, Submission
 from tests.board.stores import KINDS, New, Where
@@ -40,24 +40,21 @@ def stored(path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def new(tmp_path: Path, request: pytest.FixtureRequest) -> New:
-    """A function that returns a new address and key file for a store of a given kind."""
-    made: list[Where] = []
+    """A function that returns a new place for a store of a given kind."""
+    numbers = itertools.count()
 
     def find(kind: str) -> Where:
-        name = f"store-{len(made)}"
-        address = str(tmp_path / f"{name}.sqlite")
-        if kind == "postgresql":
-            url = request.getfixturevalue("fresh_database")()
-            address = url.set(drivername=kind).render_as_string(hide_password=False)
-        made.append(Where(Address(address), tmp_path / f"{name}.key"))
-        return made[-1]
+        name = f"store-{next(numbers)}"
+        if kind == "file":
+            return Where(tmp_path / f"{name}.sqlite")
+        return Where(request.getfixturevalue("new_arena")(tmp_path / name))
 
     return find
 
 
 @pytest.fixture(params=KINDS)
 def where(request: pytest.FixtureRequest, new: New) -> Where:
-    """The address and key file of a new store, of each kind in turn."""
+    """The place of a new store, of each kind in turn."""
     return new(request.param)
 
 

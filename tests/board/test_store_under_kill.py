@@ -12,8 +12,8 @@ from tests.board import factory
 from tests.board.stores import KINDS, New, Where
 from tests.forked import in_fork
 
-STATEMENTS = {"sqlite": 5, "postgresql": 6}
-"""The statements that enter one signed report: BEGIN (PostgreSQL also sets a time limit), three
+STATEMENTS = {"file": 5, "arena": 6}
+"""The statements that enter one signed report: BEGIN (an arena also sets a time limit), three
 INSERTs, COMMIT."""
 
 ONE, OTHER = (factory.report(f"kernel {number}", rounds=8) for number in range(2))

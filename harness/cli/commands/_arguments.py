@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from harness.board.ranking import Filter
-from harness.cli.commands._stores import DEFAULT_STORE, Address
+from harness.cli.commands._stores import DEFAULT_STORE
 from harness.cli.views.console import Terminal
 from harness.protocol.compiler import ARCHITECTURES
 from harness.protocol.files import write_whole
@@ -30,10 +30,10 @@ MAX_PRODUCTS = 1 << 33
 def add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
-        type=Address,
-        default=Address(os.environ.get(STORE_VARIABLE) or DEFAULT_STORE.text),
+        type=Path,
+        default=Path(os.environ.get(STORE_VARIABLE) or DEFAULT_STORE),
         metavar="STORE",
-        help="the leaderboard: a file, the folder of an arena, or postgresql://OWNER@HOST/DATABASE "
+        help="the leaderboard: a file, or the folder of an arena "
         f"(default: %(default)s; or set {STORE_VARIABLE})",
     )
     parser.add_argument(

@@ -82,7 +82,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--proxy", default="", metavar="ADDRESS", help="the proxy whose X-Forwarded-For is trusted"
     )
     parser.add_argument(
-        "--database", metavar="URL", help="a PostgreSQL database (15 or newer), as its owner"
+        "--database",
+        metavar="URL",
+        help="a PostgreSQL database (15 or newer), as its owner (default: that of the last start, "
+        "or the arena's own)",
     )
     parser.add_argument(
         "--workers", type=count, metavar="N", help="default: one for each GPU; without a GPU, one"
@@ -108,7 +111,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         raise UsageError(
             f"the arena needs {error.name}; `nox -s arena` installs all that it needs"
         ) from None
-    data_dir, url = DataDir(arguments.data), _url(arguments.database)
+    data_dir = DataDir(arguments.data, _url(arguments.database))
     file, name = arguments.file, arguments.name
 
     def keep(key: str) -> None:
@@ -123,18 +126,18 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         match arguments.what:
             case "run":
                 settings = _settings(arguments, data_dir)
-                arena.serve(data_dir, url, settings, arguments.workers, terminal.show)
+                arena.serve(data_dir, settings, arguments.workers, terminal.show)
                 terminal.note("The arena has ended; all submissions are kept.")
             case "backup":
-                backup(data_dir, url, file)
+                backup(data_dir, file)
                 terminal.note(f"{file} contains the whole arena; let nobody else read it.")
             case "restore":
-                restore(data_dir, url, file)
+                restore(data_dir, file)
                 terminal.note(f"{data_dir.folder} is the arena of {file} now; start it.")
             case "key":
-                arena.new_key(data_dir, url, name, keep)
+                arena.new_key(data_dir, name, keep)
             case "worker-key":
-                arena.new_worker_key(data_dir, url, name, keep)
+                arena.new_worker_key(data_dir, name, keep)
     except NotPossible as error:
         raise UsageError(str(error)) from None
     return Exit.YES

@@ -19,7 +19,7 @@ from harness.cli.commands._arguments import (
     add_store,
 )
 from harness.cli.commands._command import Exit
-from harness.cli.commands._stores import open_store
+from harness.cli.commands._stores import key_of, open_store
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
@@ -151,7 +151,7 @@ def _keep(
             terminal.note(f"entered into {store.name} as {id[:8]}")
     finally:
         if arguments.json is not None:
-            report = signed(report, arguments.key or arguments.store.key)
+            report = signed(report, arguments.key or key_of(arguments.store))
             if place is None:
                 indent = 2 if len(arguments.files) == 1 else None
                 terminal.json(report.model_dump_json(indent=indent))

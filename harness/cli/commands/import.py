@@ -18,7 +18,7 @@ HELP = """\
 examples:
   python3 -m harness import contest.jsonl --store leaderboard.sqlite
   python3 -m harness import report.json --store contest.sqlite
-  python3 -m harness import contest.jsonl --store postgresql://ada@host/team
+  python3 -m harness import contest.jsonl --store arena-data
 """
 
 

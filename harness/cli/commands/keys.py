@@ -9,8 +9,8 @@ import argparse
 
 from harness.cli.commands._arguments import add_store
 from harness.cli.commands._command import Exit
+from harness.cli.commands._stores import key_of
 from harness.cli.views.console import Terminal
-from harness.protocol.errors import UsageError
 
 HELP = """\
 examples:
@@ -31,9 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.board import keys  # cryptography would slow every command
 
-    path = arguments.key or arguments.store.key
-    if path is None:
-        raise UsageError(f"{arguments.store} does not say which key it has; name it with --key.")
+    path = arguments.key or key_of(arguments.store)
     if arguments.trust:
         keys.add_to_list(path, arguments.trust.lower(), arguments.owner)
     elif arguments.distrust:

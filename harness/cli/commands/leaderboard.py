@@ -70,7 +70,7 @@ def _source(
     """Give the entries to rank, and a function that returns the report of one by its id."""
     folder, store = arguments.reports, arguments.store
     bundled = REPORTS if store == DEFAULT_STORE and REPORTS.is_dir() else None
-    if folder is None and not (bundled and not store.path.exists()):
+    if folder is None and not (bundled and not store.exists()):
         with open_store(store, key=arguments.key) as opened:
             entries = opened.entries()
             if bundled is None or rank(entries):
