@@ -9,10 +9,12 @@ import atexit
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +31,9 @@ ROOT = Path(__file__).resolve().parents[3]
 LOG = "worker.log"
 """The file for a worker's standard error, in its scratch folder."""
 
+KILLING_SECONDS = 5.0
+"""How long the programs of a killed worker are waited for."""
+
 _starter = ThreadPoolExecutor(1, thread_name_prefix="worker-starter")
 """A thread that lasts as long as this process. A worker ends with its parent (isolation), and Linux
 regards the thread that started it as its parent."""
@@ -37,16 +42,66 @@ _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE
 """The user's environment variables that a worker gets: those that find programs and the GPU."""
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A process that has been started."""
+@dataclass
+class Child:
+    """A running worker process."""
 
+    role: Role
     process: subprocess.Popen[bytes]
     connection: Connection
     scratch: Scratch
+    is_ready: bool = False
+    """It has sent its first message."""
+    load: object = None
+    """The request of the kernel that it was given last."""
+
+    def end(self) -> None:
+        """End the child and the processes that it started, and remove its files."""
+        self.kill()
+        self.process.wait()
+        self.connection.close()
+        self.scratch.remove()
+
+    def kill(self) -> None:
+        """Kill the child's whole session, in which tools have process groups of their own."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            self.process.kill()
+        if self.role in (Role.CUDA, Role.SANITIZER):
+            deadline = time.monotonic() + KILLING_SECONDS
+            while left := processes_of_session(self.process.pid) - {self.process.pid}:
+                for process in left:
+                    with suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
+                if time.monotonic() > deadline:  # the driver ends it later
+                    break
+                time.sleep(0.005)
+
+    def processor_seconds(self, processes: Iterable[int]) -> float:
+        """Return the processor time that these processes of the child's session have used, and the
+        children of its leader that have ended."""
+        ticks = 0
+        for process in processes:
+            with suppress(OSError, IndexError):
+                fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+                counted = fields[11:15] if process == self.process.pid else fields[11:13]
+                ticks += sum(map(int, counted))
+        return ticks / os.sysconf("SC_CLK_TCK")
 
 
-_ahead: dict[Role, Started] = {}
+def processes_of_session(leader: int) -> set[int]:
+    """Return the living processes of a session, if the system lists them."""
+    found = set()
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, IndexError):  # the process has just ended
+            state, _, _, session, *_ = place.read_text().rpartition(")")[2].split()
+            if int(session) == leader and state not in ("Z", "X"):
+                found.add(int(place.parent.name))
+    return found
+
+
+_ahead: dict[Role, Child] = {}
 """Processes that no worker uses yet."""
 
 
@@ -57,7 +112,7 @@ def start_ahead(role: Role) -> None:
         atexit.register(end_ahead)
 
 
-def take_started(role: Role) -> Started | None:
+def take_started(role: Role) -> Child | None:
     """Return the process that was started early, and hand it over."""
     return _ahead.pop(role, None)
 
@@ -65,14 +120,10 @@ def take_started(role: Role) -> Started | None:
 def end_ahead() -> None:
     """End the processes that no worker has taken, and remove their folders."""
     for role in [*_ahead]:
-        started = _ahead.pop(role)
-        started.process.kill()
-        started.process.wait()
-        started.connection.close()
-        started.scratch.remove()
+        _ahead.pop(role).end()
 
 
-def start(role: Role, gpu: str | None) -> Started:
+def start(role: Role, gpu: str | None) -> Child:
     sweep()
     scratch = Scratch()
     ours, theirs = Pipe()
@@ -103,7 +154,7 @@ def start(role: Role, gpu: str | None) -> Started:
         theirs.close()
     with suppress(ProcessLookupError):
         as_nice(process.pid)
-    return Started(process, ours, scratch)
+    return Child(role, process, ours, scratch)
 
 
 def environment(role: Role, scratch: Path, gpu: str | None = None) -> dict[str, str]:

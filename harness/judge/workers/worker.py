@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self, TypeVar
@@ -20,7 +16,7 @@ from pydantic import TypeAdapter
 from harness.judge.workers import channel, processes
 from harness.judge.workers import cores as cores_of
 from harness.judge.workers.isolation import Role
-from harness.judge.workers.processes import LOG, Scratch
+from harness.judge.workers.processes import LOG, Child, processes_of_session
 from harness.judge.workers.server import Hello
 from harness.protocol.device import Load
 from harness.protocol.errors import without_paths
@@ -48,7 +44,7 @@ class Worker:
         self._gpu = gpu
         self._cores: frozenset[int] | None = None
         self.isolation: tuple[str, ...] = ()
-        self._child: _Child | None = None
+        self._child: Child | None = None
         self._load: Load | None = None
         self._asking, self._starting, self._closing = Lock(), Lock(), Lock()
 
@@ -79,14 +75,14 @@ class Worker:
         if self._child is not None:
             cores_of.keep_to(self._child.process.pid, cores)
 
-    def _started(self) -> _Child:
+    def _started(self) -> Child:
         """Return the child, after starting it if necessary. There is only one at a time."""
         with self._starting:
             if self._child is None:
-                made = processes.take_started(self.role) or processes.start(self.role, self._gpu)
-                self._child = _Child(self.role, made.process, made.connection, made.scratch)
+                child = processes.take_started(self.role) or processes.start(self.role, self._gpu)
                 if self._cores is not None:
-                    cores_of.keep_to(made.process.pid, self._cores)
+                    cores_of.keep_to(child.process.pid, self._cores)
+                self._child = child
             return self._child
 
     def ask(self, request: Request[Answer_co]) -> Answer_co | Fault:
@@ -123,19 +119,16 @@ class Worker:
         with self._closing:
             child, self._child = self._child, None
             if child is not None:
-                child.kill()
-                child.process.wait()
-                child.connection.close()
-                child.scratch.remove()
+                child.end()
 
-    def _send(self, child: _Child, request: Request[Answer_co]) -> Answer_co | Fault:
+    def _send(self, child: Child, request: Request[Answer_co]) -> Answer_co | Fault:
         translates = self.role is Role.CPU and request.needs_kernel
         limit = request.time_limit + (TRANSLATION_SECONDS if translates else 0)
         return self._exchange(child, request, answer_to(type(request)), limit)
 
     def _exchange(
         self,
-        child: _Child,
+        child: Child,
         request: Request[Any] | None,
         answer: TypeAdapter[T | Fault],
         seconds: float,
@@ -167,7 +160,7 @@ class Worker:
                 channel.send(child.connection, request)
             received = channel.receive(child.connection, lambda _: answer)
         except (EOFError, OSError):
-            fault = child.how_it_ended()
+            fault = _how_it_ended(child)
             if expired.is_set():
                 fault = Fault(cause="time-limit", message=f"no end within {seconds:g} s")
             self.close()
@@ -201,70 +194,19 @@ _LIMITED_BY_PROCESSOR_TIME = (Role.COMPILER, Role.CPU)
 processor time while they use the processor, or want it."""
 
 
-@dataclass
-class _Child:
-    """A running worker process."""
-
-    role: Role
-    process: subprocess.Popen[bytes]
-    connection: Connection
-    scratch: Scratch
-    is_ready: bool = False
-    """It has sent its first message."""
-    load: Load | None = None
-    """The kernel that it was given last."""
-
-    def kill(self) -> None:
-        """Kill the child's whole session, in which tools have process groups of their own."""
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            self.process.kill()
-        if self.role in (Role.CUDA, Role.SANITIZER):
-            deadline = time.monotonic() + GRACE_SECONDS
-            while left := processes_of_session(self.process.pid) - {self.process.pid}:
-                for process in left:
-                    with suppress(ProcessLookupError):
-                        os.kill(process, signal.SIGKILL)
-                if time.monotonic() > deadline:  # the driver ends it later
-                    break
-                time.sleep(0.005)
-
-    def processor_seconds(self, processes: Iterable[int]) -> float:
-        """Return the processor time that these processes of the child's session have used, and the
-        children of its leader that have ended."""
-        ticks = 0
-        for process in processes:
-            with suppress(OSError, IndexError):
-                fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-                counted = fields[11:15] if process == self.process.pid else fields[11:13]
-                ticks += sum(map(int, counted))
-        return ticks / os.sysconf("SC_CLK_TCK")
-
-    def how_it_ended(self) -> Fault:
-        """Return the Fault of a child that ended by itself."""
-        try:
-            code = self.process.wait(GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            return judge_fault(f"the {self.role} worker closed its connection")
-        log = self.scratch.path / LOG
-        details = without_paths(log.read_text(errors="replace")[-4096:]) if log.is_file() else ""
-        if code < 0:
-            name = signal.Signals(-code).name
-            message = f"the {self.role} worker was ended by {name}"
-            return judge_fault(message, details).model_copy(update={"signal": name})
-        return judge_fault(f"the {self.role} worker ended with exit code {code}", details)
-
-
-def processes_of_session(leader: int) -> set[int]:
-    """Return the living processes of a session, if the system lists them."""
-    found = set()
-    for place in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, IndexError):  # the process has just ended
-            state, _, _, session, *_ = place.read_text().rpartition(")")[2].split()
-            if int(session) == leader and state not in ("Z", "X"):
-                found.add(int(place.parent.name))
-    return found
+def _how_it_ended(child: Child) -> Fault:
+    """Return the Fault of a child that ended by itself."""
+    try:
+        code = child.process.wait(GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return judge_fault(f"the {child.role} worker closed its connection")
+    log = child.scratch.path / LOG
+    details = without_paths(log.read_text(errors="replace")[-4096:]) if log.is_file() else ""
+    if code < 0:
+        name = signal.Signals(-code).name
+        message = f"the {child.role} worker was ended by {name}"
+        return judge_fault(message, details).model_copy(update={"signal": name})
+    return judge_fault(f"the {child.role} worker ended with exit code {code}", details)
 
 
 def _wants_processor(processes: Iterable[int]) -> bool:

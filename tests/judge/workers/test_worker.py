@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.judge.workers import worker as worker_of
 from harness.judge.workers.isolation import Role
-from harness.judge.workers.processes import Scratch
-from harness.judge.workers.worker import Worker, processes_of_session
+from harness.judge.workers.processes import Child, Scratch, processes_of_session
+from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.device import Describe, Finished, Load, Ready, Run
 from harness.protocol.request import Fault
@@ -112,7 +111,7 @@ def test_programs_of_a_worker_end_with_it() -> None:
     assert len(processes_of_session(process.pid)) == 2
     ours, theirs = Pipe()
     scratch = Scratch()
-    worker_of._Child(Role.CUDA, process, ours, scratch).kill()
+    Child(Role.CUDA, process, ours, scratch).kill()
     process.wait()
     eventually(lambda: not processes_of_session(process.pid), "all are gone")
     scratch.remove()
