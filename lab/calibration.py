@@ -15,7 +15,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 
 from harness import __version__
 from harness.judge.progress import Progress
-from harness.judge.stages.rounds import FULL, Measuring, Timed, timed_rounds
+from harness.judge.stages.rounds import FULL, MeasurementAborted, Measuring, timed_rounds
 from harness.judge.stages.score import score
 from harness.judge.workers.session import Session
 from harness.protocol.errors import JudgeFailure, UsageError
@@ -59,9 +59,10 @@ def calibrate(session: Session, seed: int | None, progress: Progress) -> Calibra
         progress.begin(Stage.MEASURE, None)
         measuring = Measuring(workers, MATRIX_MULTIPLICATION, RANKED.shape, FULL.seconds)
         extent = replace(FULL, thorough=False)  # each arithmetic is compared below
-        timed = timed_rounds(measuring, extent, progress, baseline=True)
-        if not isinstance(timed, Timed):
-            raise JudgeFailure(timed.message)
+        try:
+            timed = timed_rounds(measuring, extent, progress, baseline=True)
+        except MeasurementAborted as aborted:
+            raise JudgeFailure(aborted.outcome.message) from None
         A, B = RANKED.draw(seed)
         precision = []
         for arithmetic in ARITHMETICS:

@@ -84,11 +84,7 @@ def files_for(device: Choice) -> list[object]:
 
 def options(path: Path, device: Choice) -> GradingOptions:
     expected = expectations(path)
-    chosen = GradingOptions(
-        quick=expected.get("quick") in ("yes", device),
-        seconds=PATIENCE,
-        host_memory=(protocol.HostMemoryKind.PAGEABLE,),
-    )
+    chosen = GradingOptions(quick=expected.get("quick") in ("yes", device), seconds=PATIENCE)
     limits = {
         key: float(expected[key]) for key in ("seconds", "compile_seconds") if key in expected
     }

@@ -11,6 +11,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import combinations
@@ -21,13 +22,18 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from harness import __version__
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Progress
-from harness.judge.stages.compile import compile_kernel, load_kernel
+from harness.judge.stages.compile import compile_kernel
 from harness.judge.stages.measure import MAX_LAUNCH_SECONDS
-from harness.judge.stages.rounds import CheckedLaunch, Extent, MeasurementAborted, Measuring
+from harness.judge.stages.rounds import (
+    CheckedLaunch,
+    Extent,
+    MeasurementAborted,
+    Measuring,
+    load_kernel,
+)
 from harness.judge.stages.score import MIN_RATIOS, judge_clocks, median_interval, score, slower_on
 from harness.judge.workers.session import Session
 from harness.protocol.compiler import Compiled, Kernel
-from harness.protocol.device import Ready
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import (
     DeviceInfo,
@@ -133,9 +139,10 @@ def play_off(
     kernels = [_compiled(submission, session) for submission in submissions]
     with session.exclusive_lock(progress), session.timing_of_each(len(kernels)) as workers:
         for submission, kernel, each in zip(submissions, kernels, workers, strict=True):
-            ready = load_kernel(each.kernel, kernel)
-            if not isinstance(ready, Ready):
-                raise _failure(submission, ready.message)
+            try:
+                load_kernel(each, kernel)
+            except MeasurementAborted as aborted:
+                raise _failure(submission, aborted.outcome.message) from None
         try:
             seconds = min(options.seconds, MAX_LAUNCH_SECONDS)
             rounds = play(workers, seconds=seconds, progress=progress)
@@ -205,51 +212,49 @@ def play(
     progress.begin(Stage.MEASURE, None)
     players = [Measuring(each, MATRIX_MULTIPLICATION, RANKED.shape, seconds) for each in workers]
     rounds: list[tuple[Round, ...]] = []
-    ended: Ended | None = None
     judged: list[tuple[Round, ...]] = []
     current = players[0]  # whose launch ends the run if something goes wrong
     try:
-        progress.step("warm-up")
-        matrices = players[0].lay_out()
-        for current in players:
-            current.attach(matrices)
-        for current in players:
-            current.warm_up()
-        started = time.monotonic()
-        while not _is_enough(rounds, time.monotonic() - started, extent):
-            progress.step(f"round {len(rounds) + 1}")
+        with ExitStack() as measuring:
+            for player in players:
+                measuring.enter_context(player)
+            progress.step("warm-up")
+            matrices = players[0].lay_out()
             for current in players:
-                current.unannounced_checks(len(rounds))
-            inputs, where = players[0].scored.draw(), f"in round {len(rounds) + 1}"
-            order: list[int | None] = [None, *range(len(players))]
-            secrets.SystemRandom().shuffle(order)
-            launches: dict[int | None, CheckedLaunch] = {}
-            for whose in order:
-                current = players[whose or 0]
-                launches[whose] = current.launch(inputs, where, baseline=whose is None)
-            rounds.append(
-                tuple(
-                    player.paired(
-                        launches[number],
-                        launches[None],
-                        inputs,
-                        kernel_first=order.index(number) < order.index(None),
+                current.attach(matrices)
+            for current in players:
+                current.warm_up()
+            started = time.monotonic()
+            while not _is_enough(rounds, time.monotonic() - started, extent):
+                progress.step(f"round {len(rounds) + 1}")
+                for current in players:
+                    current.unannounced_checks(len(rounds))
+                inputs, where = players[0].scored.draw(), f"in round {len(rounds) + 1}"
+                order: list[int | None] = [None, *range(len(players))]
+                secrets.SystemRandom().shuffle(order)
+                launches: dict[int | None, CheckedLaunch] = {}
+                for whose in order:
+                    current = players[whose or 0]
+                    launches[whose] = current.launch(inputs, where, baseline=whose is None)
+                rounds.append(
+                    tuple(
+                        player.paired(
+                            launches[number],
+                            launches[None],
+                            inputs,
+                            kernel_first=order.index(number) < order.index(None),
+                        )
+                        for number, player in enumerate(players)
                     )
-                    for number, player in enumerate(players)
                 )
-            )
-        for player, own in zip(players, zip(*rounds, strict=True), strict=True):
-            current = player
-            clocks = judge_clocks(own)  # drops the rounds in which the clocks differ
-            if not isinstance(clocks, tuple):
-                raise MeasurementAborted(clocks)
-            judged.append(clocks)
+            for player, own in zip(players, zip(*rounds, strict=True), strict=True):
+                current = player
+                clocks = judge_clocks(own)  # drops the rounds in which the clocks differ
+                if not isinstance(clocks, tuple):
+                    raise MeasurementAborted(clocks)
+                judged.append(clocks)
     except MeasurementAborted as aborted:
-        ended = Ended(players.index(current), aborted.outcome)
-    for player in players:  # not after an interruption, which must not wait for a launch
-        player.end()
-    if ended is not None:
-        raise ended
+        raise Ended(players.index(current), aborted.outcome) from None
     return tuple(judged)
 
 

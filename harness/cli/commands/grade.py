@@ -23,7 +23,7 @@ from harness.cli.commands._stores import key_of, open_store
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
-from harness.protocol.report import HostMemoryKind, Report, Verdict
+from harness.protocol.report import Report, Verdict
 
 HELP = """\
 examples:
@@ -61,12 +61,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     add_arch(parser)
     add_seed(parser, "draw the cases and inputs of the grading with this seed")
-    parser.add_argument(
-        "--host-memory",
-        choices=("pinned", "pageable", "both"),
-        default="both",
-        help="the host memory whose copies are measured",
-    )
     parser.add_argument("--author", help="the author's name")
     parser.add_argument("--submit", action="store_true", help="enter the result in the leaderboard")
     add_store(parser)
@@ -81,16 +75,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 
     files = arguments.files or sorted(SOLUTIONS.glob("*.cu"))
     several = len(files) > 1
-    options = GradingOptions(
-        quick=arguments.quick,
-        sizes=arguments.sizes,
-        seed=arguments.seed,
-        host_memory=(
-            tuple(HostMemoryKind)
-            if arguments.host_memory == "both"
-            else (HostMemoryKind(arguments.host_memory),)
-        ),
-    )
+    options = GradingOptions(quick=arguments.quick, sizes=arguments.sizes, seed=arguments.seed)
     code, reports, readable = Exit.YES, [], []
     for file, place in zip(files, _places(files, arguments.json), strict=True):
         try:

@@ -164,11 +164,6 @@ def compile_kernel(
     return answer if isinstance(answer, Compiled) else _compile_outcome(answer, seconds)
 
 
-def load_kernel(device: Process, kernel: Kernel) -> Ready | Outcome:
-    """Load the kernel on a device; if it cannot run there, return the verdict."""
-    return load_outcome(device.ask(Load(kernel=kernel)))
-
-
 def _compile_outcome(
     answer: CompileError | RuntimeFault | Unsupported | Fault, seconds: float
 ) -> Outcome:

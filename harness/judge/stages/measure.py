@@ -7,27 +7,25 @@ for that, while others have the GPU.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 
 from harness.judge.grading import Compared, Failure, Grading, Measured
 from harness.judge.stages import accuracy
-from harness.judge.stages.compile import load_kernel
 from harness.judge.stages.counterexample import wrong_answer
-from harness.judge.stages.outcomes import launch_outcome
 from harness.judge.stages.prepared import prepare
 from harness.judge.stages.rounds import (
     FULL,
     OTHER_SIZE,
     QUICK,
+    MeasurementAborted,
     Measuring,
-    Timed,
     check_near_sizes,
+    load_kernel,
+    of_kernel,
     timed_rounds,
 )
 from harness.judge.stages.score import possible_tflops, score
 from harness.judge.stages.verify import run_cases
 from harness.judge.steps import Executor, Step, Steps
-from harness.protocol.device import Ready
 from harness.protocol.report import (
     DeviceInfo,
     DisassembledKernel,
@@ -43,7 +41,6 @@ from harness.protocol.report import (
     Stage,
     Unscored,
 )
-from harness.protocol.request import Fault
 from harness.protocol.timing import (
     Fetched,
     FirstLaunches,
@@ -62,21 +59,21 @@ kernel at this limit would hold the GPU for minutes."""
 
 def measure(grading: Grading) -> Outcome | None:
     """Measure at the ranked size, and for information at other sizes."""
-    workers = grading.session.timing
-    assert workers is not None
+    assert grading.session.timing is not None
+    grading.progress.begin(Stage.MEASURE, None)
+    try:
+        return _measure(grading, grading.session.timing)
+    except MeasurementAborted as aborted:
+        return aborted.outcome
+
+
+def _measure(grading: Grading, workers: TimingWorkers) -> Outcome | None:
     problem, progress = grading.problem, grading.progress
-    shape = problem.ranked.shape
-    progress.begin(Stage.MEASURE, None)
+    shape, info = problem.ranked.shape, grading.session.info
     seconds = min(grading.options.seconds, MAX_LAUNCH_SECONDS)
     first = _first_launches(grading, workers, seconds)
-    if not isinstance(first, FirstLaunches):
-        return first
-    memories = _host_memory(grading, workers, seconds)
-    if not isinstance(memories, list):
-        return memories
-    ready = load_kernel(workers.kernel, grading.kernel)
-    if not isinstance(ready, Ready):
-        return ready
+    memories = () if grading.quick else _host_memory(grading, workers, seconds)
+    load_kernel(workers, grading.kernel)
     parts = problem.first_inputs(grading.seed)
     compared = Step(
         Executor.JUDGE, "first launch", lambda _: problem.compare_first(parts, first.output)
@@ -88,8 +85,6 @@ def measure(grading: Grading) -> Outcome | None:
         progress,
         quiet=lambda: grading.steps.get(compared),
     )
-    if not isinstance(timed, Timed):
-        return timed
     audited = None
     if timed.audited is not None:
         audited = _comparing(problem, timed.audited)
@@ -98,41 +93,26 @@ def measure(grading: Grading) -> Outcome | None:
         wrong = check_near_sizes(workers, problem, seconds, progress)
         if wrong is not None:
             return _explained(grading, wrong)
-    others = _other_sizes(grading, workers, seconds)
-    if not isinstance(others, list):
-        return others
-    result = score(timed.rounds, grading.session.info, shape)
+    others = []
+    for size in problem.other_sizes if grading.options.sizes else ():
+        progress.step(f"{size}")
+        found = timed_rounds(Measuring(workers, problem, size, seconds), OTHER_SIZE, progress)
+        others.append(SizeScore(shape=size, score=score(found.rounds, info, size)))
     measurement = Measurement(
         rounds=timed.rounds,
         stopped_by=timed.stopped_by,
         audit_error=None,
         first_launch=first.times,
-        host_memory=tuple(memories),
-        pinning_pays_after=_pinning_pays_after(memories),
+        host_memory=memories,
+        pinning_pays_after=_pinning_pays_after(*memories) if memories else None,
         sizes=tuple(others),
         by_inputs=timed.by_inputs,
         sustained=timed.sustained,
     )
     if timed.accuracy:
         accuracy.add(grading, shape, problem.baseline, timed.accuracy)
-    grading.measured = Measured(result, measurement, compared, audited)
+    grading.measured = Measured(score(timed.rounds, info, shape), measurement, compared, audited)
     return None
-
-
-def _other_sizes(
-    grading: Grading, workers: TimingWorkers, seconds: float
-) -> list[SizeScore] | Outcome:
-    """Score other sizes, if they were asked for."""
-    found: list[SizeScore] = []
-    for size in grading.problem.other_sizes if grading.options.sizes else ():
-        grading.progress.step(f"{size}")
-        measuring = Measuring(workers, grading.problem, size, seconds)
-        timed = timed_rounds(measuring, OTHER_SIZE, grading.progress)
-        if not isinstance(timed, Timed):
-            return timed
-        scored = score(timed.rounds, grading.session.info, size)
-        found.append(SizeScore(shape=size, score=scored))
-    return found
 
 
 def _explained(grading: Grading, wrong: Failure) -> Outcome:
@@ -141,28 +121,23 @@ def _explained(grading: Grading, wrong: Failure) -> Outcome:
     return failure.outcome if failure else wrong.outcome
 
 
-def _first_launches(
-    grading: Grading, workers: TimingWorkers, seconds: float
-) -> FirstLaunches | Outcome:
+def _first_launches(grading: Grading, workers: TimingWorkers, seconds: float) -> FirstLaunches:
     """Measure the costs that a program has once, in a process that has not used the GPU."""
     arguments = grading.problem.arguments(grading.problem.ranked.shape)
     grading.progress.step("first launch")
     compiling = sum(each.seconds for each in grading.times if each.stage is Stage.COMPILE)
-    first = workers.kernel.ask(
-        MeasureFirstLaunch(
-            kernel=grading.kernel,
-            arguments=arguments,
-            parts=grading.problem.first_inputs(grading.seed),
-            compile_ms=compiling * 1e3,
-            fetch=1 + secrets.randbelow(2),  # type: ignore[arg-type]
-            seconds=seconds,
-        )
+    request = MeasureFirstLaunch(
+        kernel=grading.kernel,
+        arguments=arguments,
+        parts=grading.problem.first_inputs(grading.seed),
+        compile_ms=compiling * 1e3,
+        fetch=1 + secrets.randbelow(2),  # type: ignore[arg-type]
+        seconds=seconds,
     )
-    if isinstance(first, Fault):
-        return launch_outcome(first, arguments.shape, seconds, Stage.MEASURE)
+    first = of_kernel(workers.kernel.ask(request), arguments.shape, seconds)
     if first.output.shape != (arguments.output.rows, arguments.output.columns):
         message = f"{arguments.output.name} of the first launch has another shape"
-        return JudgeError(stage=Stage.MEASURE, message=message)
+        raise MeasurementAborted(JudgeError(stage=Stage.MEASURE, message=message))
     times = first.times
     sentence = (
         f"first launch {times.first_launch_ms:.1f} ms, second {times.second_launch_ms:.1f} ms"
@@ -173,17 +148,16 @@ def _first_launches(
 
 def _host_memory(
     grading: Grading, workers: TimingWorkers, seconds: float
-) -> list[HostMemory] | Outcome:
-    """Measure each kind of host memory; a quick grading measures none."""
-    found: list[HostMemory] = []
-    arguments = grading.problem.arguments(grading.problem.ranked.shape)
-    for kind in () if grading.quick else grading.options.host_memory:
+) -> tuple[HostMemory, HostMemory]:
+    """Measure pinned and pageable host memory."""
+
+    def measured(kind: HostMemoryKind) -> HostMemory:
         grading.progress.step(f"{kind} host memory")
-        memory = workers.kernel.ask(MeasureHostMemory(memory=kind, arguments=arguments))
-        if isinstance(memory, Fault):
-            return launch_outcome(memory, arguments.shape, seconds, Stage.MEASURE)
-        found.append(memory)
-    return found
+        request = MeasureHostMemory(memory=kind, arguments=arguments)
+        return of_kernel(workers.kernel.ask(request), arguments.shape, seconds)
+
+    arguments = grading.problem.arguments(grading.problem.ranked.shape)
+    return measured(HostMemoryKind.PINNED), measured(HostMemoryKind.PAGEABLE)
 
 
 def audit(grading: Grading) -> Outcome | None:
@@ -242,13 +216,8 @@ def impossible(
     )
 
 
-def _pinning_pays_after(memories: Sequence[HostMemory]) -> float | None:
+def _pinning_pays_after(pinned: HostMemory, pageable: HostMemory) -> float | None:
     """Return the round trips after which pinned memory has saved the time of its allocation."""
-    by_kind = {memory.kind: memory for memory in memories}
-    pinned = by_kind.get(HostMemoryKind.PINNED)
-    pageable = by_kind.get(HostMemoryKind.PAGEABLE)
-    if pinned is None or pageable is None:
-        return None
 
     def once(memory: HostMemory) -> float:
         return memory.allocate_ms + memory.fill_ms
@@ -257,6 +226,4 @@ def _pinning_pays_after(memories: Sequence[HostMemory]) -> float | None:
         return memory.to_device_ms + memory.to_host_ms
 
     saved = each(pageable) - each(pinned)
-    if saved <= 0:
-        return None
-    return max(0.0, (once(pinned) - once(pageable)) / saved)
+    return max(0.0, (once(pinned) - once(pageable)) / saved) if saved > 0 else None

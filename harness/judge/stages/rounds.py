@@ -8,11 +8,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from harness.judge.grading import Failure
 from harness.judge.progress import Progress
-from harness.judge.stages.outcomes import judge_error, launch_outcome, touched
+from harness.judge.stages.outcomes import judge_error, launch_outcome, load_outcome, touched
 from harness.judge.stages.score import (
     MIN_RATIOS,
     THROTTLES,
@@ -21,6 +21,8 @@ from harness.judge.stages.score import (
     ratios,
     too_many_dropped,
 )
+from harness.protocol.compiler import Kernel
+from harness.protocol.device import Load, Ready
 from harness.protocol.report import (
     InputsTime,
     JudgeError,
@@ -165,28 +167,24 @@ def timed_rounds(
     *,
     baseline: bool = False,
     quiet: Callable[[], object] = lambda: None,
-) -> Timed | Outcome:
-    """Time the loaded kernel and the baseline in turn.
+) -> Timed:
+    """Time the loaded kernel and the baseline in turn. Raises MeasurementAborted.
 
     baseline: time the baseline against itself. quiet: waits until this host does nothing else.
     """
-    result: Timed | Outcome
-    try:
+    with measuring:
         progress.step("warm-up")
         measuring.attach(measuring.lay_out(), baseline)
         warmed_up = measuring.warm_up()
         quiet()
-        result = _rounds(measuring, extent, warmed_up, progress)
-        if extent.thorough:
-            progress.step("accuracy on structured inputs")
-            accuracy = tuple(map(measuring.accuracy, measuring.problem.accuracy_inputs))
-            progress.step("launches back to back")
-            sustained = measuring.sustained(SUSTAIN_SECONDS)
-            result = replace(result, accuracy=accuracy, sustained=sustained)
-    except MeasurementAborted as aborted:
-        result = aborted.outcome
-    measuring.end()  # not after an interruption, which must not wait for a launch
-    return result
+        timed = _rounds(measuring, extent, warmed_up, progress)
+        if not extent.thorough:
+            return timed
+        progress.step("accuracy on structured inputs")
+        accuracy = tuple(map(measuring.accuracy, measuring.problem.accuracy_inputs))
+        progress.step("launches back to back")
+        sustained = measuring.sustained(SUSTAIN_SECONDS)
+        return replace(timed, accuracy=accuracy, sustained=sustained)
 
 
 def _rounds(measuring: Measuring, extent: Extent, warmed_up: float, progress: Progress) -> Timed:
@@ -237,15 +235,14 @@ def check_near_sizes(
     launch."""
     for shape, kinds in problem.near_cases(NEAR_SIZES, NEAR_KINDS):
         progress.step(f"check at {shape}")
-        measuring, inputs = Measuring(workers, problem, shape, seconds), UNIFORM
+        inputs = UNIFORM
         try:
-            measuring.attach(measuring.lay_out())
-            for inputs in kinds:
-                measuring.launch(inputs, f"at {shape}")
+            with Measuring(workers, problem, shape, seconds) as measuring:
+                measuring.attach(measuring.lay_out())
+                for inputs in kinds:
+                    measuring.launch(inputs, f"at {shape}")
         except MeasurementAborted as aborted:
-            measuring.end()
             return Failure(Case(shape, inputs), aborted.outcome)
-        measuring.end()
     return None
 
 
@@ -260,7 +257,11 @@ class MeasurementAborted(Exception):
 
 
 class Measuring:
-    """Timing workers on one shape. Raises MeasurementAborted where something is wrong."""
+    """Timing workers on one shape. Raises MeasurementAborted where something is wrong.
+
+    As a context, it closes the matrices at its end, before the checker frees them; not after an
+    interruption, which must not wait for a launch.
+    """
 
     def __init__(
         self, workers: TimingWorkers, problem: Problem, shape: Shape, seconds: float
@@ -297,10 +298,13 @@ class Measuring:
         self._attached.append(self.workers.kernel)
         self._check_kernel("in the first launch", UNIFORM)
 
-    def end(self) -> None:
-        """Close the matrices, before the checker frees them."""
-        for device in self._attached:
-            device.ask(Detach())
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind in (None, MeasurementAborted):
+            for device in self._attached:
+                device.ask(Detach())
 
     def warm_up(self) -> float:
         """Launch both in turn until the clock is steady, or until the time for that is over; return
@@ -472,11 +476,22 @@ class Measuring:
         return answer
 
     def _of_kernel(self, answer: T | Fault) -> T:
-        """Return the answer of the kernel's process; raise the verdict if it is a fault."""
-        if isinstance(answer, Fault):
-            outcome = launch_outcome(answer, self.shape, self.seconds, Stage.MEASURE)
-            raise MeasurementAborted(outcome)
-        return answer
+        return of_kernel(answer, self.shape, self.seconds)
+
+
+def load_kernel(workers: TimingWorkers, kernel: Kernel) -> None:
+    """Load the kernel that will be timed. Raises MeasurementAborted if that is impossible."""
+    ready = load_outcome(workers.kernel.ask(Load(kernel=kernel)))
+    if not isinstance(ready, Ready):
+        raise MeasurementAborted(ready)
+
+
+def of_kernel(answer: T | Fault, shape: Shape, seconds: float) -> T:
+    """Return the answer of the kernel's process; raise the verdict if it is a fault. seconds: the
+    time limit of a launch."""
+    if isinstance(answer, Fault):
+        raise MeasurementAborted(launch_outcome(answer, shape, seconds, Stage.MEASURE))
+    return answer
 
 
 def _per_launch(launches: SustainedLaunches) -> tuple[float, float | None]:

@@ -19,15 +19,19 @@ from harness.judge.stages.compile import (
     compile_submission,
     disassemble,
     load,
-    load_kernel,
 )
 from harness.judge.stages.measure import impossible
-from harness.judge.stages.rounds import QUICK, Measuring, Timed, timed_rounds
+from harness.judge.stages.rounds import (
+    QUICK,
+    MeasurementAborted,
+    Measuring,
+    load_kernel,
+    timed_rounds,
+)
 from harness.judge.stages.score import score
 from harness.judge.stages.verify import start_references, verify
 from harness.judge.tune.tunable import Setting, find_tunables
 from harness.judge.workers.session import Session
-from harness.protocol.device import Ready
 from harness.protocol.report import (
     Accepted,
     DeviceInfo,
@@ -165,14 +169,13 @@ def _time(grading: Grading) -> Outcome:
         assert outcome is not None
         return outcome
     progress.begin(Stage.MEASURE, None)
-    ready = load_kernel(timing.kernel, grading.kernel)
-    if not isinstance(ready, Ready):
-        return ready
     shape = grading.problem.ranked.shape
     measuring = Measuring(timing, grading.problem, shape, grading.options.seconds)
-    timed = timed_rounds(measuring, QUICK, progress)
-    if not isinstance(timed, Timed):
-        return timed
+    try:
+        load_kernel(timing, grading.kernel)
+        timed = timed_rounds(measuring, QUICK, progress)
+    except MeasurementAborted as aborted:
+        return aborted.outcome
     result = score(timed.rounds, session.info, shape)
     return impossible(result, session.info, grading.disassembled.kernel) or Accepted(score=result)
 

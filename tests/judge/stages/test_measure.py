@@ -36,7 +36,7 @@ SMALL = Case(Shape(256, 64, 512))
 SIZES = (Shape(64, 32, 48), Shape(128, 32, 48))
 """The other sizes that are measured, for information."""
 
-KINDS = (protocol.HostMemoryKind.PAGEABLE, protocol.HostMemoryKind.PINNED)
+KINDS = (protocol.HostMemoryKind.PINNED, protocol.HostMemoryKind.PAGEABLE)
 STUCK = Fault(cause="time-limit", message="no end")
 PROBLEM = replace(MATRIX_MULTIPLICATION, ranked=SMALL, other_sizes=SIZES)
 
@@ -56,7 +56,7 @@ class Run:
     def __init__(
         self, workers: fake_timing.FakeTiming, device: FakeDevice = FakeDevice(), **options: Any
     ) -> None:
-        chosen: dict[str, Any] = {"host_memory": KINDS, "seed": 9, "seconds": 4.0} | options
+        chosen: dict[str, Any] = {"seed": 9, "seconds": 4.0} | options
         session, self.watcher = on_gpu(device, timing=workers.workers[0]), Watcher()
         made = grading(session, problem=PROBLEM, progress=self.watcher, **chosen)
         made.times = [protocol.StageTime(stage=protocol.Stage.COMPILE, seconds=0.25)]
@@ -121,7 +121,7 @@ AT = "the kernel did not end within 4 s at"
         (
             {"memory": lambda kind: Fault(cause="out-of-memory", message=f"no {kind} memory")},
             protocol.RuntimeFault,
-            "no pageable memory at 256×64×512",
+            "no pinned memory at 256×64×512",
         ),
         ({"ready": STUCK}, protocol.TimeLimit, "the kernel could not be loaded within 60 s"),
         ({"answer": lambda _: STUCK}, protocol.TimeLimit, f"{AT} 256×64×512"),
@@ -217,7 +217,7 @@ def test_the_possible_score_depends_on_the_cores() -> None:
 def test_pinned_memory_pays_after_some_round_trips(
     pageable: Any, pinned: Any, expected: float | None
 ) -> None:
-    costs = dict(zip(KINDS, (pageable, pinned), strict=True))
+    costs = dict(zip(KINDS, (pinned, pageable), strict=True))
     workers = timing()
     workers.kernel.memory = lambda kind: fake_timing.host_memory(kind, *costs[kind])
     assert Run(workers).measured.measurement.pinning_pays_after == expected

@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from harness.judge.stages.compile import compile_kernel, load_kernel
-from harness.judge.stages.outcomes import launch_outcome, touched
+from harness.judge.stages.compile import compile_kernel
+from harness.judge.stages.outcomes import launch_outcome, load_outcome, touched
 from harness.protocol import report as protocol
 from harness.protocol.device import Touched
 from harness.protocol.request import Fault
 from problem.cases import Shape
-from tests.judge.stages.fakes import kernel
 
 SHAPE = Shape(17, 33, 18)
 PLACE = protocol.Place(line=12)
@@ -77,7 +76,7 @@ FULL_GPU = (
     ],
 )
 def test_a_kernel_that_cannot_be_loaded_has_not_run(found: Any, kind: Any, words: str) -> None:
-    outcome = load_kernel(Answering(found), kernel())
+    outcome = load_outcome(found)
     assert isinstance(outcome, kind) and outcome.message == words
     assert outcome.stage is protocol.Stage.COMPILE
 
