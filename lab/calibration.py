@@ -15,7 +15,8 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 
 from harness import __version__
 from harness.judge.progress import Progress
-from harness.judge.stages.rounds import FULL, MeasurementAborted, Measuring, timed_rounds
+from harness.judge.stages.outcomes import Ended
+from harness.judge.stages.rounds import FULL, Measuring, timed_rounds
 from harness.judge.stages.score import score
 from harness.judge.workers.session import Session
 from harness.protocol.errors import JudgeFailure, UsageError
@@ -61,8 +62,8 @@ def calibrate(session: Session, seed: int | None, progress: Progress) -> Calibra
         extent = replace(FULL, thorough=False)  # each arithmetic is compared below
         try:
             timed = timed_rounds(measuring, extent, progress, baseline=True)
-        except MeasurementAborted as aborted:
-            raise JudgeFailure(aborted.outcome.message) from None
+        except Ended as ended:
+            raise JudgeFailure(ended.outcome.message) from None
         A, B = RANKED.draw(seed)
         precision = []
         for arithmetic in ARITHMETICS:

@@ -11,9 +11,9 @@ from harness.judge.explain.explanation import Unit
 from harness.judge.grade import grade
 from harness.judge.grading import GradingOptions
 from harness.judge.stages.compile import compile_kernel
+from harness.judge.stages.outcomes import Ended
 from harness.judge.submission import read_kernel
 from harness.judge.workers.session import Session
-from harness.protocol.compiler import Compiled
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Value
@@ -104,10 +104,12 @@ def measure(file: Path, session: Session, *, counters: bool) -> tuple[Measured, 
 
 
 def _profile(source: str, session: Session) -> Profile:
-    compiled = compile_kernel(session.compiler, source, session.arch)
-    session.compiler.close()
-    if not isinstance(compiled, Compiled):
-        raise NoProfile("it was not compiled again")
+    try:
+        compiled = compile_kernel(session.compiler, source, session.arch)
+    except Ended:
+        raise NoProfile("it was not compiled again") from None
+    finally:
+        session.compiler.close()
     return profile(compiled.kernel, PROFILED_SHAPE, PROFILE_SECONDS)
 
 

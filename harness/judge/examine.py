@@ -8,6 +8,7 @@ from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress, Silent
 from harness.judge.stages.compile import await_machine_code, compile_submission, disassemble, load
 from harness.judge.stages.count import count
+from harness.judge.stages.outcomes import Ended
 from harness.judge.stages.sanitize import sanitize_in_background, sanitize_on_device
 from harness.judge.stages.verify import start_references, verify
 from harness.judge.submission import Unreadable
@@ -52,12 +53,19 @@ def examine(
     )
 
 
-def _check_and_count(grading: Grading) -> Outcome | None:
+def _check_and_count(grading: Grading) -> None:
     """Check the kernel and count its accesses, even if it is wrong or cannot be loaded."""
-    outcome = load(grading)
-    if isinstance(outcome, Unsupported):
-        grading.why_uncounted, outcome = outcome.message, None
+    found: Ended | None = None
+    try:
+        for part in (load, verify, sanitize_on_device, sanitize_in_background):
+            part(grading)
+    except Ended as ended:
+        found = ended
     if grading.ready is not None:
-        outcome = verify(grading) or sanitize_on_device(grading) or sanitize_in_background(grading)
         count(grading)
-    return await_machine_code(grading) or disassemble(grading) or outcome
+    elif found is not None and isinstance(found.outcome, Unsupported):
+        grading.why_uncounted, found = found.outcome.message, None
+    await_machine_code(grading)
+    disassemble(grading)
+    if found is not None:
+        raise found

@@ -21,6 +21,7 @@ from harness.judge.stages.compile import (
 )
 from harness.judge.stages.count import count_accesses, start_counting
 from harness.judge.stages.measure import audit, measure
+from harness.judge.stages.outcomes import Ended
 from harness.judge.stages.sanitize import (
     sanitize_in_background,
     sanitize_on_device,
@@ -58,9 +59,9 @@ class Lock(Enum):
 
 
 class Part(NamedTuple):
-    """A part of a grading. It returns an outcome if that ends the grading."""
+    """A part of a grading. It raises Ended if an outcome ends the grading."""
 
-    run: Callable[[Grading], Outcome | None]
+    run: Callable[[Grading], None]
     stage: Stage
     lock: Lock
 
@@ -133,7 +134,7 @@ def grade(
 
 
 def run(grading: Grading, parts: Sequence[Part], *, own_processes: bool = True) -> Outcome | None:
-    """Run one part after the other until one returns an outcome.
+    """Run one part after the other until one raises Ended, and return its outcome.
 
     own_processes: the processes are started together, and those that see the submission end.
     """
@@ -151,10 +152,10 @@ def run(grading: Grading, parts: Sequence[Part], *, own_processes: bool = True) 
                     elif held is Lock.EXCLUSIVE:
                         lock.enter_context(session.exclusive_lock(grading.progress))
                 with grading.timed(part.stage):
-                    outcome = part.run(grading)
-                if outcome is not None:
-                    return outcome
+                    part.run(grading)
         return None
+    except Ended as ended:
+        return ended.outcome
     except JudgeFailure:  # the device does not work
         raise
     except UsageError as error:  # others keep the GPU

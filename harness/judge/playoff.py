@@ -24,16 +24,16 @@ from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Progress
 from harness.judge.stages.compile import compile_kernel
 from harness.judge.stages.measure import MAX_LAUNCH_SECONDS
+from harness.judge.stages.outcomes import Ended
 from harness.judge.stages.rounds import (
     CheckedLaunch,
     Extent,
-    MeasurementAborted,
     Measuring,
     load_kernel,
 )
 from harness.judge.stages.score import MIN_RATIOS, judge_clocks, median_interval, score, slower_on
 from harness.judge.workers.session import Session
-from harness.protocol.compiler import Compiled, Kernel
+from harness.protocol.compiler import Kernel
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import (
     DeviceInfo,
@@ -141,13 +141,13 @@ def play_off(
         for submission, kernel, each in zip(submissions, kernels, workers, strict=True):
             try:
                 load_kernel(each, kernel)
-            except MeasurementAborted as aborted:
-                raise _failure(submission, aborted.outcome.message) from None
+            except Ended as ended:
+                raise _failure(submission, ended) from None
         try:
             seconds = min(options.seconds, MAX_LAUNCH_SECONDS)
             rounds = play(workers, seconds=seconds, progress=progress)
-        except Ended as ended:
-            raise _failure(submissions[ended.player], ended.outcome.message) from None
+        except PlayerEnded as ended:
+            raise _failure(submissions[ended.player], ended) from None
     return PlayOff(
         judge=__version__,
         cases=CASES_VERSION,
@@ -176,26 +176,27 @@ def _qualified(report: Report, others: Sequence[Player]) -> Player:
 
 
 def _compiled(submission: Submission, session: Session) -> Kernel:
-    found = compile_kernel(session.compiler, submission.source, session.arch)
-    if not isinstance(found, Compiled):
-        raise _failure(submission, found.message)
-    return found.kernel
+    try:
+        return compile_kernel(session.compiler, submission.source, session.arch).kernel
+    except Ended as ended:
+        raise _failure(submission, ended) from None
 
 
-def _failure(submission: Submission, message: str) -> JudgeFailure:
+def _failure(submission: Submission, ended: Ended) -> JudgeFailure:
     return JudgeFailure(
-        f"the play-off ended: {submission.name}, which had been accepted: {message}"
+        f"the play-off ended: {submission.name}, which had been accepted: {ended.outcome.message}"
     )
 
 
 # ------------------------------------------------------------------------------------ launches
 
 
-class Ended(Exception):
+class PlayerEnded(Ended):
     """The launch of a player, given by its index, has ended the run."""
 
     def __init__(self, player: int, outcome: Outcome) -> None:
-        self.player, self.outcome = player, outcome
+        super().__init__(outcome)
+        self.player = player
 
 
 def play(
@@ -207,7 +208,7 @@ def play(
 ) -> tuple[tuple[Round, ...], ...]:
     """Time the kernels that are loaded in these workers, which share baseline and checker.
 
-    Return the rounds of each; raise Ended. seconds: time limit of one launch.
+    Return the rounds of each; raise PlayerEnded. seconds: time limit of one launch.
     """
     progress.begin(Stage.MEASURE, None)
     players = [Measuring(each, MATRIX_MULTIPLICATION, RANKED.shape, seconds) for each in workers]
@@ -251,10 +252,10 @@ def play(
                 current = player
                 clocks = judge_clocks(own)  # drops the rounds in which the clocks differ
                 if not isinstance(clocks, tuple):
-                    raise MeasurementAborted(clocks)
+                    raise Ended(clocks)
                 judged.append(clocks)
-    except MeasurementAborted as aborted:
-        raise Ended(players.index(current), aborted.outcome) from None
+    except Ended as ended:
+        raise PlayerEnded(players.index(current), ended.outcome) from None
     return tuple(judged)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from harness.compiling import compiler
 from harness.judge.stages.compile import compile_kernel
+from harness.judge.stages.outcomes import Ended
 from harness.judge.submission import Unreadable, read
 from harness.judge.workers.session import Session
 from harness.protocol.compiler import Compile, Compiled
@@ -41,7 +42,10 @@ def compiled(
     submission = read(path)
     if isinstance(submission, Unreadable):
         return submission.error
-    return compile_kernel(session.compiler, submission.source, session.info.arch, seconds)
+    try:
+        return compile_kernel(session.compiler, submission.source, session.info.arch, seconds)
+    except Ended as ended:
+        return ended.outcome
 
 
 def told(answer: Compiled | Outcome) -> str:

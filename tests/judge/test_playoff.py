@@ -38,8 +38,8 @@ def run(timing: FakeTiming, extent: Extent = SHORT) -> Rounds:
         assert not any(each.attached for each in (timing.baseline, *timing.kernels))
 
 
-def ended(timing: FakeTiming) -> playoff.Ended:
-    with pytest.raises(playoff.Ended) as found:
+def ended(timing: FakeTiming) -> playoff.PlayerEnded:
+    with pytest.raises(playoff.PlayerEnded) as found:
         run(timing)
     return found.value
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.judge.grading import Grading, launch_inputs
-from harness.judge.stages.outcomes import launch_outcome
-from harness.protocol.device import Finished, Run
+from harness.judge.stages.outcomes import finished
+from harness.protocol.device import Run
 from harness.protocol.report import (
     Accuracy,
     AccuracyAt,
     InputsAccuracy,
-    Outcome,
     Stage,
 )
-from harness.protocol.request import Fault
 from problem import accuracy
 from problem.cases import Case, Shape
 from problem.grades import Errors
@@ -29,32 +27,24 @@ Found = tuple[str, Errors, Errors]
 """A kind of inputs, and the errors of the kernel and of the baseline on it."""
 
 
-def grade_accuracy(grading: Grading) -> Outcome | None:
+def grade_accuracy(grading: Grading) -> None:
     """Compute the grade at a small size."""
     if grading.failure or not grading.grades_accuracy:
-        return None
+        return
     grading.progress.step("accuracy on structured inputs")
-    found: list[Found] = []
-    for case in grading.problem.accuracy_cases():
-        launched = _launch(grading, case)
-        if not isinstance(launched, tuple):
-            return launched
-        found.append(launched)
+    found = [_launch(grading, case) for case in grading.problem.accuracy_cases()]
     add(grading, grading.problem.accuracy_shape, PLAIN_SUMS, found)
-    return None
 
 
-def _launch(grading: Grading, case: Case) -> Found | Outcome:
+def _launch(grading: Grading, case: Case) -> Found:
     seconds = grading.options.seconds
     A, B = case.draw(grading.seed)
     inputs = launch_inputs(grading.problem, case, (A, B))
-    finished = grading.session.device.ask(Run(inputs=inputs, seconds=seconds))
-    grading.printed.append(finished.printed)
-    if isinstance(finished, Fault):
-        return launch_outcome(finished, case.shape, seconds, Stage.VERIFY)
-    assert isinstance(finished, Finished)
+    answer = grading.session.device.ask(Run(inputs=inputs, seconds=seconds))
+    grading.printed.append(answer.printed)
+    C = finished(answer, case.shape, seconds, Stage.VERIFY).output
     plain = accuracy.plain_sums(A, B)
-    return case.inputs, accuracy.errors(A, B, finished.output), accuracy.errors(A, B, plain)
+    return case.inputs, accuracy.errors(A, B, C), accuracy.errors(A, B, plain)
 
 
 def add(grading: Grading, shape: Shape, baseline: str, found: Sequence[Found]) -> None:

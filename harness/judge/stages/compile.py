@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.judge import figures
 from harness.judge.grading import Grading
-from harness.judge.stages.outcomes import judge_error, load_outcome
+from harness.judge.stages.outcomes import Ended, T, judge_error, loaded
 from harness.judge.steps import Executor, Step, Steps
 from harness.protocol.compiler import (
     COMPILE_SECONDS,
@@ -23,7 +23,6 @@ from harness.protocol.report import (
     CompileError,
     Diagnostic,
     KernelFacts,
-    Outcome,
     RuntimeFault,
     Stage,
     TimeLimit,
@@ -32,9 +31,7 @@ from harness.protocol.report import (
 from harness.protocol.request import Fault, Process
 
 
-def _compiling(
-    grading: Grading,
-) -> Step[Compiled | CompileError | RuntimeFault | Unsupported | Fault]:
+def _compiling(grading: Grading) -> Step[Compiled]:
     """Return the step that makes machine code of the PTX."""
     program = grading.program
     assert program is not None, "the source has not been translated"
@@ -44,21 +41,20 @@ def _compiling(
         seconds=max(grading.options.compile_seconds - program.seconds, 1.0),
         signature=grading.problem.signature,
     )
-    return Step(Executor.COMPILER, "compile", lambda steps: steps.session.compiler.ask(request))
+
+    def run(steps: Steps) -> Compiled:
+        return _made(steps.session.compiler.ask(request), grading.options.compile_seconds)
+
+    return Step(Executor.COMPILER, "compile", run)
 
 
-def disassembling(grading: Grading) -> Step[Disassembled | Outcome]:
+def disassembling(grading: Grading) -> Step[Disassembled]:
     """Return the step that finds badges, loops and lines of the machine code."""
 
-    def run(steps: Steps) -> Disassembled | Outcome:
+    def run(steps: Steps) -> Disassembled:
         compiled = grading.compiled or steps.get(_compiling(grading))
-        if not isinstance(compiled, Compiled):
-            return _compile_outcome(compiled, grading.options.compile_seconds)
         request = Disassemble(kernel=compiled.kernel)
-        answer = steps.session.compiler.ask(request)
-        if isinstance(answer, Disassembled):
-            return answer
-        return _compile_outcome(answer, request.seconds)
+        return _made(steps.session.compiler.ask(request), request.seconds)
 
     return Step(Executor.COMPILER, "disassemble", run)
 
@@ -75,7 +71,7 @@ def loading(
     return Step(executor, "load", lambda steps: steps.device(executor).ask(request))
 
 
-def compile_submission(grading: Grading) -> Outcome | None:
+def compile_submission(grading: Grading) -> None:
     """Compile to PTX, then to machine code; what needs only the PTX starts in between. A CPU device
     loads and sanitizes the PTX while ptxas runs."""
     session, steps, seconds = grading.session, grading.steps, grading.options.compile_seconds
@@ -83,34 +79,28 @@ def compile_submission(grading: Grading) -> Outcome | None:
     source, arch = grading.submission.source, session.arch
     signature = grading.problem.signature
     translate = Translate(source=source, arch=arch, seconds=seconds, signature=signature)
-    program = session.compiler.ask(translate)
-    if not isinstance(program, PtxProgram):
-        return _compile_outcome(program, seconds)
+    program: PtxProgram = _made(session.compiler.ask(translate), seconds)
     if not grading.scores:
         steps.start(loading(Executor.DEVICE, program, grading.few_cases))
     elif not grading.quick or grading.few_cases:
         steps.start(loading(Executor.CPU_SANITIZER, program))
     grading.program = program
     if grading.scores:
-        return await_machine_code(grading)
+        await_machine_code(grading)
+        return
     steps.start(_compiling(grading))
     if grading.few_cases:
         steps.start(disassembling(grading))
-    return None
 
 
-def await_machine_code(grading: Grading) -> Outcome | None:
+def await_machine_code(grading: Grading) -> None:
     """Wait for the machine code of a kernel, and begin to disassemble it."""
     if grading.compiled is not None:
-        return None
-    compiled = grading.steps.get(_compiling(grading))
-    if not isinstance(compiled, Compiled):
-        return _compile_outcome(compiled, grading.options.compile_seconds)
-    grading.compiled = compiled
+        return
+    compiled = grading.compiled = grading.steps.get(_compiling(grading))
     grading.progress.found(_about_kernel(compiled.kernel.facts, compiled.warnings))
     if grading.scores or grading.few_cases:  # the processor has time for it, or it is surely needed
         grading.steps.start(disassembling(grading))
-    return None
 
 
 def _about_kernel(kernel: KernelFacts, warnings: Sequence[Diagnostic]) -> Iterator[str]:
@@ -127,14 +117,14 @@ def _about_warnings(warnings: Sequence[Diagnostic]) -> Iterator[str]:
         yield f"{where}{warning.severity}: {warning.message}"
 
 
-def load(grading: Grading) -> Outcome | None:
-    """Load the kernel on the device that verifies it. An error of the compiler comes first."""
+def load(grading: Grading) -> None:
+    """Load the kernel on the device that verifies it."""
     step = loading(Executor.DEVICE, grading.loadable, grading.few_cases)
-    ready = load_outcome(grading.steps.get(step))
-    if not isinstance(ready, Ready):
-        return await_machine_code(grading) or ready
-    grading.ready = ready
-    return None
+    try:
+        grading.ready = loaded(grading.steps.get(step))
+    except Ended:
+        await_machine_code(grading)  # an error of the compiler comes first
+        raise
 
 
 def start_disassembling(grading: Grading) -> None:
@@ -144,39 +134,34 @@ def start_disassembling(grading: Grading) -> None:
         grading.steps.start(disassembling(grading))
 
 
-def disassemble(grading: Grading) -> Outcome | None:
+def disassemble(grading: Grading) -> None:
     """Disassemble a kernel that is correct and safe so far."""
     if grading.disassembled is None:
-        found = grading.steps.get(disassembling(grading))
-        if not isinstance(found, Disassembled):
-            return found
-        grading.disassembled = found
+        found = grading.disassembled = grading.steps.get(disassembling(grading))
         badges = ", ".join(badge.value for badge in found.kernel.badges)
         grading.progress.found([badges, *_about_warnings(found.warnings)])
-    return None
 
 
 def compile_kernel(
     compiler: Process, source: str, arch: str, seconds: float = COMPILE_SECONDS
-) -> Compiled | Outcome:
-    """Compile for an architecture such as sm_90a. seconds: time limit of the compiler."""
-    answer = compiler.ask(Compile(source=source, arch=arch, seconds=seconds))
-    return answer if isinstance(answer, Compiled) else _compile_outcome(answer, seconds)
+) -> Compiled:
+    """Compile for an architecture such as sm_90a. seconds: time limit of the compiler. Raises
+    Ended."""
+    request = Compile(source=source, arch=arch, seconds=seconds)
+    return _made(compiler.ask(request), seconds)
 
 
-def _compile_outcome(
-    answer: CompileError | RuntimeFault | Unsupported | Fault, seconds: float
-) -> Outcome:
-    """Return the verdict for a source that did not become machine code."""
+def _made(answer: T | CompileError | RuntimeFault | Unsupported | Fault, seconds: float) -> T:
+    """Return what the compiler has made. Raises Ended with the verdict for a source of which it can
+    make nothing."""
+    if isinstance(answer, CompileError | RuntimeFault | Unsupported):
+        raise Ended(answer)
     if not isinstance(answer, Fault):
         return answer
     if answer.cause == "time-limit" or answer.signal == "SIGXCPU":
-        return TimeLimit(
-            stage=Stage.COMPILE,
-            message=f"the compiler did not end within {seconds:g} s",
-            seconds=seconds,
-        )
+        message = f"the compiler did not end within {seconds:g} s"
+        raise Ended(TimeLimit(stage=Stage.COMPILE, message=message, seconds=seconds))
     if answer.signal in ("SIGSEGV", "SIGABRT", "SIGBUS") or "MemoryError" in answer.message:
         message = f"the compiler ran out of memory or crashed on this source ({answer.message})"
-        return CompileError(stage=Stage.COMPILE, message=message)
-    return judge_error(answer, Stage.COMPILE)
+        raise Ended(CompileError(stage=Stage.COMPILE, message=message))
+    raise Ended(judge_error(answer, Stage.COMPILE))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from harness.judge.grading import Grading, launch_inputs
 from harness.judge.stages.compile import disassembling, loading
+from harness.judge.stages.outcomes import Ended
 from harness.judge.steps import Executor, Step, Steps
-from harness.protocol.compiler import Disassembled
 from harness.protocol.device import (
     BranchesDiffer,
     CompareBranches,
@@ -155,8 +155,9 @@ def _counting(grading: Grading) -> Step[Answer]:
         )
         if not isinstance(counted, Counters) or not ready.has_mergeable_loads:
             return counted
-        known = steps.get(disassembling(grading))
-        if not isinstance(known, Disassembled):
+        try:
+            known = steps.get(disassembling(grading))
+        except Ended:
             return counted
         return device.ask(MergeLoads(shape=counted.shape, code=known.kernel.lines))
 

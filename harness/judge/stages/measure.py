@@ -11,16 +11,15 @@ import secrets
 from harness.judge.grading import Compared, Failure, Grading, Measured
 from harness.judge.stages import accuracy
 from harness.judge.stages.counterexample import wrong_answer
+from harness.judge.stages.outcomes import Ended, finished
 from harness.judge.stages.prepared import prepare
 from harness.judge.stages.rounds import (
     FULL,
     OTHER_SIZE,
     QUICK,
-    MeasurementAborted,
     Measuring,
     check_near_sizes,
     load_kernel,
-    of_kernel,
     timed_rounds,
 )
 from harness.judge.stages.score import possible_tflops, score
@@ -57,18 +56,11 @@ MAX_LAUNCH_SECONDS = 5.0
 kernel at this limit would hold the GPU for minutes."""
 
 
-def measure(grading: Grading) -> Outcome | None:
+def measure(grading: Grading) -> None:
     """Measure at the ranked size, and for information at other sizes."""
-    assert grading.session.timing is not None
-    grading.progress.begin(Stage.MEASURE, None)
-    try:
-        return _measure(grading, grading.session.timing)
-    except MeasurementAborted as aborted:
-        return aborted.outcome
-
-
-def _measure(grading: Grading, workers: TimingWorkers) -> Outcome | None:
-    problem, progress = grading.problem, grading.progress
+    problem, progress, workers = grading.problem, grading.progress, grading.session.timing
+    assert workers is not None
+    progress.begin(Stage.MEASURE, None)
     shape, info = problem.ranked.shape, grading.session.info
     seconds = min(grading.options.seconds, MAX_LAUNCH_SECONDS)
     first = _first_launches(grading, workers, seconds)
@@ -92,7 +84,7 @@ def _measure(grading: Grading, workers: TimingWorkers) -> Outcome | None:
     if not grading.quick:
         wrong = check_near_sizes(workers, problem, seconds, progress)
         if wrong is not None:
-            return _explained(grading, wrong)
+            raise Ended(_explained(grading, wrong))
     others = []
     for size in problem.other_sizes if grading.options.sizes else ():
         progress.step(f"{size}")
@@ -112,7 +104,6 @@ def _measure(grading: Grading, workers: TimingWorkers) -> Outcome | None:
     if timed.accuracy:
         accuracy.add(grading, shape, problem.baseline, timed.accuracy)
     grading.measured = Measured(score(timed.rounds, info, shape), measurement, compared, audited)
-    return None
 
 
 def _explained(grading: Grading, wrong: Failure) -> Outcome:
@@ -134,10 +125,10 @@ def _first_launches(grading: Grading, workers: TimingWorkers, seconds: float) ->
         fetch=1 + secrets.randbelow(2),  # type: ignore[arg-type]
         seconds=seconds,
     )
-    first = of_kernel(workers.kernel.ask(request), arguments.shape, seconds)
+    first = finished(workers.kernel.ask(request), arguments.shape, seconds, Stage.MEASURE)
     if first.output.shape != (arguments.output.rows, arguments.output.columns):
         message = f"{arguments.output.name} of the first launch has another shape"
-        raise MeasurementAborted(JudgeError(stage=Stage.MEASURE, message=message))
+        raise Ended(JudgeError(stage=Stage.MEASURE, message=message))
     times = first.times
     sentence = (
         f"first launch {times.first_launch_ms:.1f} ms, second {times.second_launch_ms:.1f} ms"
@@ -154,38 +145,37 @@ def _host_memory(
     def measured(kind: HostMemoryKind) -> HostMemory:
         grading.progress.step(f"{kind} host memory")
         request = MeasureHostMemory(memory=kind, arguments=arguments)
-        return of_kernel(workers.kernel.ask(request), arguments.shape, seconds)
+        memory = workers.kernel.ask(request)
+        return finished(memory, arguments.shape, seconds, Stage.MEASURE)
 
     arguments = grading.problem.arguments(grading.problem.ranked.shape)
     return measured(HostMemoryKind.PINNED), measured(HostMemoryKind.PAGEABLE)
 
 
-def audit(grading: Grading) -> Outcome | None:
+def audit(grading: Grading) -> None:
     """Check that the GPU can reach the score, and compare the launches that were kept with the
     product of the CPU."""
     measured, disassembled = grading.measured, grading.disassembled
     assert measured is not None and disassembled is not None
     too_fast = impossible(measured.score, grading.session.info, disassembled.kernel)
     if too_fast is not None:
-        return too_fast
+        raise Ended(too_fast)
     grading.progress.step("product of the first launch on the CPU")
     first = grading.steps.get(measured.first)
     if not first.passed:
-        return RuleViolation(
-            stage=Stage.MEASURE,
-            rule=Rule.STALE_RESULT,
-            message="right when verified, wrong in the first launches of a process: the error is "
-            f"{first.worst / MAX_ERROR:.3g} times the limit",
+        message = (
+            "right when verified, wrong in the first launches of a process: the error is "
+            f"{first.worst / MAX_ERROR:.3g} times the limit"
         )
+        raise Ended(RuleViolation(stage=Stage.MEASURE, rule=Rule.STALE_RESULT, message=message))
     error = None
     if measured.audit is not None:
         grading.progress.step("full product of a timed launch on the CPU")
         timed = grading.steps.get(measured.audit)
         if not timed.comparison.passed:
-            return wrong_answer(grading.problem, Stage.MEASURE, grading.seed, timed)
+            raise Ended(wrong_answer(grading.problem, Stage.MEASURE, grading.seed, timed))
         error = timed.comparison.worst
     grading.measurement = measured.measurement.model_copy(update={"audit_error": error})
-    return None
 
 
 def _comparing(problem: Problem, fetched: Fetched) -> Step[Compared]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from harness.protocol.device import Ready, Touched
 from harness.protocol.report import (
     Finding,
@@ -23,16 +25,32 @@ from harness.protocol.report import (
 from harness.protocol.request import ANSWER_SECONDS, Fault
 from problem.cases import Shape
 
+T = TypeVar("T")
+
+
+class Ended(Exception):
+    """Ends a grading, or a part of one, with this outcome."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
 
 def judge_error(fault: Fault, stage: Stage) -> JudgeError:
     """Return the verdict for a fault of the judge."""
     return JudgeError(stage=stage, message=fault.message, details=fault.details)
 
 
-def load_outcome(answer: Ready | Unsupported | Fault) -> Ready | Outcome:
+def loaded(answer: Ready | Unsupported | Fault) -> Ready:
+    """Return the answer to `Load`. Raises Ended if the kernel could not be loaded."""
+    if not isinstance(answer, Ready):
+        raise Ended(_load_outcome(answer))
+    return answer
+
+
+def _load_outcome(answer: Unsupported | Fault) -> Outcome:
     """Return the verdict for a kernel that could not be loaded, and so has not run."""
     match answer:
-        case Ready() | Unsupported():
+        case Unsupported():
             return answer
         case Fault(cause="judge"):
             return judge_error(answer, Stage.COMPILE)
@@ -78,6 +96,13 @@ def touched(
         shape=shape,
     )
     return MemoryFault(stage=stage, message=message, findings=(finding,))
+
+
+def finished(answer: T | Fault, shape: Shape, seconds: float, stage: RunStage) -> T:
+    """Return the answer to a launch. Raises Ended if it is a fault. seconds: its time limit."""
+    if isinstance(answer, Fault):
+        raise Ended(launch_outcome(answer, shape, seconds, stage))
+    return answer
 
 
 def launch_outcome(fault: Fault, shape: Shape, seconds: float, stage: RunStage) -> Outcome:

@@ -8,11 +8,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self, TypeVar
+from typing import Self
 
 from harness.judge.grading import Failure
 from harness.judge.progress import Progress
-from harness.judge.stages.outcomes import judge_error, launch_outcome, load_outcome, touched
+from harness.judge.stages.outcomes import Ended, T, finished, judge_error, loaded, touched
 from harness.judge.stages.score import (
     MIN_RATIOS,
     THROTTLES,
@@ -22,11 +22,10 @@ from harness.judge.stages.score import (
     too_many_dropped,
 )
 from harness.protocol.compiler import Kernel
-from harness.protocol.device import Load, Ready
+from harness.protocol.device import Load
 from harness.protocol.report import (
     InputsTime,
     JudgeError,
-    Outcome,
     Round,
     Rule,
     RuleViolation,
@@ -56,8 +55,6 @@ from harness.protocol.timing import (
 from problem.cases import UNIFORM, Case, Shape
 from problem.grades import Errors
 from problem.problem import Problem
-
-T = TypeVar("T")
 
 MIN_WARM_UP_SECONDS = 0.5
 MAX_WARM_UP_SECONDS = 5.0
@@ -168,7 +165,7 @@ def timed_rounds(
     baseline: bool = False,
     quiet: Callable[[], object] = lambda: None,
 ) -> Timed:
-    """Time the loaded kernel and the baseline in turn. Raises MeasurementAborted.
+    """Time the loaded kernel and the baseline in turn. Raises Ended.
 
     baseline: time the baseline against itself. quiet: waits until this host does nothing else.
     """
@@ -219,7 +216,7 @@ def _rounds(measuring: Measuring, extent: Extent, warmed_up: float, progress: Pr
         measuring.unannounced_checks(len(rounds), extent.checks)
         judged = judge_clocks(rounds)
         if not isinstance(judged, tuple):
-            raise MeasurementAborted(judged)
+            raise Ended(judged)
         # While other contexts are created on the GPU, the host is late for half a second.
         steady = is_steady(judged) and not too_many_dropped(judged)
         if steady or elapsed() > extent.seconds:
@@ -241,23 +238,16 @@ def check_near_sizes(
                 measuring.attach(measuring.lay_out())
                 for inputs in kinds:
                     measuring.launch(inputs, f"at {shape}")
-        except MeasurementAborted as aborted:
-            return Failure(Case(shape, inputs), aborted.outcome)
+        except Ended as ended:
+            return Failure(Case(shape, inputs), ended.outcome)
     return None
 
 
 CheckedLaunch = tuple[LaunchTime, Checked]
 
 
-class MeasurementAborted(Exception):
-    """Ends a measurement early, with this outcome."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        self.outcome = outcome
-
-
 class Measuring:
-    """Timing workers on one shape. Raises MeasurementAborted where something is wrong.
+    """Timing workers on one shape. Raises Ended where something is wrong.
 
     As a context, it closes the matrices at its end, before the checker frees them; not after an
     interruption, which must not wait for a launch.
@@ -302,7 +292,7 @@ class Measuring:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind in (None, MeasurementAborted):
+        if kind in (None, Ended):
             for device in self._attached:
                 device.ask(Detach())
 
@@ -449,15 +439,13 @@ class Measuring:
         check = _trusted(self.workers.checker.ask(CheckLaunch()))
         wrote = touched(check, where, self.shape, Stage.MEASURE)
         if wrote is not None:
-            raise MeasurementAborted(wrote)
+            raise Ended(wrote)
         if check.error > CHECK_LIMIT:
             message = (
                 f"right when verified, wrong when timed: {where}, on inputs of the kind "
                 f'"{inputs}", the error is {check.error:.3g} times the limit'
             )
-            raise MeasurementAborted(
-                RuleViolation(stage=Stage.MEASURE, rule=Rule.STALE_RESULT, message=message)
-            )
+            raise Ended(RuleViolation(stage=Stage.MEASURE, rule=Rule.STALE_RESULT, message=message))
         return check
 
     def _check_baseline(self, where: str) -> Checked:
@@ -465,7 +453,7 @@ class Measuring:
         if check.error > CHECK_LIMIT:
             times = f"its error is {check.error:.3g} times the limit"
             message = f"{self.problem.baseline} itself was wrong ({where}): {times}"
-            raise MeasurementAborted(JudgeError(stage=Stage.MEASURE, message=message))
+            raise Ended(JudgeError(stage=Stage.MEASURE, message=message))
         return check
 
     def _ask(self, device: Process, request: Request[T]) -> T | Fault:
@@ -476,22 +464,12 @@ class Measuring:
         return answer
 
     def _of_kernel(self, answer: T | Fault) -> T:
-        return of_kernel(answer, self.shape, self.seconds)
+        return finished(answer, self.shape, self.seconds, Stage.MEASURE)
 
 
 def load_kernel(workers: TimingWorkers, kernel: Kernel) -> None:
-    """Load the kernel that will be timed. Raises MeasurementAborted if that is impossible."""
-    ready = load_outcome(workers.kernel.ask(Load(kernel=kernel)))
-    if not isinstance(ready, Ready):
-        raise MeasurementAborted(ready)
-
-
-def of_kernel(answer: T | Fault, shape: Shape, seconds: float) -> T:
-    """Return the answer of the kernel's process; raise the verdict if it is a fault. seconds: the
-    time limit of a launch."""
-    if isinstance(answer, Fault):
-        raise MeasurementAborted(launch_outcome(answer, shape, seconds, Stage.MEASURE))
-    return answer
+    """Load the kernel that will be timed. Raises Ended if that is impossible."""
+    loaded(workers.kernel.ask(Load(kernel=kernel)))
 
 
 def _per_launch(launches: SustainedLaunches) -> tuple[float, float | None]:
@@ -503,12 +481,12 @@ def _per_launch(launches: SustainedLaunches) -> tuple[float, float | None]:
 def _trusted(answer: T | Fault) -> T:
     """Return the answer of the judge's own worker; raise if it is a fault."""
     if isinstance(answer, Fault):
-        raise MeasurementAborted(judge_error(answer, Stage.MEASURE))
+        raise Ended(judge_error(answer, Stage.MEASURE))
     return answer
 
 
-def _too_slow(message: str, seconds: float) -> MeasurementAborted:
-    return MeasurementAborted(TimeLimit(stage=Stage.MEASURE, message=message, seconds=seconds))
+def _too_slow(message: str, seconds: float) -> Ended:
+    return Ended(TimeLimit(stage=Stage.MEASURE, message=message, seconds=seconds))
 
 
 def _so_far(rounds: Sequence[Round], problem: Problem) -> str:

@@ -15,7 +15,7 @@ from harness.devices.guards import merged
 from harness.judge.grading import Compared, Failure, Grading, launch_inputs
 from harness.judge.stages.compile import loading
 from harness.judge.stages.counterexample import wrong_answer
-from harness.judge.stages.outcomes import launch_outcome, touched
+from harness.judge.stages.outcomes import Ended, launch_outcome, touched
 from harness.judge.stages.prepared import preparing, sampled_case
 from harness.judge.steps import Executor, Step, Steps
 from harness.protocol.device import LaunchInputs, Sanitize, Sanitized
@@ -150,11 +150,11 @@ def start_sanitizer(grading: Grading) -> None:
         grading.steps.start(_step(grading, watched))
 
 
-def sanitize_on_device(grading: Grading) -> Outcome | None:
+def sanitize_on_device(grading: Grading) -> None:
     """Sanitize where the kernel was verified; the case at which verification failed comes first."""
     failure, steps = grading.failure, grading.steps
     if failure is not None and isinstance(failure.outcome, TimeLimit):
-        return _diagnosed_hang(grading, failure) or failure.outcome
+        raise Ended(_diagnosed_hang(grading, failure) or failure.outcome)
     watched = _on_device(grading)
     grading.progress.begin(Stage.SANITIZE, None)
     grading.progress.step(", ".join(watched.tools))
@@ -165,14 +165,13 @@ def sanitize_on_device(grading: Grading) -> Outcome | None:
     answer = _result(grading, watched)
     if isinstance(answer, Fault):
         if failure is not None and answer.signal != KILLED:
-            return failure.outcome
-        return launch_outcome(answer, watched.cases[0].shape, SECONDS, Stage.SANITIZE)
+            raise Ended(failure.outcome)
+        raise Ended(launch_outcome(answer, watched.cases[0].shape, SECONDS, Stage.SANITIZE))
     _note(grading, answer, watched)
-    return None
 
 
-def sanitize_in_background(grading: Grading) -> Outcome | None:
-    """Take what the CPU device has found, and return the verdict of all sanitizers together.
+def sanitize_in_background(grading: Grading) -> None:
+    """Take what the CPU device has found. Raises Ended with the verdict of all sanitizers together.
 
     An unsafe kernel gets that verdict even if it is also wrong, since that is usually the cause. In
     a quick grading on a GPU the CPU device replaces a tool of the GPU that does not work.
@@ -188,8 +187,10 @@ def sanitize_in_background(grading: Grading) -> Outcome | None:
                 _dismiss_races(grading)
     seen = wrong.counterexample if isinstance(wrong, WrongAnswer) else None
     outcome = unsafe(merged(grading.findings), seen) or wrong or grading.sanitizer_outcome
+    if outcome is not None:
+        raise Ended(outcome)
     missing = _missing(grading)
-    if outcome is None and missing:
+    if missing:
         reasons = (
             f"{program.program} says {run.message}"
             for program in grading.sanitizing
@@ -198,8 +199,7 @@ def sanitize_in_background(grading: Grading) -> Outcome | None:
         )
         why = "; ".join(reasons) or "it was not started"
         message = f"no sanitizer could run {missing[0]}: {why}"
-        return JudgeError(stage=Stage.SANITIZE, message=message)
-    return outcome
+        raise Ended(JudgeError(stage=Stage.SANITIZE, message=message))
 
 
 def _of_racecheck(finding: Finding) -> bool:

@@ -14,20 +14,18 @@ from harness.devices.guards import unwritten
 from harness.judge import figures
 from harness.judge.grading import Compared, Failure, Grading, launch_inputs
 from harness.judge.stages.counterexample import wrong_answer
-from harness.judge.stages.outcomes import launch_outcome, touched
+from harness.judge.stages.outcomes import Ended, finished, touched
 from harness.judge.stages.prepared import Prepared, preparing, runs_smaller, sampled_case
 from harness.judge.stages.sanitize import sanitizers_may_say_more
 from harness.judge.steps import Executor, Step
 from harness.protocol.device import Finished, Run
 from harness.protocol.report import (
     CaseResult,
-    Outcome,
     Stage,
     TimeLimit,
     Verification,
     WrongAnswer,
 )
-from harness.protocol.request import Fault
 from problem.cases import Case, Shape
 from problem.inputs import Matrix, Tolerance
 from problem.launcher import Clusters, LaunchLine
@@ -53,8 +51,9 @@ def start_references(grading: Grading) -> None:
     grading.steps.start(*_preparing(grading))
 
 
-def verify(grading: Grading) -> Outcome | None:
-    """Run every case until one fails, the ranked size last.
+def verify(grading: Grading) -> None:
+    """Run every case until one fails, the ranked size last. Raises Ended unless the sanitizers may
+    say more of the failure.
 
     A device without a GPU runs only some blocks of the ranked size. If these depend on one another,
     a sample would not end, so a smaller size is run whole instead.
@@ -82,7 +81,9 @@ def verify(grading: Grading) -> Outcome | None:
         steps.stop(Executor.JUDGE)
         grading.progress.found([f"{failure.outcome.verdict.value}: {failure.outcome.message}"])
         grading.failure = failure
-        return None if sanitizers_may_say_more(grading, failure) else failure.outcome
+        if not sanitizers_may_say_more(grading, failure):
+            raise Ended(failure.outcome)
+        return
     grading.verification = Verification(
         cases=tuple(results),
         worst_error=max(
@@ -98,7 +99,6 @@ def verify(grading: Grading) -> Outcome | None:
     )
     found = grading.verification
     grading.progress.found(filter(None, [figures.verification(found), found.note]))
-    return None
 
 
 def _preparing(grading: Grading) -> list[Step[Prepared]]:
@@ -124,10 +124,10 @@ def run_cases(
     limit = MAX_LAUNCH_LIMITS * grading.options.seconds
     for each in prepared:
         grading.progress.step(str(each.case))
-        result = _Launching(grading, each).result()
-        if not isinstance(result, CaseResult):
-            return Failure(each.case, result)
-        results.append(result)
+        try:
+            results.append(_Launching(grading, each).result())
+        except Ended as ended:
+            return Failure(each.case, ended.outcome)
         if sum(result.seconds for result in results) > limit:
             message = f"the launches of verification together took more than {limit:g} s"
             late = TimeLimit(stage=Stage.VERIFY, message=message, seconds=limit)
@@ -157,23 +157,21 @@ class _Launching:
     def launch(self) -> LaunchLine:
         return self.grading.launch
 
-    def result(self) -> CaseResult | Outcome:
+    def result(self) -> CaseResult:
         expected = self.prepared.expected
         return self._sample() if expected is None else self._whole(expected)
 
-    def _whole(self, expected: Comparable) -> CaseResult | Outcome:
+    def _whole(self, expected: Comparable) -> CaseResult:
         """Run the whole grid, and compare the whole output."""
         problem, inputs = self.prepared.problem, self.prepared.inputs
-        finished = self._run(None)
-        if not isinstance(finished, Finished):
-            return finished
-        comparison = expected.compare(finished.output)
+        launched = self._run(None)
+        comparison = expected.compare(launched.output)
         if not comparison.passed:
-            compared = Compared(self.case, inputs, finished.output, comparison)
-            return wrong_answer(problem, Stage.VERIFY, self.grading.seed, compared)
-        return CaseResult(case=self.case, error=comparison.worst, seconds=finished.seconds)
+            compared = Compared(self.case, inputs, launched.output, comparison)
+            raise Ended(wrong_answer(problem, Stage.VERIFY, self.grading.seed, compared))
+        return CaseResult(case=self.case, error=comparison.worst, seconds=launched.seconds)
 
-    def _sample(self) -> CaseResult | Outcome:
+    def _sample(self) -> CaseResult:
         """Run two launches of some blocks each, and compare what they computed. Independent blocks
         share no tile of the output; if two do, other tiles are left out."""
         output = self.prepared.problem.arguments(self.case.shape).output
@@ -181,18 +179,14 @@ class _Launching:
         worst = seconds = 0.0
         written: set[Tile] = set()
         for blocks in samples:
-            finished = self._run(blocks)
-            if not isinstance(finished, Finished):
-                return finished
-            checked = check_blocks(self.grading, self.prepared, finished.output, blocks)
-            if isinstance(checked, WrongAnswer):
-                return checked
+            launched = self._run(blocks)
+            checked = check_blocks(self.grading, self.prepared, launched.output, blocks)
             twice = sorted(written & checked.written)
             missing = sorted(checked.own - checked.written)
             if twice and missing:
-                return self._left_out(finished.output, missing[0], twice[0])
+                raise Ended(self._left_out(launched.output, missing[0], twice[0]))
             written |= checked.written
-            worst, seconds = max(worst, checked.worst), seconds + finished.seconds
+            worst, seconds = max(worst, checked.worst), seconds + launched.seconds
         return CaseResult(
             case=self.case,
             error=worst,
@@ -201,16 +195,17 @@ class _Launching:
             blocks=prod(self.launch.grid(output.rows, output.columns)),
         )
 
-    def _run(self, blocks: tuple[int, ...] | None) -> Finished | Outcome:
+    def _run(self, blocks: tuple[int, ...] | None) -> Finished:
         grading, prepared = self.grading, self.prepared
         seconds = grading.options.seconds
         inputs = launch_inputs(prepared.problem, self.case, prepared.inputs, blocks)
-        finished = grading.session.device.ask(Run(inputs=inputs, seconds=seconds))
-        grading.printed.append(finished.printed)
-        if isinstance(finished, Fault):
-            return launch_outcome(finished, self.case.shape, seconds, Stage.VERIFY)
-        wrote = touched(finished, f"at {self.case}", self.case.shape, Stage.VERIFY)
-        return wrote or finished
+        answer = grading.session.device.ask(Run(inputs=inputs, seconds=seconds))
+        grading.printed.append(answer.printed)
+        launched = finished(answer, self.case.shape, seconds, Stage.VERIFY)
+        wrote = touched(launched, f"at {self.case}", self.case.shape, Stage.VERIFY)
+        if wrote is not None:
+            raise Ended(wrote)
+        return launched
 
     def _left_out(self, output: Matrix, missing: Tile, twice: Tile) -> WrongAnswer:
         """Return the verdict if two samples wrote one tile; it shows a missing tile."""
@@ -263,8 +258,8 @@ class CheckedBlocks:
 
 def check_blocks(
     grading: Grading, prepared: Prepared, output: Matrix, blocks: tuple[int, ...]
-) -> CheckedBlocks | WrongAnswer:
-    """Compare only the tiles that these blocks of a launch computed.
+) -> CheckedBlocks:
+    """Compare only the tiles that these blocks of a launch computed. Raises Ended if one is wrong.
 
     A kernel may assign its tiles to blocks in any order, so the written elements tell which tiles
     these are. Only if the blocks wrote no tiles of other blocks must all their own be written.
@@ -284,7 +279,7 @@ def check_blocks(
     for tile in sorted(chosen):
         compared = _compared_tile(launch, prepared, output, tile)
         if not compared.comparison.passed:
-            return wrong_answer(prepared.problem, Stage.VERIFY, grading.seed, compared)
+            raise Ended(wrong_answer(prepared.problem, Stage.VERIFY, grading.seed, compared))
         worst = max(worst, compared.comparison.worst)
     return CheckedBlocks(worst, own, written)
 

@@ -21,9 +21,9 @@ from harness.judge.stages.compile import (
     load,
 )
 from harness.judge.stages.measure import impossible
+from harness.judge.stages.outcomes import Ended
 from harness.judge.stages.rounds import (
     QUICK,
-    MeasurementAborted,
     Measuring,
     load_kernel,
     timed_rounds,
@@ -127,7 +127,7 @@ def tune(
         variant = submission.model_copy(update={"source": source})
         grading = Grading(variant, session, options, progress)
         outcome = run(grading, _PARTS, own_processes=False)
-        assert outcome is not None, "the last part returns one"
+        assert outcome is not None, "the last part has one"
         return Variant(setting=setting, outcome=outcome, kernel=grading.facts)
 
     with session.exclusive_lock(progress):
@@ -153,31 +153,29 @@ def tune(
         )
 
 
-def _verify(grading: Grading) -> Outcome | None:
-    """Return what is wrong with a variant; sanitizers, which might say more, do not run."""
+def _verify(grading: Grading) -> None:
+    """Verify a variant; sanitizers, which might say more of what is wrong, do not run."""
     verify(grading)
-    return grading.failure.outcome if grading.failure else None
+    if grading.failure is not None:
+        raise Ended(grading.failure.outcome)
 
 
-def _time(grading: Grading) -> Outcome:
-    """Return the score of a correct variant."""
-    session, progress, timing = grading.session, grading.progress, grading.session.timing
+def _time(grading: Grading) -> None:
+    """Raise Ended with the score of a correct variant."""
+    session, timing = grading.session, grading.session.timing
     if timing is None:
-        return Accepted(score=Unscored(reason="device", message="scores come from a GPU"))
-    outcome = disassemble(grading)
-    if grading.disassembled is None:
-        assert outcome is not None
-        return outcome
-    progress.begin(Stage.MEASURE, None)
+        unscored = Unscored(reason="device", message="scores come from a GPU")
+        raise Ended(Accepted(score=unscored))
+    disassemble(grading)
+    assert grading.disassembled is not None
+    grading.progress.begin(Stage.MEASURE, None)
+    load_kernel(timing, grading.kernel)
     shape = grading.problem.ranked.shape
     measuring = Measuring(timing, grading.problem, shape, grading.options.seconds)
-    try:
-        load_kernel(timing, grading.kernel)
-        timed = timed_rounds(measuring, QUICK, progress)
-    except MeasurementAborted as aborted:
-        return aborted.outcome
+    timed = timed_rounds(measuring, QUICK, grading.progress)
     result = score(timed.rounds, session.info, shape)
-    return impossible(result, session.info, grading.disassembled.kernel) or Accepted(score=result)
+    too_fast = impossible(result, session.info, grading.disassembled.kernel)
+    raise Ended(too_fast or Accepted(score=result))
 
 
 _PARTS = (

@@ -10,6 +10,7 @@ import numpy as np
 
 from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress, Silent
+from harness.judge.stages.outcomes import Ended
 from harness.protocol import device as device_protocol
 from harness.protocol import report as protocol
 from harness.protocol.compiler import (
@@ -284,6 +285,15 @@ def grading(
     found.disassembled = Disassembled(kernel=disassembled(compiled), warnings=())
     found.ready = device_protocol.Ready(blocks_depend_on_one_another=blocks_depend)
     return found
+
+
+def outcome_of(part: Callable[..., object], *arguments: Any) -> protocol.Outcome | None:
+    """Return the outcome with which a part of a grading ends it, if any."""
+    try:
+        part(*arguments)
+    except Ended as ended:
+        return ended.outcome
+    return None
 
 
 def on_gpu(device: Any, cpu_sanitizer: Any = None, **parts: Any) -> FakeSession:

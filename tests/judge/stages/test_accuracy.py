@@ -4,11 +4,11 @@ import numpy as np
 
 from harness.judge.grading import Failure
 from harness.judge.stages.accuracy import add, grade_accuracy, sentence
-from harness.protocol.report import RuntimeFault, Stage
+from harness.protocol.report import RuntimeFault, Stage, TimeLimit
 from harness.protocol.request import Fault
 from problem.accuracy import INPUTS, SMALL_SHAPE, Errors
 from problem.cases import RANKED, Case, Matrix
-from tests.judge.stages.fakes import FakeDevice, grading, on_cpu
+from tests.judge.stages.fakes import FakeDevice, grading, on_cpu, outcome_of
 
 
 def tf32(A: Matrix, B: Matrix) -> Matrix:
@@ -18,7 +18,8 @@ def tf32(A: Matrix, B: Matrix) -> Matrix:
 
 def test_a_kernel_as_accurate_as_fp32_has_grade_a() -> None:
     made = grading(on_cpu(FakeDevice()))
-    assert grade_accuracy(made) is None and made.accuracy is not None
+    grade_accuracy(made)
+    assert made.accuracy is not None
     (at,) = made.accuracy.sizes
     assert (made.accuracy.grade, at.shape, at.baseline) == ("A", SMALL_SHAPE, "plain FP32 sums")
     assert [each.inputs for each in at.results] == [*INPUTS]
@@ -27,7 +28,8 @@ def test_a_kernel_as_accurate_as_fp32_has_grade_a() -> None:
 
 def test_a_coarse_kernel_gets_its_worst_inputs() -> None:
     made = grading(on_cpu(FakeDevice(multiply=tf32)))
-    assert grade_accuracy(made) is None and made.accuracy is not None
+    grade_accuracy(made)
+    assert made.accuracy is not None
     assert made.accuracy.grade == "C" and "off by" in sentence(made.accuracy)
 
 
@@ -45,10 +47,11 @@ def test_only_full_gradings_of_correct_kernels_have_a_grade() -> None:
     wrong = RuntimeFault(stage=Stage.VERIFY, message="")
     failed.failure = Failure(Case(SMALL_SHAPE), wrong)
     for made in (quick, failed):
-        assert grade_accuracy(made) is None and made.accuracy is None
+        grade_accuracy(made)
+        assert made.accuracy is None
 
 
 def test_a_launch_that_faults_is_an_outcome() -> None:
     fault = Fault(cause="time-limit", message="no end")
     made = grading(on_cpu(FakeDevice(run=lambda _: fault)))
-    assert grade_accuracy(made) is not None
+    assert isinstance(outcome_of(grade_accuracy, made), TimeLimit)

@@ -27,6 +27,7 @@ from tests.judge.stages.fakes import (
     kernel,
     launch_time,
     on_gpu,
+    outcome_of,
     right,
 )
 
@@ -60,7 +61,7 @@ class Run:
         session, self.watcher = on_gpu(device, timing=workers.workers[0]), Watcher()
         made = grading(session, problem=PROBLEM, progress=self.watcher, **chosen)
         made.times = [protocol.StageTime(stage=protocol.Stage.COMPILE, seconds=0.25)]
-        self.outcome: protocol.Outcome | None = measure(made) or audit(made)
+        self.outcome = outcome_of(measure, made) or outcome_of(audit, made)
         self.grading = made
 
     @property

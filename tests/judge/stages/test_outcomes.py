@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from harness.judge.stages.compile import compile_kernel
-from harness.judge.stages.outcomes import launch_outcome, load_outcome, touched
+from harness.judge.stages.outcomes import launch_outcome, loaded, touched
 from harness.protocol import report as protocol
 from harness.protocol.device import Touched
 from harness.protocol.request import Fault
 from problem.cases import Shape
+from tests.judge.stages.fakes import outcome_of
 
 SHAPE = Shape(17, 33, 18)
 PLACE = protocol.Place(line=12)
@@ -76,7 +77,7 @@ FULL_GPU = (
     ],
 )
 def test_a_kernel_that_cannot_be_loaded_has_not_run(found: Any, kind: Any, words: str) -> None:
-    outcome = load_outcome(found)
+    outcome = outcome_of(loaded, found)
     assert isinstance(outcome, kind) and outcome.message == words
     assert outcome.stage is protocol.Stage.COMPILE
 
@@ -122,5 +123,5 @@ CRASHED = "the compiler ran out of memory or crashed on this source"
 def test_faults_that_a_source_can_cause_are_the_sources(
     answer: Fault, kind: Any, message: str
 ) -> None:
-    outcome = compile_kernel(Answering(answer), "", "sm_80", 7)
+    outcome = outcome_of(compile_kernel, Answering(answer), "", "sm_80", 7)
     assert isinstance(outcome, kind) and outcome.message == message

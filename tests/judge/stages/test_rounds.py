@@ -9,11 +9,11 @@ import pytest
 from harness.judge.grading import Failure
 from harness.judge.progress import Silent
 from harness.judge.stages import rounds
+from harness.judge.stages.outcomes import Ended
 from harness.judge.stages.rounds import (
     FULL,
     NEAR_SIZES,
     Extent,
-    MeasurementAborted,
     Measuring,
     Timed,
     check_near_sizes,
@@ -79,8 +79,8 @@ def tried(
     timed: Timed | protocol.Outcome
     try:
         timed = timed_rounds(measuring, extent, Silent())
-    except MeasurementAborted as aborted:
-        timed = aborted.outcome
+    except Ended as ended:
+        timed = ended.outcome
     assert not workers.kernel.attached and not workers.baseline.attached
     return timed
 

@@ -10,7 +10,7 @@ from harness.ptxcpu.grid import Clusters
 from problem.cases import Case, Matrix, Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
-from tests.judge.stages.fakes import FakeDevice, grading, on_cpu
+from tests.judge.stages.fakes import FakeDevice, grading, on_cpu, outcome_of
 
 LINE = LaunchLine(32, 64)
 
@@ -20,9 +20,7 @@ def prepared() -> Prepared:
     return prepare(MATRIX_MULTIPLICATION, Case(Shape(128, 40, 192)), 1, whole=False)
 
 
-def check(
-    prepared: Prepared, C: Matrix, *blocks: int, line: LaunchLine = LINE
-) -> CheckedBlocks | WrongAnswer:
+def check(prepared: Prepared, C: Matrix, *blocks: int, line: LaunchLine = LINE) -> CheckedBlocks:
     return check_blocks(grading(on_cpu(FakeDevice()), launch=line), prepared, C, blocks)
 
 
@@ -31,7 +29,7 @@ def test_a_wrong_element_is_named_by_its_place_in_C(prepared: Prepared) -> None:
     C = poisoned(128, 192)
     C[64:96, 64:128] = (A @ B)[64:96, 64:128]
     C[70, 70] += 9
-    answer = check(prepared, C, 0)
+    answer = outcome_of(check, prepared, C, 0)
     assert isinstance(answer, WrongAnswer)
     first = answer.counterexample.elements[0]
     assert (first.row, first.column) == (70, 70)
@@ -41,7 +39,6 @@ def test_blocks_that_fill_a_cluster_have_no_own_tile(prepared: Prepared) -> None
     """Three columns of tiles and four rows, in a grid that is rounded up, two deep."""
     line, (A, B) = LaunchLine(32, 64, cluster=(2, 1, 2)), prepared.inputs
     checked = check(prepared, A @ B, *range(32), line=line)
-    assert isinstance(checked, CheckedBlocks)
     tiles = {(row, column) for row in range(4) for column in range(3)}
     assert checked.own == checked.written == tiles
 

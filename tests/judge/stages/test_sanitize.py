@@ -23,7 +23,7 @@ from problem.cases import (
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
-from tests.judge.stages.fakes import FakeDevice, grading, on_cpu, on_gpu, right
+from tests.judge.stages.fakes import FakeDevice, grading, on_cpu, on_gpu, outcome_of, right
 
 RACE = protocol.Finding(
     tool=protocol.Tool.RACECHECK,
@@ -61,7 +61,8 @@ def run(
         compared = Compared(SMALL, (A, B), C, compare(A, B, C))
         failure = wrong_answer(PROBLEM, protocol.Stage.VERIFY, 7, compared)
         made.failure = Failure(failed, failure)
-    return sanitize.sanitize_on_device(made) or sanitize.sanitize_in_background(made), made
+    found = outcome_of(sanitize.sanitize_on_device, made)
+    return found or outcome_of(sanitize.sanitize_in_background, made), made
 
 
 def outcome(device: FakeDevice, cpu: FakeDevice | None = None, **how: Any) -> Any:
@@ -307,7 +308,7 @@ def hanging(answer: Any, case: Case) -> tuple[protocol.Outcome | None, Sanitize]
     made = grading(on_gpu(FakeDevice(), cpu), problem=PROBLEM)
     made.failure = Failure(case, LATE)
     assert sanitize.sanitizers_may_say_more(made, made.failure)
-    return sanitize.sanitize_on_device(made), cpu.asked[-1]
+    return outcome_of(sanitize.sanitize_on_device, made), cpu.asked[-1]
 
 
 def test_a_hang_is_explained_by_the_cpu_device() -> None:

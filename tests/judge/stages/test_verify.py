@@ -19,7 +19,7 @@ from problem.cases import CASES, INTEGERS, Case, Extent, Matrix, Shape
 from problem.inputs import Tolerance
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import MAX_ERROR, compare
-from tests.judge.stages.fakes import FakeDevice, Watcher, grading, on_cpu, on_gpu, right
+from tests.judge.stages.fakes import FakeDevice, Watcher, grading, on_cpu, on_gpu, outcome_of, right
 
 SMALL_RANKED = Case(Shape(320, 64, 256))
 """Stands for the ranked size, which takes a second to multiply."""
@@ -49,7 +49,7 @@ def run(
 ) -> protocol.Verification | Failure:
     made = grading(on_cpu(device) if sampled else on_gpu(device), problem=PROBLEM, **options)
     made.printed = [] if printed is None else printed
-    outcome = verify(made)
+    outcome = outcome_of(verify, made)
     found = made.failure or made.verification
     assert found is not None and outcome in (None, getattr(found, "outcome", None))
     return found
