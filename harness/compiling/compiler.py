@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.compiling import diagnostics, disassembly, headers, lexical
-from harness.compiling.errors import Refused, SourceError, refuse, refuse_as_unsupported, refuse_for
+from harness.compiling.errors import Refused, refuse, refuse_as_unsupported, refuse_for
 from harness.compiling.host_code import without_failed_host_code
 from harness.compiling.occupancy import number_of
 from harness.compiling.program import Translated, to_machine_code, translated
@@ -36,7 +36,6 @@ from harness.protocol.report import (
     Diagnostic,
     DisassembledKernel,
     RuntimeFault,
-    Stage,
     Unsupported,
     Value,
 )
@@ -67,29 +66,26 @@ def answer(request: Request[Any]) -> Value:
 def translate_source(request: Translate) -> PtxProgram | CompileError | RuntimeFault | Unsupported:
     """Compile to PTX. Errors that only machine code shows are found later."""
     began = time.process_time()
-    found = _translated(request)
     _kept.clear()
-    if isinstance(found, CompileError | RuntimeFault | Unsupported):
-        return found
+    try:
+        found = _translated(request)
+    except Refused as refusal:
+        return refusal.outcome
     _kept[request.source, request.arch, request.signature] = found
-    seconds = time.process_time() - began
     return PtxProgram(
         entry=found.entry.name,
         ptx=found.ptx,
         launch=found.launch,
         signature=request.signature,
-        seconds=seconds,
+        seconds=time.process_time() - began,
     )
 
 
 def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault | Unsupported:
     """Compile for one architecture. A mistake of the submission is a result, not an exception."""
     kept = _kept.pop((request.source, request.arch, request.signature), None)
-    found = kept or _translated(request)
-    if isinstance(found, CompileError | RuntimeFault | Unsupported):
-        return found
     try:
-        return to_machine_code(found, request.arch)
+        return to_machine_code(kept or _translated(request), request.arch)
     except Refused as refusal:
         return refusal.outcome
 
@@ -98,33 +94,22 @@ _kept: dict[tuple[str, str, Signature], Translated] = {}
 """The last translation, kept until its machine code is requested, since NVRTC may take seconds."""
 
 
-def _translated(
-    request: Translate | Compile,
-) -> Translated | CompileError | RuntimeFault | Unsupported:
-    try:
-        source = parse(request.source, request.signature)
-        ptx, found = _to_ptx_or_unsupported(source, request.arch)
-        return translated(source, ptx, found)
-    except SourceError as error:
-        return CompileError(stage=Stage.READ, message=str(error), diagnostics=(error.diagnostic,))
-    except Refused as refusal:
-        return refusal.outcome
-
-
 # ---------------------------------------------------------------------------------- source → PTX
 
 
-def _to_ptx_or_unsupported(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
-    """Return PTX and warnings. Raises Refused: as unsupported, if only the default architecture,
+def _translated(request: Translate | Compile) -> Translated:
+    """Return the source as PTX. Raises Refused: as unsupported, if only the default architecture,
     which is newer, accepts the source."""
+    source, arch = parse(request.source, request.signature), request.arch
     try:
-        return _to_ptx(source, arch)
+        ptx, warnings = _to_ptx(source, arch)
     except Refused as refusal:
-        if not isinstance(refusal.outcome, CompileError) or not _is_accepted_later(source, arch):
+        if not _is_accepted_later(source, arch):
             raise
-        reason = refusal.outcome.message.partition(" (and ")[0]
+        reason = str(refusal).partition(" (and ")[0]
         message = f"{reason} on {arch}; newer architectures have it"
         raise refuse_as_unsupported(message, None) from None
+    return translated(source, ptx, warnings)
 
 
 def _is_accepted_later(source: Source, arch: str) -> bool:

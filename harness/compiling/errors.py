@@ -5,19 +5,21 @@ from __future__ import annotations
 from harness.protocol.report import CompileError, Diagnostic, RuntimeFault, Stage, Unsupported
 
 
-class SourceError(Exception):
-    """The source cannot be a submission. The message gives the position and advice."""
-
-    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
-        super().__init__(message)
-        self.diagnostic = Diagnostic(severity="error", message=message, line=line, column=column)
-
-
 class Refused(Exception):
     """The submission does not compile. The outcome says why."""
 
     def __init__(self, outcome: CompileError | RuntimeFault | Unsupported) -> None:
+        super().__init__(outcome.message)
         self.outcome = outcome
+
+
+class SourceError(Refused):
+    """The source cannot be a submission. The message gives the position and advice."""
+
+    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        self.diagnostic = Diagnostic(severity="error", message=message, line=line, column=column)
+        found = (self.diagnostic,)
+        super().__init__(CompileError(stage=Stage.READ, message=message, diagnostics=found))
 
 
 def refuse(message: str, *found: Diagnostic) -> Refused:
