@@ -10,7 +10,10 @@ import re
 from collections.abc import Iterable, Sequence
 from math import prod
 
+from harness.compiling.errors import refuse, refuse_as_unsupported, refuse_for, refuse_launch
 from harness.compiling.occupancy import multiprocessor
+from harness.compiling.source import Source
+from harness.protocol.compiler import ARCHITECTURES
 from harness.protocol.report import Diagnostic, Resources
 from harness.ptxcpu.ptx.names import base_name
 from harness.ptxcpu.ptx.stream import MAX_SAID
@@ -24,7 +27,7 @@ from harness.ptxcpu.ptx.syntax import (
     symbols,
 )
 from problem.launcher import BLOCK, MAX_CLUSTER
-from problem.signature import SIGNATURE, Signature
+from problem.signature import Signature
 
 _BITS = {"float*": 64, "int": 32}
 
@@ -33,43 +36,40 @@ MAX_DEVICE_BYTES = (4 << 30) - (64 << 20)
 in 32 bits."""
 
 
-def entries(program: Program) -> list[Function]:
-    return [function for function in program.functions.values() if function.is_entry]
-
-
-def find(
-    program: Program, templates: Iterable[str] = (), signature: Signature = SIGNATURE
-) -> Function | str:
-    """Return the submission's kernel, or the reason why no kernel can be launched.
-
-    templates: names of kernels in the source, of which the program need not have an instance.
-    """
-    every = entries(program)
-    named = [entry for entry in every if base_name(entry.name) == signature.kernel]
-    if not named:
-        others = ", ".join(sorted({*(base_name(entry.name) for entry in every), *templates})[:3])
-        return (
-            f"no kernel named {signature.kernel}; write "
-            f"`__global__ void {signature.kernel}({signature.text})`"
-            + (f" (found: {others})" if others else "")
-        )
+def find(program: Program, source: Source) -> Function:
+    """Return the submission's kernel. Raises Refused if no kernel can be launched."""
+    signature = source.signature
+    entries = [function for function in program.functions.values() if function.is_entry]
+    named = [entry for entry in entries if base_name(entry.name) == signature.kernel]
+    if len(named) == 1 and _has_parameters(named[0], signature):
+        return named[0]
+    if source.template_line is not None:
+        message = _no_instance(signature, source.instances_used)
+        raise refuse_for(Diagnostic(severity="error", message=message, line=source.template_line))
     if len(named) > 1:
-        return f"{len(named)} kernels are named {signature.kernel}; keep one"
-    kernel = named[0]
+        raise refuse(f"{len(named)} kernels are named {signature.kernel}; keep one")
+    if named:
+        raise refuse(f"the parameters of {signature.kernel} are not ({signature.text})")
+    # The program need not have an instance of a template.
+    names = {*(base_name(entry.name) for entry in entries), *source.kernel_templates}
+    others = ", ".join(sorted(names)[:3])
+    raise refuse(
+        f"no kernel named {signature.kernel}; write "
+        f"`__global__ void {signature.kernel}({signature.text})`"
+        + (f" (found: {others})" if others else "")
+    )
+
+
+def _has_parameters(kernel: Function, signature: Signature) -> bool:
     plain = [p for p in kernel.parameters if not p.is_array and not p.type.is_float]
-    bits = tuple(p.type.bits for p in plain)
+    bits = [p.type.bits for p in plain]
     # A larger alignment would move a parameter away from where the launch puts it.
     moved = any(p.align != p.type.bytes for p in plain)
-    if bits != _bits(signature) or moved or len(kernel.parameters) != len(bits):
-        return wrong_parameters(signature)
-    return kernel
+    expected = [_BITS[each] for each in signature.types]
+    return bits == expected and not moved and len(kernel.parameters) == len(bits)
 
 
-def _bits(signature: Signature) -> tuple[int, ...]:
-    return tuple(_BITS[each] for each in signature.types)
-
-
-def no_instance(signature: Signature, used: Sequence[str]) -> str:
+def _no_instance(signature: Signature, used: Sequence[str]) -> str:
     """Say which instance of the kernel's template the file should have. used: the arguments that
     its host code has for it."""
     if len(used) > 1:
@@ -86,91 +86,79 @@ def no_instance(signature: Signature, used: Sequence[str]) -> str:
     )
 
 
-def wrong_parameters(signature: Signature) -> str:
-    return f"the parameters of {signature.kernel} are not ({signature.text})"
-
-
-def memory_problem(program: Program) -> str | None:
-    """Return why the module is too large for a GPU or the disassembler; None if it is not."""
+def check_launch(program: Program, kernel: Function) -> None:
+    """Raise Refused if the variables are too large for a GPU or the disassembler, or if every GPU
+    would refuse the launch of the kernel."""
     inside = (v for f in program.functions.values() for v in f.variables.values())
     every = (*program.variables.values(), *inside)
     size = sum(v.size for v in every if v.space in ("global", "const"))
     if size > MAX_DEVICE_BYTES:
-        return (
+        raise refuse_launch(
             f"the kernel's __device__ variables take {size} bytes; "
             f"a submission gets at most {MAX_DEVICE_BYTES}"
         )
-    return None
+    allowed = prod(kernel.directives.get("maxntid", BLOCK))
+    if allowed < prod(BLOCK):
+        raise refuse_launch(
+            f"the kernel's __launch_bounds__ allow {allowed} threads per block; "
+            f"the launch has {prod(BLOCK)}"
+        )
+    required = kernel.directives.get("reqntid")
+    if required and tuple(required) + (1,) * (3 - len(required)) != BLOCK:
+        message = f"the kernel requires blocks of {required} threads; the launch has {BLOCK}"
+        raise refuse_launch(message)
+    blocks = prod(kernel.cluster)
+    if not 1 <= blocks <= MAX_CLUSTER:
+        message = f"the kernel's clusters have {blocks} blocks; a GPU allows 1 to {MAX_CLUSTER}"
+        raise refuse_launch(message)
+    if "explicitcluster" in kernel.directives and "reqnctapercluster" not in kernel.directives:
+        raise refuse_launch(
+            "the kernel requires clusters of no given size; write the sizes in __cluster_dims__"
+        )
+    if "blocksareclusters" in kernel.directives:
+        raise refuse_launch(
+            "the kernel has its grid counted in clusters; the launch counts it in blocks"
+        )
+
+
+def check_shared_memory(resources: Resources, arch: str) -> None:
+    """Raise Refused if a GPU of this architecture has no room for one block."""
+    limits = {each: multiprocessor(each).shared_per_block for each in (arch, *ARCHITECTURES)}
+    if resources.shared_bytes <= limits[arch]:
+        return
+    message = (
+        f"the kernel asks for {resources.shared_bytes} bytes of shared memory per block; "
+        f"{arch} gives a block at most {limits[arch]}"
+    )
+    larger = [each for each in ARCHITECTURES if resources.shared_bytes <= limits[each]]
+    if not larger:
+        raise refuse_launch(message)
+    raise refuse_as_unsupported(f"{message}; for more, see {', '.join(larger)}", None)
 
 
 _UNDEFINED = {"discard"}
 """Instructions after which memory has undefined contents."""
 
-
-def undefined_effect(program: Program) -> Diagnostic | None:
-    """Return an error for an instruction with an undefined effect."""
-    for function in program.functions.values():
-        for item in function.body:
-            if isinstance(item, Instruction) and item.opcode.split(".")[0] in _UNDEFINED:
-                message = f"`{item.opcode}` leaves memory undefined, which is not allowed"
-                return Diagnostic(severity="error", message=message, line=item.line or None)
-    return None
-
-
-def launch_problem(kernel: Function) -> str | None:
-    """Return why every GPU would refuse the launch of the kernel; None if some GPU would accept
-    it."""
-    threads = BLOCK[0] * BLOCK[1] * BLOCK[2]
-    allowed = 1
-    for size in kernel.directives.get("maxntid", (threads,)):
-        allowed *= size
-    if allowed < threads:
-        return (
-            f"the kernel's __launch_bounds__ allow {allowed} threads per block; "
-            f"the launch has {threads}"
-        )
-    required = kernel.directives.get("reqntid")
-    if required and tuple(required) + (1,) * (3 - len(required)) != BLOCK:
-        return f"the kernel requires blocks of {required} threads; the launch has {BLOCK}"
-    blocks = prod(kernel.cluster)
-    if not 1 <= blocks <= MAX_CLUSTER:
-        return f"the kernel's clusters have {blocks} blocks; a GPU allows 1 to {MAX_CLUSTER}"
-    if "explicitcluster" in kernel.directives and "reqnctapercluster" not in kernel.directives:
-        return "the kernel requires clusters of no given size; write the sizes in __cluster_dims__"
-    if "blocksareclusters" in kernel.directives:
-        return "the kernel has its grid counted in clusters; the launch counts it in blocks"
-    return None
-
-
-def has_room(resources: Resources, arch: str) -> bool:
-    """Return whether a GPU of this architecture has enough shared memory for one block."""
-    return resources.shared_bytes <= multiprocessor(arch).shared_per_block
-
-
-def shared_memory_problem(resources: Resources, arch: str) -> str | None:
-    """Say why a GPU of this architecture has no room for one block, if it has none."""
-    if has_room(resources, arch):
-        return None
-    return (
-        f"the kernel asks for {resources.shared_bytes} bytes of shared memory per block; "
-        f"{arch} gives a block at most {multiprocessor(arch).shared_per_block}"
-    )
-
-
 _ACCESS = re.compile(r"(ld|st)\.param(?:::entry|::func)?(?:\.v([248]))?\.[busf]([0-9]{1,3})")
 _OF_PARAMETERS = re.compile(r"(?!isspacep).*\.param\b")
 
 
-def parameter_misuse(program: Program) -> Diagnostic | None:
-    """Return an error for an instruction that could access memory outside a parameter."""
+def check_instructions(program: Program) -> None:
+    """Raise Refused for an instruction that has an undefined effect, or could access memory outside
+    a parameter."""
     for function in program.functions.values():
         sizes = _sizes(function)
         kernels = {p.name for p in function.parameters} if function.is_entry else set()
         for item in function.body:
-            if isinstance(item, Instruction) and not _stays_inside(item, sizes, kernels):
+            if not isinstance(item, Instruction):
+                continue
+            if item.opcode.split(".")[0] in _UNDEFINED:
+                message = f"`{item.opcode}` leaves memory undefined, which is not allowed"
+            elif not _stays_inside(item, sizes, kernels):
                 message = f"`{item.text[:MAX_SAID]}` does not stay inside a parameter"
-                return Diagnostic(severity="error", message=message, line=item.line or None)
-    return None
+            else:
+                continue
+            raise refuse_for(Diagnostic(severity="error", message=message, line=item.line or None))
 
 
 def _sizes(function: Function) -> dict[str, int]:

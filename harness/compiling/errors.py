@@ -26,6 +26,11 @@ def refuse(message: str, *found: Diagnostic) -> Refused:
     return Refused(CompileError(stage=Stage.COMPILE, message=message, diagnostics=found))
 
 
+def refuse_launch(message: str) -> Refused:
+    """Refuse a kernel that compiles, and that no GPU would launch."""
+    return Refused(RuntimeFault(stage=Stage.COMPILE, message=message))
+
+
 def refuse_for(
     first: Diagnostic, *others: Diagnostic, warnings: tuple[Diagnostic, ...] = ()
 ) -> Refused:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from harness.compiling import diagnostics, entries
 from harness.compiling.diagnostics import lacking
-from harness.compiling.errors import Refused, refuse, refuse_as_unsupported, refuse_for
+from harness.compiling.errors import refuse_as_unsupported, refuse_for
 from harness.compiling.occupancy import occupancy
 from harness.compiling.ptxas import assemble, resources
 from harness.compiling.source import Source
-from harness.protocol.compiler import ARCHITECTURES, Compiled, Kernel, ModuleVariable
-from harness.protocol.report import Diagnostic, KernelFacts, RuntimeFault, Stage
+from harness.protocol.compiler import Compiled, Kernel, ModuleVariable
+from harness.protocol.report import Diagnostic, KernelFacts
 from harness.ptxcpu import nvrtc
 from harness.ptxcpu.analysis.taint import machine_dependent
 from harness.ptxcpu.ptx.errors import PtxError
@@ -50,24 +50,14 @@ def translated(source: Source, ptx: str, warnings: list[Diagnostic]) -> Translat
             line=error.line or None,
         )
         raise refuse_for(found) from None
-    entry = entries.find(program, source.kernel_templates, source.signature)
-    if isinstance(entry, str):
-        if source.template_line is None:
-            raise refuse(entry)
-        message = entries.no_instance(source.signature, source.instances_used)
-        line = source.template_line
-        raise refuse_for(Diagnostic(severity="error", message=message, line=line))
-    for other in entries.entries(program):
-        if other is not entry:
+    entry = entries.find(program, source)
+    for other in program.functions.values():
+        if other.is_entry and other is not entry:
             message = f"kernel `{base_name(other.name)}` is never launched by the judge"
             warnings.append(Diagnostic(severity="warning", message=message))
     program = program.with_entry(entry.name)
-    unlaunchable = entries.memory_problem(program) or entries.launch_problem(entry)
-    if unlaunchable:
-        raise Refused(RuntimeFault(stage=Stage.COMPILE, message=unlaunchable))
-    refused = entries.undefined_effect(program) or entries.parameter_misuse(program)
-    if refused:
-        raise refuse_for(refused)
+    entries.check_launch(program, entry)
+    entries.check_instructions(program)
     ptx = canonical(program.with_visible_variables())
     return Translated(source, program, entry, ptx, tuple(warnings))
 
@@ -107,12 +97,7 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
         raise refuse_for(*errors or diagnostics.unexplained(assembled.log))
     warnings += diagnostics.warnings_of(messages)
     taken = resources(assembled.log, entry.name, source.launch)
-    too_large = entries.shared_memory_problem(taken, arch)
-    if too_large:
-        larger = [other for other in ARCHITECTURES if entries.has_room(taken, other)]
-        if larger:
-            raise refuse_as_unsupported(f"{too_large}; for more, see {', '.join(larger)}", None)
-        raise Refused(RuntimeFault(stage=Stage.COMPILE, message=too_large))
+    entries.check_shared_memory(taken, arch)
     return Compiled(
         kernel=Kernel(
             entry=entry.name,
