@@ -14,7 +14,6 @@ from problem.problem import Comparable, Inputs, Problem
 class Prepared:
     """A case as it is launched. expected: None if only parts of the output will be compared."""
 
-    problem: Problem
     case: Case
     inputs: Inputs
     expected: Comparable | None
@@ -28,7 +27,7 @@ def preparing(problem: Problem, case: Case, seed: int, *, whole: bool = True) ->
 def prepare(problem: Problem, case: Case, seed: int, *, whole: bool = True) -> Prepared:
     """Draw the inputs of a case, and compute the expected output if all of it will be compared."""
     inputs = problem.draw(case, seed)
-    return Prepared(problem, case, inputs, problem.expected(case, inputs) if whole else None)
+    return Prepared(case, inputs, problem.expected(case, inputs) if whole else None)
 
 
 def sampled_case(grading: Grading) -> Case | None:

@@ -18,7 +18,7 @@ from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import Ended, launch_outcome, touched
 from harness.judge.stages.prepared import preparing, sampled_case
 from harness.judge.steps import Executor, Step, Steps
-from harness.protocol.device import LaunchInputs, Sanitize, Sanitized
+from harness.protocol.device import Sanitize, Sanitized
 from harness.protocol.report import (
     Counterexample,
     Finding,
@@ -85,11 +85,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A program's launches under each tool: cases, in this order, then samples of large ones."""
+    """A program's launches under each tool: cases, in this order, then a sample of a large one."""
 
     executor: Executor
     cases: tuple[Case, ...]
-    samples: tuple[Sample, ...] = ()
+    sample: Sample | None = None
     tools: tuple[Tool, ...] = tuple(Tool)
     seconds: float = SECONDS
     sample_seconds: float = SAMPLE_SECONDS
@@ -99,14 +99,7 @@ def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Unsupported | 
     """Return the step that runs these cases. A device that verifies has the kernel already."""
     executor, problem, seed = watched.executor, grading.problem, grading.seed
     load = None if executor is Executor.DEVICE else loading(executor, grading.loadable)
-    kept = sampled_case(grading)
-
-    def sampled(steps: Steps, sample: Sample) -> LaunchInputs:
-        if sample.case == kept:
-            inputs = steps.get(preparing(problem, sample.case, seed, whole=False)).inputs
-        else:
-            inputs = problem.draw(sample.case, seed)
-        return launch_inputs(problem, sample.case, inputs, sample.blocks)
+    sample, kept = watched.sample, sampled_case(grading)
 
     def run(steps: Steps) -> Sanitized | Unsupported | Fault:
         if load is not None:
@@ -114,9 +107,14 @@ def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Unsupported | 
             if isinstance(ready, Unsupported | Fault):
                 return ready
         launches = [
-            launch_inputs(problem, case, problem.draw(case, seed), None) for case in watched.cases
+            launch_inputs(problem, case, problem.draw(case, seed)) for case in watched.cases
         ]
-        launches += [sampled(steps, each) for each in watched.samples]
+        if sample is not None:
+            if sample.case == kept:
+                inputs = steps.get(preparing(problem, sample.case, seed, whole=False)).inputs
+            else:
+                inputs = problem.draw(sample.case, seed)
+            launches.append(launch_inputs(problem, sample.case, inputs, sample.blocks))
         request = Sanitize(
             launches=tuple(launches),
             tools=watched.tools,
@@ -212,17 +210,17 @@ def _ruled_out(grading: Grading, watched: Watched) -> bool:
     every = [watched]
     if not grading.quick:
         sample = sample_of(grading, grading.problem.mid_size_case(grading.seed))
-        every.append(replace(watched, cases=(), samples=(sample,)))
+        every.append(replace(watched, cases=(), sample=sample))
     return all(_is_clean(_result(grading, each), each) for each in every)
 
 
 def _is_clean(answer: Sanitized | Unsupported | Fault, watched: Watched) -> bool:
-    """Return whether every tool ran in all cases and samples, and found nothing."""
+    """Return whether every tool ran in all cases and the sample, and found nothing."""
     return (
         isinstance(answer, Sanitized)
         and not (answer.findings or answer.stopped)
         and all(run.status == "clean" for run in answer.runs)
-        and (not watched.samples or bool(answer.sampled and answer.sampled.watched))
+        and (watched.sample is None or bool(answer.sampled and answer.sampled.watched))
     )
 
 
@@ -249,10 +247,10 @@ def _on_device(grading: Grading) -> Watched:
     tools, cases = _tools(grading), _cases(grading)
     if not grading.scores:
         executor = Executor.DEVICE if grading.few_cases else Executor.SANITIZER
-        return Watched(executor, cases, _samples(grading), tools)
+        return Watched(executor, cases, _sample(grading), tools)
     every = cases if grading.quick else (*cases, grading.problem.mid_size_case(grading.seed))
     ordered = tuple(sorted(every, key=lambda case: case.shape.flop))
-    return Watched(Executor.SANITIZER, ordered, (), tools)
+    return Watched(Executor.SANITIZER, ordered, tools=tools)
 
 
 def _on_cpu(grading: Grading) -> Watched:
@@ -260,7 +258,7 @@ def _on_cpu(grading: Grading) -> Watched:
     return Watched(
         Executor.CPU_SANITIZER,
         _cases(grading),
-        _samples(grading),
+        _sample(grading),
         _tools(grading),
         sample_seconds=SAMPLE_SECONDS_NEXT_TO_GPU,
     )
@@ -272,11 +270,11 @@ def _cases(grading: Grading) -> tuple[Case, ...]:
     return (failed, *cases) if failed and failed.shape.flop <= SMALL_FLOP else cases
 
 
-def _samples(grading: Grading) -> tuple[Sample, ...]:
+def _sample(grading: Grading) -> Sample | None:
     failed = grading.failure.case if grading.failure else None
     if grading.quick or (failed is not None and failed.shape != grading.problem.ranked.shape):
-        return ()
-    return (sample_of(grading, sampled_case(grading)),)
+        return None
+    return sample_of(grading, sampled_case(grading))
 
 
 def _note(grading: Grading, answer: Sanitized | Unsupported | Fault, watched: Watched) -> None:

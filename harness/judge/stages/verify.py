@@ -26,10 +26,10 @@ from harness.protocol.report import (
     Verification,
     WrongAnswer,
 )
-from problem.cases import Case, Shape
+from problem.cases import Shape
 from problem.inputs import Matrix, Tolerance
 from problem.launcher import Clusters, LaunchLine
-from problem.problem import Comparable, Problem
+from problem.problem import Problem
 
 SAMPLED_BLOCKS = 32
 """Blocks of the ranked size that a device without a GPU runs in each of two launches, chosen afresh
@@ -125,7 +125,7 @@ def run_cases(
     for each in prepared:
         grading.progress.step(str(each.case))
         try:
-            results.append(_Launching(grading, each).result())
+            results.append(_result(grading, each))
         except Ended as ended:
             return Failure(each.case, ended.outcome)
         if sum(result.seconds for result in results) > limit:
@@ -142,82 +142,68 @@ def _largest(problem: Problem, results: Sequence[CaseResult], seconds: float) ->
     return problem.smaller(slowest.case.shape.flop / slowest.seconds * seconds / 4)
 
 
-@dataclass(frozen=True, slots=True)
-class _Launching:
-    """The launches of one case."""
+def _result(grading: Grading, prepared: Prepared) -> CaseResult:
+    """Run one case. Raises Ended if the output is wrong."""
+    if prepared.expected is None:
+        return _sample(grading, prepared)
+    launched = _run(grading, prepared, None)
+    comparison = prepared.expected.compare(launched.output)
+    if not comparison.passed:
+        compared = Compared(prepared.case, prepared.inputs, launched.output, comparison)
+        raise Ended(wrong_answer(grading.problem, Stage.VERIFY, grading.seed, compared))
+    return CaseResult(case=prepared.case, error=comparison.worst, seconds=launched.seconds)
 
-    grading: Grading
-    prepared: Prepared
 
-    @property
-    def case(self) -> Case:
-        return self.prepared.case
+def _sample(grading: Grading, prepared: Prepared) -> CaseResult:
+    """Run two launches of some blocks each, and compare what they computed. Independent blocks
+    share no tile of the output; if two do, other tiles are left out."""
+    output = grading.problem.arguments(prepared.case.shape).output
+    samples = sampled_blocks(grading.launch, output.rows, output.columns)
+    worst = seconds = 0.0
+    written: set[Tile] = set()
+    for blocks in samples:
+        launched = _run(grading, prepared, blocks)
+        checked = check_blocks(grading, prepared, launched.output, blocks)
+        twice = sorted(written & checked.written)
+        missing = sorted(checked.own - checked.written)
+        if twice and missing:
+            raise Ended(_left_out(grading, prepared, launched.output, missing[0], twice[0]))
+        written |= checked.written
+        worst, seconds = max(worst, checked.worst), seconds + launched.seconds
+    return CaseResult(
+        case=prepared.case,
+        error=worst,
+        seconds=seconds,
+        sampled_blocks=sum(len(blocks) for blocks in samples),
+        blocks=prod(grading.launch.grid(output.rows, output.columns)),
+    )
 
-    @property
-    def launch(self) -> LaunchLine:
-        return self.grading.launch
 
-    def result(self) -> CaseResult:
-        expected = self.prepared.expected
-        return self._sample() if expected is None else self._whole(expected)
+def _run(grading: Grading, prepared: Prepared, blocks: tuple[int, ...] | None) -> Finished:
+    case, seconds = prepared.case, grading.options.seconds
+    inputs = launch_inputs(grading.problem, case, prepared.inputs, blocks)
+    answer = grading.session.device.ask(Run(inputs=inputs, seconds=seconds))
+    grading.printed.append(answer.printed)
+    launched = finished(answer, case.shape, seconds, Stage.VERIFY)
+    wrote = touched(launched, f"at {case}", case.shape, Stage.VERIFY)
+    if wrote is not None:
+        raise Ended(wrote)
+    return launched
 
-    def _whole(self, expected: Comparable) -> CaseResult:
-        """Run the whole grid, and compare the whole output."""
-        problem, inputs = self.prepared.problem, self.prepared.inputs
-        launched = self._run(None)
-        comparison = expected.compare(launched.output)
-        if not comparison.passed:
-            compared = Compared(self.case, inputs, launched.output, comparison)
-            raise Ended(wrong_answer(problem, Stage.VERIFY, self.grading.seed, compared))
-        return CaseResult(case=self.case, error=comparison.worst, seconds=launched.seconds)
 
-    def _sample(self) -> CaseResult:
-        """Run two launches of some blocks each, and compare what they computed. Independent blocks
-        share no tile of the output; if two do, other tiles are left out."""
-        output = self.prepared.problem.arguments(self.case.shape).output
-        samples = sampled_blocks(self.launch, output.rows, output.columns)
-        worst = seconds = 0.0
-        written: set[Tile] = set()
-        for blocks in samples:
-            launched = self._run(blocks)
-            checked = check_blocks(self.grading, self.prepared, launched.output, blocks)
-            twice = sorted(written & checked.written)
-            missing = sorted(checked.own - checked.written)
-            if twice and missing:
-                raise Ended(self._left_out(launched.output, missing[0], twice[0]))
-            written |= checked.written
-            worst, seconds = max(worst, checked.worst), seconds + launched.seconds
-        return CaseResult(
-            case=self.case,
-            error=worst,
-            seconds=seconds,
-            sampled_blocks=sum(len(blocks) for blocks in samples),
-            blocks=prod(self.launch.grid(output.rows, output.columns)),
-        )
-
-    def _run(self, blocks: tuple[int, ...] | None) -> Finished:
-        grading, prepared = self.grading, self.prepared
-        seconds = grading.options.seconds
-        inputs = launch_inputs(prepared.problem, self.case, prepared.inputs, blocks)
-        answer = grading.session.device.ask(Run(inputs=inputs, seconds=seconds))
-        grading.printed.append(answer.printed)
-        launched = finished(answer, self.case.shape, seconds, Stage.VERIFY)
-        wrote = touched(launched, f"at {self.case}", self.case.shape, Stage.VERIFY)
-        if wrote is not None:
-            raise Ended(wrote)
-        return launched
-
-    def _left_out(self, output: Matrix, missing: Tile, twice: Tile) -> WrongAnswer:
-        """Return the verdict if two samples wrote one tile; it shows a missing tile."""
-        problem = self.prepared.problem
-        compared = _compared_tile(self.launch, self.prepared, output, missing)
-        found = wrong_answer(problem, Stage.VERIFY, self.grading.seed, compared)
-        message = (
-            f"wrong at {self.case}: different blocks wrote the same tile of "
-            f"{problem.signature.output} (row "
-            f"{twice[0]}, column {twice[1]} of tiles), so other tiles are left out"
-        )
-        return found.model_copy(update={"message": message})
+def _left_out(
+    grading: Grading, prepared: Prepared, output: Matrix, missing: Tile, twice: Tile
+) -> WrongAnswer:
+    """Return the verdict if two samples wrote one tile; it shows a missing tile."""
+    problem = grading.problem
+    compared = _compared_tile(grading, prepared, output, missing)
+    found = wrong_answer(problem, Stage.VERIFY, grading.seed, compared)
+    message = (
+        f"wrong at {prepared.case}: different blocks wrote the same tile of "
+        f"{problem.signature.output} (row "
+        f"{twice[0]}, column {twice[1]} of tiles), so other tiles are left out"
+    )
+    return found.model_copy(update={"message": message})
 
 
 Tile = tuple[int, int]
@@ -277,16 +263,16 @@ def check_blocks(
     chosen = own if written <= own else written
     worst = 0.0
     for tile in sorted(chosen):
-        compared = _compared_tile(launch, prepared, output, tile)
+        compared = _compared_tile(grading, prepared, output, tile)
         if not compared.comparison.passed:
-            raise Ended(wrong_answer(prepared.problem, Stage.VERIFY, grading.seed, compared))
+            raise Ended(wrong_answer(grading.problem, Stage.VERIFY, grading.seed, compared))
         worst = max(worst, compared.comparison.worst)
     return CheckedBlocks(worst, own, written)
 
 
-def _compared_tile(launch: LaunchLine, prepared: Prepared, output: Matrix, tile: Tile) -> Compared:
+def _compared_tile(grading: Grading, prepared: Prepared, output: Matrix, tile: Tile) -> Compared:
     """Compare one tile of the output with what it should be."""
-    problem, case = prepared.problem, prepared.case
+    problem, case, launch = grading.problem, prepared.case, grading.launch
     top, left = tile[0] * launch.tile_rows, tile[1] * launch.tile_columns
     rows, columns = slice(top, top + launch.tile_rows), slice(left, left + launch.tile_columns)
     part = np.ascontiguousarray(output[rows, columns])
