@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def _nvml() -> Iterator[int]:
+    """Give the number of GPUs while NVML can be used. Raises NVMLError."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    try:
+        yield pynvml.nvmlDeviceGetCount()
+    finally:
+        pynvml.nvmlShutdown()
 
 
 def why_no_cuda() -> str | None:
@@ -13,12 +26,10 @@ def why_no_cuda() -> str | None:
     import pynvml
 
     try:
-        pynvml.nvmlInit()
-        count = pynvml.nvmlDeviceGetCount()
-        pynvml.nvmlShutdown()
+        with _nvml() as count:
+            return None if count else "there is no NVIDIA GPU"
     except pynvml.NVMLError as error:
         return f"the NVIDIA driver does not answer ({error})"
-    return None if count else "there is no NVIDIA GPU"
 
 
 def arch_of(gpu: str | None) -> str | None:
@@ -27,19 +38,14 @@ def arch_of(gpu: str | None) -> str | None:
     import pynvml
 
     try:
-        pynvml.nvmlInit()
-        try:
+        with _nvml() as count:
             handles = (
                 [pynvml.nvmlDeviceGetHandleByUUID(gpu)]
                 if gpu is not None
-                else map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+                else [*map(pynvml.nvmlDeviceGetHandleByIndex, range(count))]
             )
-            found = {
-                arch_named(*map(int, pynvml.nvmlDeviceGetCudaComputeCapability(handle)))
-                for handle in handles
-            }
-        finally:
-            pynvml.nvmlShutdown()
+            capabilities = map(pynvml.nvmlDeviceGetCudaComputeCapability, handles)
+            found = {arch_named(*map(int, each)) for each in capabilities}
     except pynvml.NVMLError:
         return None
     return found.pop() if len(found) == 1 else None
@@ -55,43 +61,23 @@ def gpus() -> list[str]:
     """Return the UUIDs of this machine's GPUs, in the driver's order."""
     import pynvml
 
-    pynvml.nvmlInit()
-    try:
-        handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+    with _nvml() as count:
+        handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(count))
         return [str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles]
-    finally:
-        pynvml.nvmlShutdown()
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """The use of the GPU by other programs, and properties of its driver."""
+def notes(*, drives_display: bool, ends_long_kernels: bool, wsl: bool) -> tuple[str, ...]:
+    """Return a message for each property of a GPU that affects verdicts or scores.
 
-    drives_display: bool = False
-    drawing_programs: int = 0
-    """Programs that use the GPU for graphics."""
-    ends_long_kernels: bool = False
-    """The driver ends kernels after some seconds, so that the display does not freeze."""
-    wsl: bool = False
-    """Windows Subsystem for Linux, whose driver lacks some of what Linux has."""
-
-
-def notes(around: Surroundings) -> tuple[str, ...]:
-    """Return a message for each property that affects verdicts or scores."""
-    found = []
-    if around.drives_display or around.drawing_programs:
-        found.append(
-            "this GPU also drives a display, so its scores are less steady: to compare them with "
-            "those of others, end the desktop session or grade on another GPU"
-        )
-    if around.ends_long_kernels:
-        found.append(
-            "the driver of this GPU ends a kernel after some seconds, because it drives a display: "
-            "a slow kernel gets the verdict time-limit sooner than elsewhere"
-        )
-    if around.wsl:
-        found.append(
-            "this is WSL 2, where launches wait for Windows and the driver tells less of clocks "
-            "and power: verdicts hold, scores are less steady than under Linux"
-        )
-    return tuple(found)
+    ends_long_kernels: the driver ends kernels after some seconds, so that the display does not
+        freeze.
+    """
+    found = {
+        "this GPU also drives a display, so its scores are less steady: to compare them with those "
+        "of others, end the desktop session or grade on another GPU": drives_display,
+        "the driver of this GPU ends a kernel after some seconds, because it drives a display: a "
+        "slow kernel gets the verdict time-limit sooner than elsewhere": ends_long_kernels,
+        "this is WSL 2, where launches wait for Windows and the driver tells less of clocks and "
+        "power: verdicts hold, scores are less steady than under Linux": wsl,
+    }
+    return tuple(message for message, holds in found.items() if holds)

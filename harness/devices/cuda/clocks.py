@@ -11,7 +11,7 @@ import cupy
 import pynvml
 from cuda.bindings import driver
 
-from harness.devices.available import Surroundings, notes
+from harness.devices.available import notes
 
 T = TypeVar("T")
 
@@ -62,7 +62,14 @@ class Clocks:
     @property
     def notes(self) -> tuple[str, ...]:
         """Return a message for each property that makes times on this GPU less steady."""
-        return notes(surroundings(self._handle))
+        displays = supported(pynvml.nvmlDeviceGetDisplayActive, self._handle, 0)
+        drawing = supported(pynvml.nvmlDeviceGetGraphicsRunningProcesses, self._handle, list[Any]())
+        time_limit = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT
+        return notes(
+            drives_display=bool(displays or drawing),
+            ends_long_kernels=bool(cupy.cuda.runtime.deviceGetAttribute(int(time_limit), 0)),
+            wsl="microsoft" in platform.release().lower(),
+        )
 
     def joules(self) -> float | None:
         """Return the energy that the GPU has used since the driver was loaded, if it counts it."""
@@ -78,19 +85,6 @@ class Clocks:
             power_w=supported(pynvml.nvmlDeviceGetPowerUsage, self._handle, 0) / 1000,
             reasons=tuple(name for bit, name in _REASONS.items() if reasons & bit),
         )
-
-
-def surroundings(handle: Any) -> Surroundings:
-    """Ask the driver. handle: the GPU, for NVML."""
-    time_limit = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT
-    return Surroundings(
-        drives_display=bool(supported(pynvml.nvmlDeviceGetDisplayActive, handle, 0)),
-        drawing_programs=len(
-            supported(pynvml.nvmlDeviceGetGraphicsRunningProcesses, handle, list[Any]())
-        ),
-        ends_long_kernels=bool(cupy.cuda.runtime.deviceGetAttribute(int(time_limit), 0)),
-        wsl="microsoft" in platform.release().lower(),
-    )
 
 
 def supported(question: Callable[[Any], T], handle: Any, otherwise: T) -> T:
