@@ -305,8 +305,11 @@ class Evidence:
             clocks[Unit.TENSOR] = tensor
         # The rates of some GPUs are not known, such as those of an RTX 5090.
         in_turn = bool(tensor) and any(not by_groups for _, by_groups in self.tensor_work)
-        if self.loop is not None:
-            self._add_loop(clocks, self.loop)
+        for unit, busy in self._loop_clocks(self.opcodes).items():
+            clocks[unit] = clocks.get(unit, 0.0) + busy
+        code = loop_bytes(self.loop) if self.loop else 0
+        if code > INSTRUCTION_CACHE:  # the warps of a block go through it together
+            clocks[Unit.FETCH] = self.rounds / WARPS_PER_BLOCK * code / FETCHED
         work = Workload(clocks, in_turn=in_turn)
         waits = self._waits(work, self.loop) if self.loop is not None else None
         if waits is not None:
@@ -316,24 +319,21 @@ class Evidence:
             return replace(work, before=bytes_between_phases(counters) * clocks_per_byte)
         return replace(work, fill=fill(self.facts, gpu))
 
-    def _add_loop(self, clocks: dict[Unit, float], loop: CodeLoop) -> None:
-        """Add the clocks of units that the loop that computes keeps busy, from its machine code."""
-        gpu, times = self.gpu, self.rounds
-        for unit, busy in pipeline_clocks(loop.opcodes, gpu).items():
-            clocks[unit] = times * busy
-        code = loop_bytes(loop)
-        if code > INSTRUCTION_CACHE:  # the warps of a block go through it together
-            clocks[Unit.FETCH] = times / WARPS_PER_BLOCK * code / FETCHED
-        spilled = times * local_passes(loop.opcodes)
-        fenced = times * how_many(loop.opcodes, "MEMBAR") * FENCE_PASSES
+    def _loop_clocks(self, opcodes: dict[str, int]) -> dict[Unit, float]:
+        """Return the clocks for which the loop that computes keeps units busy if it has these
+        instructions, besides those for its products and its counted accesses."""
+        gpu, times, home = self.gpu, self.rounds, spills_to(self.facts, self.gpu)
+        clocks = {unit: times * busy for unit, busy in pipeline_clocks(opcodes, gpu).items()}
+        spilled = times * local_passes(opcodes)
+        fenced = times * how_many(opcodes, "MEMBAR") * FENCE_PASSES
         # Shuffles go through the data path of shared memory, one per clock, as measured on an H200.
-        shuffled = times * how_many(loop.opcodes, "SHFL")
-        clocks[Unit.L1] += (spilled + fenced + shuffled) / gpu.l1_passes
-        home = spills_to(self.facts, gpu)
-        on_to_l2 = times * local_passes(loop.opcodes, ("STL",)) if home is Unit.L1 else spilled
-        clocks[Unit.L2] += on_to_l2 * LINE / L2_BYTES
+        shuffled = times * how_many(opcodes, "SHFL")
+        clocks[Unit.L1] = (spilled + fenced + shuffled) / gpu.l1_passes
+        on_to_l2 = times * local_passes(opcodes, ("STL",)) if home is Unit.L1 else spilled
+        clocks[Unit.L2] = on_to_l2 * LINE / L2_BYTES
         if home is Unit.DRAM:
-            clocks[Unit.DRAM] += spilled * LINE / gpu.memory_bytes_per_clock
+            clocks[Unit.DRAM] = spilled * LINE / gpu.memory_bytes_per_clock
+        return clocks
 
     def _waits(self, work: Workload, loop: CodeLoop) -> Iteration | None:
         """Return the clocks of all iterations of a multiprocessor's warps, and how many of them
@@ -381,20 +381,11 @@ class Evidence:
 
         A warp waits in proportion to them, or less.
         """
-        before = self.opcodes
         share = sum(opcodes.values()) / self.loop_size
         left = self.work.shortened(1 - share, Unit.ISSUE, Unit.LATENCY)
-        kept = pipeline_clocks(opcodes, self.gpu)
-        for unit, busy in pipeline_clocks(before, self.gpu).items():
-            left = left.without(unit, self.rounds * (busy - kept.get(unit, 0.0)))
-        passes = self.rounds * (local_passes(before) - local_passes(opcodes))
-        left = left.without(Unit.L1, passes / self.gpu.l1_passes)
-        home = spills_to(self.facts, self.gpu)
-        stores = local_passes(before, ("STL",)) - local_passes(opcodes, ("STL",))
-        on_to_l2 = self.rounds * stores if home is Unit.L1 else passes
-        left = left.without(Unit.L2, on_to_l2 * LINE / L2_BYTES)
-        if passes and home is Unit.DRAM:
-            left = left.without(Unit.DRAM, passes * LINE / self.gpu.memory_bytes_per_clock)
+        kept = self._loop_clocks(opcodes)
+        for unit, busy in self._loop_clocks(self.opcodes).items():
+            left = left.without(unit, busy - kept.get(unit, 0.0))
         return left
 
     def waits_without(self, producer: Producer) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import statistics
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -123,8 +122,9 @@ class RandomOrder:
 
     def __init__(self, kinds: Sequence[str]) -> None:
         self.kinds = kinds
+        self.fewest = 0
+        """How often every kind was drawn."""
         self._left: list[str] = []
-        self._drawn: Counter[str] = Counter()
 
     def draw(self) -> str:
         """Return the next kind."""
@@ -132,13 +132,8 @@ class RandomOrder:
             self._left = [*self.kinds]
             secrets.SystemRandom().shuffle(self._left)
         kind = self._left.pop()
-        self._drawn[kind] += 1
+        self.fewest += not self._left
         return kind
-
-    @property
-    def fewest(self) -> int:
-        """Return how often the rarest kind was drawn."""
-        return min(self._drawn[kind] for kind in self.kinds)
 
 
 @dataclass(frozen=True, slots=True)
