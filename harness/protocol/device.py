@@ -124,30 +124,22 @@ class Sanitize(AboutKernel, Request[Sanitized]):
     those, and then, by an estimate, to check the bounds of all."""
 
 
-class BranchesAgree(Value):
-    """No branch that depends on the sizes alone goes another way."""
-
-
 class BranchesDiffer(Value):
-    """A branch that depends on the sizes alone goes another way."""
+    """A branch that depends on the sizes alone goes another way than in the launch that is meant,
+    so nothing was counted."""
 
     line: int
     """The line of the comparison."""
 
 
-class CompareBranches(AboutKernel, Request[BranchesAgree | BranchesDiffer]):
-    """Compare two launches of the loaded kernel."""
-
-    launch: Arguments
-    like: Arguments
-
-
-class Count(AboutKernel, Request[Counters]):
+class Count(AboutKernel, Request[Counters | BranchesDiffer]):
     """Count the memory accesses of at most so many blocks; of all where blocks depend on others."""
 
     inputs: LaunchInputs
     """Matrices of any size: each is repeated or cut, element after element, to fill an input."""
     max_blocks: PositiveInt
+    like: Arguments | None = None
+    """The launch that is meant, if it is another one."""
 
 
 class MergeLoads(AboutKernel, Request[Counters]):

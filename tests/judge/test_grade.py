@@ -16,15 +16,7 @@ from harness.judge.stages import rounds
 from harness.judge.submission import Unreadable, read
 from harness.protocol import report as protocol
 from harness.protocol.compiler import Disassemble
-from harness.protocol.device import (
-    BranchesAgree,
-    BranchesDiffer,
-    CompareBranches,
-    Count,
-    Load,
-    Ready,
-    Sanitize,
-)
+from harness.protocol.device import BranchesDiffer, Count, Load, Ready, Sanitize
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.request import Fault
 from problem.cases import QUICK_CASES, SCORED_INPUTS, Case, Extent, Shape
@@ -301,15 +293,13 @@ def test_counted_launches_branch_like_the_ranked_size(
         def ask(self, request: Any) -> Any:
             if isinstance(request, Load):
                 return Ready(blocks_depend_on_one_another=depend, multiplies_matrices=matrices)
-            if isinstance(request, CompareBranches):
-                assert request.like == PROBLEM.arguments(RANKED_SHAPE)
-                compared.append(request.launch.shape)
-                is_alike = request.launch.shape in alike
-                return BranchesAgree() if is_alike else BranchesDiffer(line=7)
             if not isinstance(request, Count):
                 return super().ask(request)
+            assert request.like == PROBLEM.arguments(RANKED_SHAPE)
             shape = request.inputs.shape
-            assert shape in alike
+            compared.append(shape)
+            if shape not in alike:
+                return BranchesDiffer(line=7)
             sampled = {"counted_blocks": 1 if shape == RANKED_SHAPE else 4, "blocks": 4}
             update = {"shape": shape, "global_store_sectors": stored, **sampled}
             return COUNTERS.model_copy(update=update)

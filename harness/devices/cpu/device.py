@@ -18,9 +18,7 @@ from harness.devices.cpu import reporting
 from harness.devices.guards import merged, poisoned
 from harness.protocol.compiler import DEFAULT_ARCH
 from harness.protocol.device import (
-    BranchesAgree,
     BranchesDiffer,
-    CompareBranches,
     Count,
     Describe,
     Finished,
@@ -282,21 +280,15 @@ class CpuDevice:
     # -- counting
 
     @answer.register
-    def compare(self, request: CompareBranches) -> BranchesAgree | BranchesDiffer:
-        """Compare the branches of two launches that depend on the sizes alone."""
-        module = self._loaded()
-        one, other = (
-            (module.grid(arguments), arguments.numbers)
-            for arguments in (request.launch, request.like)
-        )
-        line = module.kernel.first_difference(one, other)
-        return BranchesAgree() if line is None else BranchesDiffer(line=line)
-
-    @answer.register
-    def count(self, request: Count) -> Counters | Fault:
+    def count(self, request: Count) -> Counters | BranchesDiffer | Fault:
         """Count sectors, wavefronts and other events in blocks that are spread over the grid."""
-        module, given = self._loaded(), request.inputs
+        module, given, like = self._loaded(), request.inputs, request.like
         grid = module.grid(given.arguments)
+        if like is not None:
+            meant = module.grid(like), like.numbers
+            line = module.kernel.first_difference((grid, given.arguments.numbers), meant)
+            if line is not None:
+                return BranchesDiffer(line=line)
         if refused := _refused(module.kernel, grid):
             return refused
         # Memory that the counted blocks do not touch costs nothing.

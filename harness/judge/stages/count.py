@@ -8,13 +8,7 @@ from harness.judge.grading import Grading, launch_inputs
 from harness.judge.stages.compile import disassembling, loading
 from harness.judge.stages.outcomes import Ended
 from harness.judge.steps import Executor, Step, Steps
-from harness.protocol.device import (
-    BranchesDiffer,
-    CompareBranches,
-    Count,
-    MergeLoads,
-    Ready,
-)
+from harness.protocol.device import BranchesDiffer, Count, MergeLoads, Ready
 from harness.protocol.report import Counters, Unsupported
 from harness.protocol.request import Fault, Process
 from problem.cases import Case, Shape
@@ -52,24 +46,18 @@ def count_on(
     chosen: a size that replaces all these sizes.
     """
     answer: Answer
-    ranked = problem.arguments(problem.ranked.shape)
+    ranked, inputs = problem.arguments(problem.ranked.shape), problem.counting_inputs(seed)
     for shape, blocks in _launches(launch, ready, problem, chosen):
-        compared = device.ask(CompareBranches(launch=problem.arguments(shape), like=ranked))
-        if isinstance(compared, Fault):
-            return compared
-        if isinstance(compared, BranchesDiffer):
-            answer = compared
-            continue
         request = Count(
-            inputs=launch_inputs(problem, Case(shape), problem.counting_inputs(seed)),
+            inputs=launch_inputs(problem, Case(shape), inputs),
             max_blocks=blocks,
+            like=ranked,
             seconds=seconds,
         )
         answer = device.ask(request)
+        smaller_follow = shape == problem.ranked.shape and chosen is None
         slow = isinstance(answer, Fault) and answer.cause == "time-limit"
-        if slow and shape == problem.ranked.shape and chosen is None:  # smaller ones follow
-            continue
-        if not _is_useless(answer, request):
+        if not (slow and smaller_follow) and not _is_useless(answer, request):
             break
     return answer
 
@@ -98,7 +86,7 @@ def _is_useless(answer: Answer, request: Count) -> bool:
     if isinstance(answer, Fault):
         return answer.cause == "judge"
     if not isinstance(answer, Counters):
-        return False
+        return isinstance(answer, BranchesDiffer)
     output = request.inputs.arguments.output
     share = answer.counted_blocks / answer.blocks
     stored = answer.global_store_sectors * SECTOR_ELEMENTS

@@ -215,8 +215,6 @@ class FakeDevice(Process):
                 return device_protocol.Finished(**{"seconds": 0.001, "output": C} | told)
             case device_protocol.Sanitize():
                 return self._sanitize(request)
-            case device_protocol.CompareBranches():
-                return device_protocol.BranchesAgree()
             case device_protocol.Count():
                 return Fault(cause="trap", message="a fake counts nothing")
         raise AssertionError(request)
