@@ -19,6 +19,9 @@ MAX_SHARED_MEMORY = 1 << 20
 MAX_CLUSTER = 8
 """The most blocks of a cluster that every GPU with clusters can run."""
 
+Size = tuple[int, int, int]
+"""A number of things along x, y and z."""
+
 Launchable = Callable[..., None]
 """A compiled kernel, called as CuPy calls one: kernel(grid, block, arguments, shared_mem=bytes)."""
 
@@ -36,7 +39,7 @@ class LaunchLine:
     tile_rows: int = 16
     tile_columns: int = 16
     shared_memory: int = 0
-    cluster: tuple[int, int, int] = field(default=(1, 1, 1), compare=False, repr=False)
+    cluster: Size = field(default=(1, 1, 1), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, size in (("rows", self.tile_rows), ("columns", self.tile_columns)):
@@ -53,45 +56,28 @@ class LaunchLine:
     def is_default(self) -> bool:
         return self == LaunchLine()
 
-    def grid(self, rows: int, columns: int) -> tuple[int, int, int]:
-        """Return the blocks along x, y and z that cover the output, rounded up to whole
-        clusters."""
+    def clusters(self, rows: int, columns: int) -> Size:
+        """Return the clusters along x, y and z that cover the output."""
         tiles = (-(-columns // self.tile_columns), -(-rows // self.tile_rows), 1)
-        x, y, z = (-(-n // c) * c for n, c in zip(tiles, self.cluster, strict=True))
+        x, y, z = (-(-n // c) for n, c in zip(tiles, self.cluster, strict=True))
         return x, y, z
 
-
-@dataclass(frozen=True, slots=True)
-class Clusters:
-    """The clusters of a grid, numbered like blocks, x fastest."""
-
-    grid: tuple[int, int, int]
-    cluster: tuple[int, int, int]
-
-    @property
-    def sizes(self) -> tuple[int, int, int]:
-        """Clusters along x, y and z."""
-        x, y, z = (n // c for n, c in zip(self.grid, self.cluster, strict=True))
+    def grid(self, rows: int, columns: int) -> Size:
+        """Return the blocks along x, y and z of whole clusters that cover the output."""
+        x, y, z = (n * c for n, c in zip(self.clusters(rows, columns), self.cluster, strict=True))
         return x, y, z
 
-    def blocks(self, cluster: int) -> list[int]:
-        """Return the blocks of one cluster in the order of their ranks."""
-        first = [n * c for n, c in zip(_place(cluster, self.sizes), self.cluster, strict=True)]
-        return [
-            _number(
-                [a + b for a, b in zip(first, _place(rank, self.cluster), strict=True)], self.grid
-            )
-            for rank in range(prod(self.cluster))
+    def blocks_of(self, clusters: Sequence[int], rows: int, columns: int) -> tuple[int, ...]:
+        """Return the blocks of some clusters, one cluster after the other. Clusters and blocks are
+        numbered x fastest."""
+        firsts = np.unravel_index(np.array(clusters, int), self.clusters(rows, columns), order="F")
+        ranks = np.unravel_index(np.arange(prod(self.cluster)), self.cluster, order="F")
+        places = [
+            np.add.outer(first * size, rank)
+            for first, size, rank in zip(firsts, self.cluster, ranks, strict=True)
         ]
-
-
-def _place(number: int, sizes: tuple[int, int, int]) -> tuple[int, int, int]:
-    x, y, _ = sizes
-    return number % x, number // x % y, number // x // y
-
-
-def _number(place: Sequence[int], sizes: tuple[int, int, int]) -> int:
-    return place[0] + sizes[0] * (place[1] + sizes[1] * place[2])
+        blocks = np.ravel_multi_index(places, self.grid(rows, columns), order="F")
+        return tuple(blocks.ravel().tolist())
 
 
 def launch(

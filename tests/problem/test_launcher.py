@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.ptxcpu import grid as ptxcpu
-from problem import launcher
+from harness.ptxcpu.grid import Clusters
 from problem.cases import Shape
 from problem.launcher import LaunchLine, launch
 from problem.problem import MATRIX_MULTIPLICATION
@@ -65,10 +64,10 @@ def test_the_grid_covers_C_with_whole_clusters(line: LaunchLine, size: Any, grid
 @pytest.mark.parametrize(
     ("grid", "cluster"),
     [
-        ((6, 4, 2), (3, 2, 1)),
-        ((4, 6, 6), (1, 2, 3)),
-        ((5, 3, 2), (5, 1, 2)),
-        ((2, 3, 4), (1, 1, 1)),
+        ((6, 4, 1), (3, 2, 1)),
+        ((4, 6, 2), (1, 2, 2)),
+        ((5, 3, 1), (5, 1, 1)),
+        ((2, 3, 1), (1, 1, 1)),
     ],
 )
 def test_clusters_are_numbered_like_blocks(
@@ -77,7 +76,10 @@ def test_clusters_are_numbered_like_blocks(
     places = [(x, y, z) for z, y, x in product(*map(range, reversed(grid)))]
     of = [tuple(n // c for n, c in zip(place, cluster, strict=True)) for place in places]
     numbered = sorted(set(of), key=lambda place: place[::-1])
-    for clusters in (launcher.Clusters(grid, cluster), ptxcpu.Clusters(grid, cluster)):
-        assert clusters.sizes == tuple(n // c for n, c in zip(grid, cluster, strict=True))
-        for number, wanted in enumerate(numbered):
-            assert clusters.blocks(number) == [n for n, place in enumerate(of) if place == wanted]
+    line, (columns, rows, _) = LaunchLine(16, 16, cluster=cluster), grid
+    size, device = (16 * rows - 1, 16 * columns - 1), Clusters(grid, cluster)
+    assert line.grid(*size) == grid and line.clusters(*size) == device.sizes
+    blocks = [[n for n, place in enumerate(of) if place == wanted] for wanted in numbered]
+    assert [device.blocks(number) for number in range(device.count)] == blocks
+    chosen = [*range(device.count)][::-1]
+    assert [*line.blocks_of(chosen, *size)] == [n for each in blocks[::-1] for n in each]

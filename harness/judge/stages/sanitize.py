@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
@@ -37,7 +38,6 @@ from harness.protocol.report import (
 )
 from harness.protocol.request import Fault
 from problem.cases import WATCHED_INPUTS, Case
-from problem.launcher import Clusters
 
 SECONDS = 120.0
 """Time limit of each program: all tools, all shapes."""
@@ -417,10 +417,8 @@ def sample_of(grading: Grading, case: Case | None) -> Sample:
     generator = np.random.default_rng([grading.seed, problem.version, 7])
     shape = case.shape if case else problem.ranked.shape
     output = problem.arguments(shape).output
-    clusters = Clusters(launch.grid(output.rows, output.columns), launch.cluster)
-    columns, rows, _ = clusters.sizes
-    others = generator.choice(columns * rows, min(columns * rows, SAMPLED_CLUSTERS), replace=False)
-    chosen = dict.fromkeys([0, *others.tolist()])
+    clusters = prod(launch.clusters(output.rows, output.columns))
+    others = generator.choice(clusters, min(clusters, SAMPLED_CLUSTERS), replace=False)
+    chosen = [*dict.fromkeys([0, *others.tolist()])]
     drawn = Case(shape, str(generator.choice(WATCHED_INPUTS)))
-    blocks = tuple(block for number in chosen for block in clusters.blocks(number))
-    return Sample(case or drawn, blocks)
+    return Sample(case or drawn, launch.blocks_of(chosen, output.rows, output.columns))

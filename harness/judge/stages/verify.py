@@ -28,7 +28,7 @@ from harness.protocol.report import (
 )
 from problem.cases import Shape
 from problem.inputs import Matrix, Tolerance
-from problem.launcher import Clusters, LaunchLine
+from problem.launcher import LaunchLine
 from problem.problem import Problem
 
 SAMPLED_BLOCKS = 32
@@ -215,8 +215,7 @@ def sampled_blocks(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return two disjoint samples of the blocks for an output of this size, in whole clusters: all
     four corners, and others at random."""
-    clusters = Clusters(launch.grid(rows, columns), launch.cluster)
-    across, down, _ = clusters.sizes
+    across, down, _ = launch.clusters(rows, columns)
     last = across * down - 1
     corners = {0, across - 1, last - (across - 1), last}
     each = SAMPLED_ELEMENTS // (launch.tile_rows * launch.tile_columns)
@@ -227,7 +226,7 @@ def sampled_blocks(
     half = -(-len(mixed) // 2)
 
     def blocks(numbers: list[int]) -> tuple[int, ...]:
-        return tuple(sorted(block for number in numbers for block in clusters.blocks(number)))
+        return tuple(sorted(launch.blocks_of(numbers, rows, columns)))
 
     return blocks(mixed[:half]), blocks(mixed[half:])
 
