@@ -444,6 +444,52 @@ def test_small_kernels_have_the_same_result_on_both_paths(name: str) -> None:
     assert quick.vector_blocks or name in LEFT
 
 
+ALIKE = {
+    "one step": "for (int i = thread; i < 256; i += 256) { STEP }",
+    "four steps": "for (int i = thread; i < 1024; i += 256) { STEP }",
+    "many steps": "for (int i = thread; i < 6144; i += 256) { STEP }",
+    "down": "for (int i = 1023 - thread; i >= 0; i -= 256) { STEP }",
+    "of unsigned numbers": "for (unsigned i = thread; i <= 767 + threadIdx.x; i += 256) { STEP }",
+    "behind a test": "if (thread + 3 < 259) for (size_t i = thread; i < 512; i += 256) { STEP }",
+    "to the greater of two": "for (int i = thread; i < max(512, thread); i += 256) { STEP }",
+}
+"""Loops that all threads run equally often."""
+
+APART = {
+    "to no multiple": "for (int i = thread; i < 1000; i += 256) { STEP }",
+    "in an odd step": "for (int i = thread; i < 1024; i += 255) { STEP }",
+    "by a shifted position": "for (int i = thread * 5 >> 3; i < 1024; i += 256) { STEP }",
+    "from below zero": "for (int i = thread - 7; i < 1017 - 4 * (thread < 7); i += 256) { STEP }",
+    "around the end of the numbers": (
+        "unsigned i = thread + 4294966900u; for (int n = 0; i > 255 && n < 9; ++n, i += 64) { STEP }"
+    ),
+    "one half of the threads": "if ((thread & 255) > 127) { int i = thread - (thread & 3); STEP }",
+    "of bits": "int i = thread - (thread & ~12 | 16); if (i < 0 != thread > 90) { STEP }",
+}
+"""Loops and branches that seem to be of that kind."""
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_loops_that_all_threads_run_equally_often_may_have_barriers(name: str) -> None:
+    step = "tile[i & 255] = i + x; __syncthreads(); x = 3 * tile[i * 7 & 255]; __syncthreads();"
+    body = "float x = 1; tile[thread] = 0;" + ALIKE[name].replace("STEP", step) + "*c = x;"
+    vector, threads = kernels(KERNEL.format(body=body))
+    fast, quick = run(vector, (4, 4, 1), 64, 16, 64)
+    slow, _ = run(threads, (4, 4, 1), 64, 16, 64)
+    assert quick.vector_blocks == 16
+    assert fast.tobytes() == slow.tobytes()
+
+
+@pytest.mark.parametrize("name", {**ALIKE, **APART})
+def test_loops_over_positions_have_the_same_result_on_both_paths(name: str) -> None:
+    step = "x = x * 0.5f + A[i & 1023]; ++steps;"
+    body = f"float x = 1; int steps = 0; {(ALIKE | APART)[name].replace('STEP', step)} *c = x + steps;"
+    vector, threads = kernels(KERNEL.format(body=body))
+    fast, _ = run(vector, (4, 4, 1), 64, 16, 64)
+    slow, _ = run(threads, (4, 4, 1), 64, 16, 64)
+    assert fast.tobytes() == slow.tobytes()
+
+
 def test_a_bad_access_outside_the_sampled_blocks_is_found(cpu: Runner) -> None:
     body = "*c = A[row * N + (col & 15) + (blockIdx.x == 37 && blockIdx.y == 21 ? 1 << 22 : 0)];"
     cpu.load(KERNEL.format(body=body))

@@ -87,7 +87,7 @@ class _Slice:
             self._needed.add(name)
             for item in self._writers.get(name, ()):
                 waiting += read_by(item)
-                if not _is_computed(item):
+                if not is_computed(item):
                     self._memories.update(self._accessed(item))
 
     def _accessed(self, item: Instruction) -> Iterator[_Memory]:
@@ -131,15 +131,15 @@ class _Slice:
                 yield replace(item, operands=(_unused(item.operands[0]), *item.operands[1:]))
             elif _is_store(item) and not self._are_needed(self._accessed(item)):
                 yield replace(item, operands=(item.operands[0], _unused(item.operands[1])))
-            elif not _is_computed(item):
+            elif not is_computed(item):
                 yield item
 
 
 def _variables(kernel: InlinedKernel) -> dict[str, set[_Memory]]:
     """Return the variables from whose addresses each register is computed; with None, if it is also
     read from memory."""
-    computed = [x for x in kernel.body if isinstance(x, Instruction) and _is_computed(x)]
-    others = (x for x in kernel.body if isinstance(x, Instruction) and not _is_computed(x))
+    computed = [x for x in kernel.body if isinstance(x, Instruction) and is_computed(x)]
+    others = (x for x in kernel.body if isinstance(x, Instruction) and not is_computed(x))
     loaded = {name for item in others for name in written_by(item)}
     found: dict[str, set[_Memory]] = {}
     changed = True
@@ -166,7 +166,7 @@ def _variable(kernel: InlinedKernel, name: str) -> str:
     return next(x for x, place in places.items() if place.offset == places[name].offset)
 
 
-def _is_computed(item: Instruction) -> bool:
+def is_computed(item: Instruction) -> bool:
     """Return whether an instruction only computes its results; the carry flag is another one."""
     root, *modifiers = item.opcode.split(".")
     is_value = root in COMPUTED or item.opcode.startswith("ld.param")
@@ -185,7 +185,7 @@ def _is_store(item: Instruction) -> bool:
 
 def _always_read(item: Instruction) -> set[str]:
     """Return the registers that an instruction reads, without a value that it only stores."""
-    if _is_computed(item):
+    if is_computed(item):
         return set()
     return read_by(replace(item, operands=item.operands[:1]) if _is_store(item) else item)
 

@@ -48,7 +48,7 @@ MAX_REGIONS = 200
 take long to translate, so threads run their blocks at the edges."""
 
 _WIDENING_ROUNDS = 4
-"""After this many changes of a register, all of its bits are unknown."""
+"""After this many changes of a register, only its low bits may be known to be zero."""
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,11 @@ class Lanes:
 
     maybe: the bits that a leader may have set.
     constant: the value of every leader, if it is known.
-    part: the register and the mask of which this value is the bitwise and, if it is one.
     """
 
     shape: Shape
     maybe: int
     constant: int | None = None
-    part: tuple[str, int] | None = None
 
     def all_bits(self, width: int) -> int:
         """Return the bits that any lane may have set."""
@@ -228,6 +226,9 @@ def _defined_once(kernel: InlinedKernel) -> frozenset[str]:
 ONE_BY_ONE = {"atom", "red", "mbarrier"}
 """Instructions that run for one lane after the other, with the lowerings for threads."""
 
+_THRESHOLDS = {"lt": 0, "ge": 0, "lo": 0, "hs": 0, "gt": 1, "le": 1, "hi": 1, "ls": 1}
+"""What to add to the constant of a comparison for the least value that is not below it."""
+
 _LINEAR = {"add", "sub", "mul", "mad", "shl"}
 _LOGIC = {"and", "or", "xor", "shr"}
 
@@ -285,7 +286,7 @@ class ShapeAnalysis:
                 return self._together([self.of(item) for item in operand.items])
             case Address():
                 base = self.of(operand.base)
-                return base and replace(base, maybe=(1 << 64) - 1, constant=None, part=None)
+                return base and replace(base, maybe=(1 << 64) - 1, constant=None)
             case _:
                 return Lanes(uniform(self.lanes), (1 << 64) - 1)
 
@@ -309,9 +310,8 @@ class ShapeAnalysis:
         changed_before, is_first = self._changed, True
         while is_first or changed_before:
             for index, item, names, reads in steps:
-                depends = item.opcode.startswith("sub")  # on parts of its operands, see _difference
                 changed = not (changed_before.isdisjoint(reads) and self._changed.isdisjoint(reads))
-                if names and (is_first or depends or changed):
+                if names and (is_first or changed):
                     self._visit(item, names)
                 if item.guard is not None:
                     self._visit_guard(index, item, item.guard)
@@ -367,7 +367,7 @@ class ShapeAnalysis:
         full = (1 << type_.bits) - 1
         if type_.is_float or type_.bits not in (32, 64):
             new = Lanes(new.shape.split_until_constant(), full)
-        new = self._fitted(new, type_.bits, name)
+        new = self._fitted(new, type_.bits)
         old = self.registers.get(name)
         if old is None:
             self.registers[name] = new
@@ -380,18 +380,17 @@ class ShapeAnalysis:
             if shape.groups > each.shape.groups and any(each.shape.offsets):
                 maybe |= each.all_bits(type_.bits)  # there are new leaders
                 constant = None
-        part = old.part if old.part == new.part else None
-        joined = Lanes(shape, maybe, constant, part)
+        joined = Lanes(shape, maybe, constant)
         if joined == old:
             return
         self._changes[name] = self._changes.get(name, 0) + 1
         if self._changes[name] > _WIDENING_ROUNDS:
-            joined = Lanes(shape, full)
+            joined = Lanes(shape, full & -(joined.maybe & -joined.maybe))
         if joined != old:
             self.registers[name] = joined
             self._changed.add(name)
 
-    def _fitted(self, new: Lanes, width: int, name: str) -> Lanes:
+    def _fitted(self, new: Lanes, width: int) -> Lanes:
         """Return the lanes of a value in a register of this width."""
         full = (1 << width) - 1
         offsets = tuple(_signed(x, width) for x in new.shape.offsets)
@@ -401,8 +400,7 @@ class ShapeAnalysis:
         constant = None if new.constant is None else new.constant & full
         if not new.maybe & full:
             constant = 0
-        part = new.part if name in self.defined_once else None
-        return Lanes(shape, new.maybe & full, constant, part)
+        return Lanes(shape, new.maybe & full, constant)
 
     def _result(self, item: Instruction) -> Lanes | None:
         """Return the lanes of the result of one instruction."""
@@ -440,19 +438,21 @@ class ShapeAnalysis:
         if root == "ld":
             return None
         if root == "mov":
-            return self._copy(operands[0], known[0]) if width == held else None
+            return known[0] if width == held else None
         if root == "cvta":
             return Lanes(known[0].shape, (1 << 64) - 1)
         if root == "cvt":
             return self._converted(modifiers, known[0], held)
         if "wide" in modifiers:
             return self._wide(root, known, type_.is_signed, held) if width == 32 else None
+        if root == "setp" and len(modifiers) == 2:
+            return self._compared(modifiers[0], known)
         if width != held:
             return None
         if root in _LINEAR:
-            return self._linear(root, operands, known, width)
+            return self._linear(root, known, width)
         if root in _LOGIC:
-            return self._logic(root, operands, known, width, type_.is_signed)
+            return self._logic(root, known, width, type_.is_signed)
         return None
 
     def _whole(self, root: str, operands: Sequence[Operand], width: int, wide: bool) -> bool:
@@ -465,9 +465,6 @@ class ShapeAnalysis:
                 if self.kernel.registers[operand.name].bits != expected:
                     return False
         return True
-
-    def _copy(self, operand: Operand, lanes: Lanes) -> Lanes:
-        return replace(lanes, part=self._part(operand, lanes))
 
     def _converted(self, modifiers: Sequence[str], a: Lanes, held: int) -> Lanes | None:
         if len(modifiers) != 2:
@@ -496,16 +493,25 @@ class ShapeAnalysis:
             return product
         return self._sum(product, known[2], 64, 1)
 
-    def _linear(
-        self, root: str, operands: Sequence[Operand], known: list[Lanes], width: int
-    ) -> Lanes | None:
+    def _compared(self, comparison: str, known: list[Lanes]) -> Lanes | None:
+        """Return the result of comparing with a constant, if all lanes of a group agree: they
+        differ only in low bits that the leader and the constant do not have."""
+        a, b = known
+        size = 1 << _union(a.shape.offsets).bit_length()
+        if b.constant is None or not b.shape.is_uniform or not a.is_disjoint() or a.maybe % size:
+            return None
+        if comparison not in _THRESHOLDS or (b.constant + _THRESHOLDS[comparison]) % size:
+            return None
+        return Lanes(uniform(self.lanes).split(a.shape.groups), 1)
+
+    def _linear(self, root: str, known: list[Lanes], width: int) -> Lanes | None:
         if root == "add":
             zero = next((i for i in (0, 1) if known[i].constant == 0), None)
             if zero is not None and known[zero].shape.is_uniform:
-                return self._copy(operands[1 - zero], known[1 - zero])
+                return known[1 - zero]
             return self._sum(known[0], known[1], width, 1)
         if root == "sub":
-            return self._difference(operands, known, width)
+            return self._sum(known[0], known[1], width, -1)
         if root == "shl":
             amount = known[1].constant
             if amount is None or not 0 <= amount < width or not known[1].shape.is_uniform:
@@ -532,27 +538,6 @@ class ShapeAnalysis:
             maybe = constant
         return Lanes(Shape(groups, offsets), maybe, constant)
 
-    def _difference(
-        self, operands: Sequence[Operand], known: list[Lanes], width: int
-    ) -> Lanes | None:
-        """Return a - (a & mask) as a & ~mask, of which more is known than of a difference."""
-        a, b = (self._part(x, y) for x, y in zip(operands, known, strict=True))
-        if a and b and a[0] == b[0] and b[1] & ~a[1] == 0:
-            rest = a[1] & ~b[1]
-            found = self._masked(self.registers[a[0]], rest, width)
-            if found and self.kernel.registers[a[0]].bits == width:
-                return replace(found, part=(a[0], rest))
-        return self._sum(known[0], known[1], width, -1)
-
-    def _part(self, operand: Operand, lanes: Lanes) -> tuple[str, int] | None:
-        """Return the register and the mask of which an operand is the bitwise and. Registers that
-        are written more than once are excluded, since they may have changed."""
-        if lanes.part is not None:
-            return lanes.part
-        if isinstance(operand, Register) and operand.name in self.defined_once:
-            return operand.name, -1
-        return None
-
     def _product(self, a: Lanes, b: Lanes, width: int) -> Lanes | None:
         if b.constant is None or not b.shape.is_uniform:
             a, b = b, a
@@ -574,7 +559,6 @@ class ShapeAnalysis:
     def _logic(
         self,
         root: str,
-        operands: Sequence[Operand],
         known: list[Lanes],
         width: int,
         signed: bool,
@@ -582,18 +566,13 @@ class ShapeAnalysis:
         a, b = known[0], known[1]
         if root != "shr" and (b.constant is None or not b.shape.is_uniform):
             a, b = b, a
-            operands = (operands[1], operands[0])
         if b.constant is None or not b.shape.is_uniform:
             if root == "or" and not a.all_bits(width) & b.all_bits(width):
                 return self._sum(a, b, width, 1)
             return None
         number = b.constant & (1 << width) - 1
         if root == "and":
-            result = self._masked(a, number, width)
-            source = self._part(operands[0], a)
-            if result and source:
-                return replace(result, part=(source[0], source[1] & _signed(number, width)))
-            return result
+            return self._masked(a, number, width)
         if not a.is_disjoint():
             return None
         offsets, bits = a.shape.offsets, _union(a.shape.offsets)

@@ -56,6 +56,7 @@ from harness.ptxcpu.vector.access import (
 from harness.ptxcpu.vector.bounds import without_data
 from harness.ptxcpu.vector.builder import LaneVector, is_vector
 from harness.ptxcpu.vector.masks import MaskedRegion
+from harness.ptxcpu.vector.ranges import decided
 from harness.ptxcpu.vector.shapes import (
     ONE_BY_ONE,
     Shape,
@@ -138,7 +139,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         reason = refusal(kernel, block, lanes)
         if reason:
             raise CannotTranslate(f"{reason} in vector code")
-        kernel = tiled(unrolled(kernel, COMPUTED))
+        kernel = tiled(unrolled(decided(kernel, block), COMPUTED))
         self._only_bounds = only_bounds
         self._unread_copies: frozenset[int] = frozenset()
         instructions = len(kernel.body)

@@ -1,0 +1,552 @@
+"""Value ranges: removes the branches that every thread of a block of known size takes or leaves.
+
+A loop such as `for (i = threadIdx.x; i < 1024; i += 256)` has the same number of steps in every
+thread, but the compiler computes it from the position of the thread. Such a branch would seem to
+diverge, and its paths would run under masks.
+
+Sources: W. Harrison, "Compiler Analysis of the Value Ranges for Variables", IEEE Transactions on
+Software Engineering 3 (3), 1977; M. Wegman and F. K. Zadeck, "Constant Propagation with Conditional
+Branches", ACM TOPLAS 13 (2), 1991 (paths that are never taken contribute no values).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from harness.ptxcpu.analysis.inline import InlinedKernel, renamed
+from harness.ptxcpu.ptx.effects import read_by, written_by
+from harness.ptxcpu.ptx.syntax import (
+    Instruction,
+    Integer,
+    Label,
+    Not,
+    Operand,
+    Register,
+    Special,
+    Symbol,
+    symbols,
+)
+from harness.ptxcpu.ptx.types import TYPES
+from harness.ptxcpu.vector.bounds import is_computed
+from harness.ptxcpu.vector.cfg import ControlFlowGraph
+
+Range: TypeAlias = tuple[int, int]
+"""The least and the greatest value of an integer, taken as signed. A predicate is 0 or 1."""
+
+Limits: TypeAlias = dict[str, Range]
+"""Ranges to which a condition limits registers."""
+
+_MAX_VISITS = 4
+"""After so many visits of a basic block, ranges grow in steps."""
+
+_STEP = 4
+"""The bits by which a range grows then."""
+
+_ANY = 1 << 63
+"""Greater than all values."""
+
+_COMPARISONS = {
+    **{"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge},
+    **{"lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge},
+}
+
+
+@dataclass
+class State:
+    """What is known of the registers at one place of the program.
+
+    ranges: a register without one may have any value.
+    parts: the register and the mask of which each of these is the bitwise and; a copy has the mask
+        -1.
+    sums: the register and the number of which each of these is the sum.
+    conditions: registers and their ranges if a predicate is false, and if it is true.
+    related: all registers that parts, sums or conditions of this or another place contain.
+    """
+
+    ranges: dict[str, Range] = field(default_factory=dict)
+    parts: dict[str, tuple[str, int]] = field(default_factory=dict)
+    sums: dict[str, tuple[str, int]] = field(default_factory=dict)
+    conditions: dict[str, tuple[Limits, Limits]] = field(default_factory=dict)
+    related: set[str] = field(default_factory=set)
+
+    def copy(self) -> State:
+        known = {**self.ranges}, {**self.parts}, {**self.sums}, {**self.conditions}
+        return State(*known, self.related)
+
+    def forget(self, name: str) -> None:
+        """Forget what is known of a register that is written."""
+        self.ranges.pop(name, None)
+        if name not in self.related:
+            return
+        self.conditions.pop(name, None)
+        self.parts = {to: part for to, part in self.parts.items() if name not in (to, part[0])}
+        self.sums = {to: sum_ for to, sum_ in self.sums.items() if name not in (to, sum_[0])}
+        for predicate, limits in self.conditions.items():
+            if any(name in each for each in limits):
+                kept = ({x: each[x] for x in each if x != name} for each in limits)
+                self.conditions[predicate] = (next(kept), next(kept))
+
+    def joined(self, other: State, *, in_steps: bool) -> State:
+        """Return what is known if one or the other is true.
+
+        in_steps: a greatest value that grows becomes a power of two, so that it grows rarely.
+        """
+        ranges = {}
+        for name in self.ranges.keys() & other.ranges.keys():
+            before = self.ranges[name]
+            least, greatest = _hull(before, other.ranges[name])
+            if in_steps and greatest > before[1]:
+                greatest = (1 << _STEP * -(-greatest.bit_length() // _STEP)) - 1
+            if not in_steps or least == before[0]:
+                ranges[name] = least, greatest
+        return State(
+            ranges,
+            dict(self.parts.items() & other.parts.items()),
+            dict(self.sums.items() & other.sums.items()),
+            related=self.related,
+        )
+
+    def refined(self, guard: Register | Not, taken: bool) -> State | None:
+        """Return this state where a branch with a guard is taken or not; None if it never is."""
+        inverted, register = isinstance(guard, Not), guard
+        if isinstance(register, Not):
+            register = register.register
+        result = self.copy()
+        limits = self.conditions.get(register.name, ({}, {}))[taken != inverted]
+        for name, (low, high) in limits.items():
+            copies = [to for to, part in self.parts.items() if part == (name, -1)]
+            for each in (name, *copies):
+                least, greatest = self.ranges.get(each, (low, high))
+                result.ranges[each] = max(least, low), min(greatest, high)
+                if max(least, low) > min(greatest, high):
+                    return None
+        return result
+
+    def part(self, operand: Operand) -> tuple[str, int] | None:
+        """Return the register and the mask of which an operand is the bitwise and."""
+        if not isinstance(operand, Register):
+            return None
+        return self.parts.get(operand.name, (operand.name, -1))
+
+
+def decided(kernel: InlinedKernel, block: tuple[int, int, int]) -> InlinedKernel:
+    """Return the same kernel, for blocks of this size, without the branches whose condition is the
+    same in all threads whenever they reach it, and without the code that no thread reaches."""
+    ranges = _Ranges(kernel, block)
+    body: list[Instruction | Label] = []
+    for number, state in sorted(ranges.entries.items()):
+        basic_block = ranges.graph.blocks[number]
+        for item in kernel.body[basic_block.first : basic_block.end]:
+            kept = item if isinstance(item, Label) else ranges.simplified(item, state)
+            if kept is not None:
+                body.append(kept)
+            if isinstance(item, Instruction) and ranges.writes_position(item):
+                ranges.execute(item, state)
+    if body == kernel.body:
+        return kernel
+    return _without_unread_results(replace(kernel, body=_without_empty_jumps(kernel, body)))
+
+
+def _without_unread_results(kernel: InlinedKernel) -> InlinedKernel:
+    """Remove instructions that only compute what no instruction reads afterwards."""
+    graph = ControlFlowGraph(kernel)
+    blocks = [
+        [
+            (i, is_computed(item), written_by(item), read_by(item), item.guard)
+            for i, item in reversed(graph.instructions(number))
+        ]
+        for number in range(len(graph.blocks))
+    ]
+    live_at: list[set[str]] = [set() for _ in range(len(graph.blocks) + 1)]
+    unread: set[int] = set()
+    changed = True
+    while changed:
+        changed = False
+        for number, block in reversed([*enumerate(graph.blocks)]):
+            live = set[str]().union(*(live_at[target] for target in block.successors))
+            for index, is_only_computed, written, read, guard in blocks[number]:
+                if is_only_computed and live.isdisjoint(written):
+                    unread.add(index)
+                    continue
+                unread.discard(index)
+                if guard is None:
+                    live.difference_update(written)
+                live |= read
+            if live != live_at[number]:
+                live_at[number], changed = live, True
+    body = [item for index, item in enumerate(kernel.body) if index not in unread]
+    return replace(kernel, body=body)
+
+
+def _without_empty_jumps(
+    kernel: InlinedKernel, body: Sequence[Instruction | Label]
+) -> list[Instruction | Label]:
+    """Remove branches to the next instruction, and labels to which no branch is left."""
+    kept = [
+        item
+        for item, following in zip(body, [*body[1:], None], strict=True)
+        if not (
+            isinstance(item, Instruction)
+            and item.opcode.startswith("bra")
+            and isinstance(following, Label)
+            and item.operands[0] == Symbol(following.name)
+        )
+    ]
+    targets = Counter(name for names in kernel.branch_targets.values() for name in names)
+    for item in kept:
+        if isinstance(item, Instruction):
+            targets.update(name for operand in item.operands for name in symbols(operand))
+    return [item for item in kept if isinstance(item, Instruction) or targets[item.name]]
+
+
+def _positions(kernel: InlinedKernel) -> set[str]:
+    """Return the registers that some instruction computes from nothing but constants and the
+    position of the thread in its block."""
+    found: set[str] = set()
+    computed = [
+        (names, read_by(item), item)
+        for item in kernel.body
+        if isinstance(item, Instruction)
+        and (names := written_by(item))
+        and item.opcode.split(".")[0] in _COMPUTED
+        and not any(kernel.registers[name].is_float for name in names)
+    ]
+    size = -1
+    while len(found) != size:
+        size = len(found)
+        for names, read, item in computed:
+            if read <= found and all(_is_position(x) for x in item.operands[1:]):
+                found.update(names)
+    return found
+
+
+def _is_position(operand: Operand) -> bool:
+    """Return whether an operand is a constant, a register, or the position of a thread."""
+    if isinstance(operand, Special):
+        return operand.name.partition(".")[0] in ("tid", "ntid", "laneid")
+    return isinstance(operand, Integer | Register | Not)
+
+
+class _Ranges:
+    """The ranges of registers at the beginning of each basic block that a thread may reach.
+
+    entries: these ranges, by the number of the block.
+    """
+
+    def __init__(self, kernel: InlinedKernel, block: tuple[int, int, int]) -> None:
+        self.graph = ControlFlowGraph(kernel)
+        self.entries: dict[int, State] = {0: State()}
+        self._registers = kernel.registers
+        self._positions = _positions(kernel)
+        self._size = block
+        self._steps = [
+            [item for _, item in self.graph.instructions(number) if self.writes_position(item)]
+            for number in range(len(self.graph.blocks))
+        ]
+        visits: Counter[int] = Counter()
+        waiting = {0}
+        while waiting:
+            number = min(waiting)
+            waiting.remove(number)
+            for target, state in self._leave(number, self.entries[number].copy()):
+                if target < len(self.graph.blocks) and self._enter(target, state, visits[target]):
+                    visits[target] += 1
+                    waiting.add(target)
+
+    def _leave(self, number: int, state: State) -> list[tuple[int, State]]:
+        """Execute a basic block. Return the blocks that may follow, with their states."""
+        block = self.graph.blocks[number]
+        for item in self._steps[number]:
+            self.execute(item, state)
+        last = self.graph.kernel.body[block.end - 1]
+        if isinstance(last, Label) or not last.opcode.startswith("bra") or not last.guard:
+            return [(target, state) for target in block.successors]
+        condition = self._condition(last, state)
+        ways = zip(block.successors, (True, False), strict=True)
+        after = [
+            (to, state.refined(last.guard, taken))
+            for to, taken in ways
+            if condition in (None, taken)
+        ]
+        return [(to, refined) for to, refined in after if refined]
+
+    def _enter(self, number: int, state: State, visits: int) -> bool:
+        """Join a state with that at the beginning of a block. Return whether this changed it."""
+        before = self.entries.get(number)
+        if before is None:
+            self.entries[number] = state.copy()
+            return True
+        self.entries[number] = before.joined(state, in_steps=visits >= _MAX_VISITS)
+        return self.entries[number] != before
+
+    def writes_position(self, item: Instruction) -> bool:
+        """Return whether an instruction writes a register of which anything may be known."""
+        return not self._positions.isdisjoint(written_by(item))
+
+    def _condition(self, item: Instruction, state: State) -> bool | None:
+        """Return whether an instruction is executed, as its guard says; None if that may vary."""
+        if item.guard is None:
+            return True
+        least, greatest = self._of(item.guard, state, 1) or (0, 1)
+        return bool(least) if least == greatest else None
+
+    def simplified(self, item: Instruction, state: State) -> Instruction | None:
+        """Return an instruction with copies replaced by what they are copies of, without a guard
+        that is always true, and as a simpler one with the same result; None if it is never
+        executed."""
+        condition = self._condition(item, state)
+        if condition is False:
+            return None
+        guard = None if condition else item.guard
+        width = self._width(item) if self.writes_position(item) else None
+        result = self._result(item, state) if width else None
+        if result and result[0] == result[1]:
+            moved = item.operands[0], Integer(result[0])
+            return replace(item, opcode=f"mov.b{width}", operands=moved, guard=guard)
+        part = self._part(item, state) if width and item.opcode.startswith("sub") else None
+        if part:
+            masked = item.operands[0], Register(part[0]), Integer(part[1])
+            return replace(item, opcode=f"and.b{width}", operands=masked, guard=guard)
+        if guard == item.guard and state.related.isdisjoint(read_by(item)):
+            return item
+        written = len(item.operands[:1]) if written_by(item) else 0
+        copies = {to: origin for to, (origin, mask) in state.parts.items() if mask == -1}
+        read = (renamed(operand, copies) for operand in item.operands[written:])
+        return replace(item, operands=(*item.operands[:written], *read), guard=guard)
+
+    def execute(self, item: Instruction, state: State) -> None:
+        """Change the state as an instruction does."""
+        names = written_by(item)
+        condition = self._condition(item, state)
+        if condition is False or not names:
+            return
+        result = self._result(item, state)
+        part = self._part(item, state) if condition else None
+        sum_ = self._sum(item, state) if condition and result else None
+        limits = self._limits(item, state) if condition else None
+        before = state.ranges.get(names[0])
+        for name in names:
+            state.forget(name)
+        if result is not None and condition:
+            state.ranges[names[0]] = result
+        elif result is not None and before is not None:
+            state.ranges[names[0]] = _hull(before, result)
+        if part and part[0] != names[0]:
+            state.parts[names[0]] = part
+            state.related |= {names[0], part[0]}
+        if sum_ and sum_[0] != names[0]:
+            state.sums[names[0]] = sum_
+            state.related |= {names[0], sum_[0]}
+        if limits:
+            state.conditions[names[0]] = limits
+            state.related |= {names[0], *limits[0]}
+
+    def _sum(self, item: Instruction, state: State) -> tuple[str, int] | None:
+        """Return the register and the number of which the result is the sum."""
+        match item.opcode.split("."), item.operands:
+            case ["add", _], (_, Register(name), Integer(number)):
+                return name, number
+        return None
+
+    def _limits(self, item: Instruction, state: State) -> tuple[Limits, Limits] | None:
+        """Return the ranges of registers if the result of a comparison with a constant is false,
+        and if it is true."""
+        root, *modifiers = item.opcode.split(".")
+        if root != "setp" or len(modifiers) != 2 or modifiers[0] not in _COMPARISONS:
+            return None
+        match item.operands[1:]:
+            case (Register(name), Integer(bound)):
+                known = state.ranges.get(name)
+            case _:
+                return None
+        if known is None or (modifiers[1][0] != "s" and min(known[0], bound) < 0):
+            return None
+        low, high = (-_ANY, bound - 1), (bound, _ANY)
+        if modifiers[0] in ("le", "ls", "gt", "hi"):
+            low, high = (-_ANY, bound), (bound + 1, _ANY)
+        is_below = modifiers[0] in ("lt", "lo", "le", "ls")
+        distances = {to: by for to, (origin, by) in state.sums.items() if origin == name}
+        below, above = (
+            {to: (limit[0] + by, limit[1] + by) for to, by in {**distances, name: 0}.items()}
+            for limit in (low, high)
+        )
+        return (above, below) if is_below else (below, above)
+
+    def _width(self, item: Instruction) -> int | None:
+        """Return the bits of the integer register that an instruction writes; None for others."""
+        match item.operands:
+            case (Register(name), *_):
+                type_ = self._registers[name]
+                return type_.bits if type_.bits in (32, 64) and not type_.is_float else None
+        return None
+
+    def _part(self, item: Instruction, state: State) -> tuple[str, int] | None:
+        """Return the register and the mask of which the result is the bitwise and."""
+        root, *modifiers = item.opcode.split(".")
+        width = self._width(item)
+        if width is None or len(modifiers) != 1:
+            return None
+        sources = [x for x in item.operands[1:] if self._of(x, state, width) != (0, 0)]
+        parts = [state.part(x) for x in sources]
+        known = [x for x in parts if x and self._registers[x[0]].bits == width]
+        match root, known:
+            case (("mov" | "add"), [part]) if len(sources) == 1:
+                return part
+            case "and", [(name, mask)] if len(sources) == 2:
+                other = self._of(sources[parts[0] is not None], state, width)
+                return (name, mask & other[0]) if other and other[0] == other[1] else None
+            case "sub", [(name, all_), (same, some)] if name == same and some & ~all_ == 0:
+                return name, all_ & ~some
+        return None
+
+    def _of(self, operand: Operand, state: State, bits: int) -> Range | None:
+        """Return the range of an operand; of a constant, as a signed number of so many bits."""
+        match operand:
+            case Integer(value):
+                limit = 1 << bits - 1
+                signed = (value + limit) % (2 * limit) - limit
+                return signed, signed
+            case Register(name):
+                return state.ranges.get(name)
+            case Not(Register(name)):
+                least, greatest = state.ranges.get(name, (0, 1))
+                return 1 - greatest, 1 - least
+            case Special(name):
+                return self._special(name)
+        return None
+
+    def _special(self, name: str) -> Range | None:
+        base, _, axis = name.partition(".")
+        if base in ("tid", "ntid") and axis in ("x", "y", "z"):
+            size = self._size["xyz".index(axis)]
+            return (0, size - 1) if base == "tid" else (size, size)
+        return (0, 31) if base == "laneid" else None
+
+    def _result(self, item: Instruction, state: State) -> Range | None:
+        """Return the range of the result of an instruction; None if it is not known."""
+        root, *modifiers = item.opcode.split(".")
+        type_ = TYPES.get(modifiers[-1]) if modifiers else None
+        if type_ is None or type_.is_float or not isinstance(item.operands[0], Register):
+            return None
+        sources = [self._of(operand, state, type_.bits) for operand in item.operands[1:]]
+        if modifiers == ["pred"]:
+            return _logic(root, [source or (0, 1) for source in sources])
+        if type_.bits not in (32, 64):
+            return None
+        if root == "selp":
+            return _selected(sources)
+        known = [source for source in sources if source is not None]
+        if not known or len(known) < len(sources):
+            return None
+        if not type_.is_signed and root not in _MODULAR and min(known)[0] < 0:
+            return None
+        held = self._registers[item.operands[0].name].bits
+        match root, modifiers:
+            case "setp", [comparison, _] if len(known) == 2:
+                return _compared(comparison, *known)
+            case "cvt", [to, _] if TYPES[to].bits == held and not TYPES[to].is_float:
+                result: Range | None = known[0]
+            case "mul", ["wide", _] if type_.is_signed or min(known)[0] >= 0:
+                result = _computed(root, known)
+            case (("mul" | "mad"), ["lo", _]) | (_, [_]) if held == type_.bits:
+                result = _computed(root, known)
+            case _:
+                return None
+        limit = 1 << held - 1
+        return result if result and -limit <= result[0] and result[1] < limit else None
+
+
+_COMPUTED = {
+    *("mov", "cvt", "add", "sub", "mul", "mad", "shl", "shr", "min", "max", "and", "or", "not"),
+    *("setp", "selp"),
+}
+"""Operations of which the range of the result may be known."""
+
+_MODULAR = {"mov", "add", "sub", "mul", "mad", "shl", "and", "or"}
+"""Operations whose result has the same bits for signed and unsigned numbers."""
+
+
+def _hull(a: Range, b: Range) -> Range:
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def _selected(sources: Sequence[Range | None]) -> Range | None:
+    """The range of one of two values, as a predicate says."""
+    a, b, condition = sources
+    if condition is not None and condition[0] == condition[1]:
+        return a if condition[0] else b
+    return _hull(a, b) if a is not None and b is not None else None
+
+
+def _logic(root: str, known: Sequence[Range]) -> Range | None:
+    """The range of a predicate that is computed from others."""
+    match root:
+        case "mov":
+            return known[0]
+        case "not":
+            return 1 - known[0][1], 1 - known[0][0]
+        case "and":
+            return min(x[0] for x in known), min(x[1] for x in known)
+        case "or":
+            return max(x[0] for x in known), max(x[1] for x in known)
+    return None
+
+
+def _compared(comparison: str, a: Range, b: Range) -> Range | None:
+    """The range of the result of a comparison: no pair of values contradicts it."""
+    if comparison in _COMPARISONS:
+        results = {_COMPARISONS[comparison](x, y) for x in a for y in b}
+    elif comparison in ("eq", "ne") and (a[1] < b[0] or b[1] < a[0]):
+        results = {comparison == "ne"}
+    elif comparison in ("eq", "ne") and a[0] == a[1] == b[0] == b[1]:
+        results = {comparison == "eq"}
+    else:
+        return None
+    return (int(*results),) * 2 if len(results) == 1 else None
+
+
+def _computed(root: str, known: Sequence[Range]) -> Range | None:
+    """The range of the result of an integer operation, without a limit to its bits."""
+    match root, known:
+        case "mov", [a]:
+            return a
+        case "add", [a, b]:
+            return a[0] + b[0], a[1] + b[1]
+        case "sub", [a, b]:
+            return a[0] - b[1], a[1] - b[0]
+        case "mul", [a, b]:
+            products = [x * y for x in a for y in b]
+            return min(products), max(products)
+        case "mad", [a, b, c]:
+            least, greatest = _computed("mul", [a, b]) or (0, 0)
+            return least + c[0], greatest + c[1]
+        case "shl", [a, (amount, same)] if amount == same and 0 <= amount < 64:
+            return a[0] << amount, a[1] << amount
+        case "shr", [a, (amount, same)] if amount == same and 0 <= amount < 32:
+            return a[0] >> amount, a[1] >> amount
+        case "min", [a, b]:
+            return min(a[0], b[0]), min(a[1], b[1])
+        case "max", [a, b]:
+            return max(a[0], b[0]), max(a[1], b[1])
+        case "and", [a, b]:
+            return _masked(a, b)
+        case "or", [a, b] if a[0] >= 0 and b[0] >= 0:
+            return max(a[0], b[0]), (1 << (a[1] | b[1]).bit_length()) - 1
+    return None
+
+
+def _masked(a: Range, b: Range) -> Range | None:
+    """The range of a bitwise and."""
+    if a[0] == a[1]:
+        a, b = b, a
+    mask = b[0]
+    if mask == b[1] and mask & -mask == -mask:  # ones above zeros: rounds down
+        return a[0] & mask, a[1] & mask
+    if a[0] == a[1] and mask == b[1]:
+        return a[0] & mask, a[0] & mask
+    limits = [x[1] for x in (a, b) if x[0] >= 0]
+    return (0, min(limits)) if limits else None
