@@ -17,7 +17,6 @@ from sqlalchemy import URL
 from harness.arena.arena import alone_in, reached
 from harness.arena.data_dir import DataDir
 from harness.arena.postgres import Server
-from harness.arena.rules import THAWED
 from harness.arena.store.database import conninfo
 from harness.arena.store.preparing import prepare
 from harness.board.keys import LIST_SUFFIX
@@ -85,7 +84,6 @@ def _files(data_dir: DataDir) -> tuple[tuple[str, Path], ...]:
     key = data_dir.signing_key
     return (
         (RULES, data_dir.rules),
-        (THAWED, data_dir.rules.with_name(THAWED)),
         (SIGNING_KEY, key),
         (TRUSTED_KEYS, key.with_suffix(LIST_SUFFIX)),
     )

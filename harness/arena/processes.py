@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from enum import IntEnum
 from pathlib import Path
 
 from harness.arena.workers.api import LEASE_SECONDS
@@ -60,13 +59,8 @@ class ServerFailed(UsageError):
     """PostgreSQL does not start; the text is what it said last."""
 
 
-class End(IntEnum):
-    """The exit code of a part that is not to be started again."""
-
-    DRAINED = 3
-    """A worker was drained: it has finished its tasks."""
-    REFUSED = 4
-    """The arena does not take this worker; the last line of its log says why."""
+REFUSED = 4
+"""The exit code of a worker that the arena does not take; the last line of its log says why."""
 
 
 def end_with_parent() -> None:

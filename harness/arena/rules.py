@@ -90,7 +90,7 @@ class Rules(Value):
     frozen_from: AwareDatetime | None = None
     """The time from which the board shows contestants only earlier submissions."""
     thawed: bool = False
-    """Whether the organiser has ended the freeze."""
+    """Whether the freeze has ended."""
     private_board: bool = False
     """Only those who have signed in see the boards."""
     pseudonyms: bool = False
@@ -156,9 +156,6 @@ class Rules(Value):
         return self.sources is Sources.OPEN
 
 
-THAWED = "thawed"
-"""The file next to the rules that says which freeze the organiser has ended."""
-
 _OBSOLETE = frozenset({"leagues", "playoff_places"})
 """Rules that earlier versions had: a file with them is still valid."""
 
@@ -194,7 +191,7 @@ class RulesFile:
         self.path = path
         self.stamp = self._look()
         """A value that changes whenever the rules may have changed."""
-        self._rules = self._read()
+        self._rules = read(path)
         self.problem: str | None = None
         """The mistake for which the file is not in force, and the previous rules still are."""
 
@@ -204,37 +201,17 @@ class RulesFile:
         if stamp != self.stamp:
             self.stamp = stamp
             try:
-                self._rules, self.problem = self._read(), None
+                self._rules, self.problem = read(self.path), None
             except RulesError as error:
                 self.problem = str(error)
         return self._rules
 
-    def thaw(self) -> None:
-        """End the freeze that the file has now, and no later one."""
-        self._thawed.write_text(str(self.now.frozen_from), encoding="utf-8")
-
-    @property
-    def _thawed(self) -> Path:
-        return self.path.with_name(THAWED)
-
-    def _read(self) -> Rules:
-        rules = read(self.path)
+    def _look(self) -> tuple[int, int]:
         try:
-            thawed = self._thawed.read_text(encoding="utf-8") == str(rules.frozen_from)
+            found = self.path.stat()
         except OSError:
-            thawed = False
-        return rules.model_copy(update={"thawed": rules.thawed or thawed})
-
-    def _look(self) -> tuple[int, ...]:
-        stamp: tuple[int, ...] = ()
-        for path in (self.path, self._thawed):
-            try:
-                found = path.stat()
-            except OSError:
-                stamp += (0, 0)
-            else:
-                stamp += (found.st_mtime_ns, found.st_size)
-        return stamp
+            return 0, 0
+        return found.st_mtime_ns, found.st_size
 
 
 def _minute(moment: datetime) -> str:

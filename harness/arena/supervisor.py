@@ -13,7 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from harness.arena.processes import ADDRESS_VARIABLE, SUPERVISOR_VARIABLE, End, ServerFailed
+from harness.arena.processes import (
+    ADDRESS_VARIABLE,
+    REFUSED,
+    SUPERVISOR_VARIABLE,
+    ServerFailed,
+)
 from harness.arena.workers.api import KEY_VARIABLE
 from harness.devices.available import gpus, why_no_cuda
 
@@ -42,8 +47,8 @@ class Part:
     started: float = 0.0
     wait: float = 0.0
     """The pause before the next start in seconds, which doubles while the part fails at once."""
-    end: End | None = None
-    """The reason why it is not started again."""
+    refused: bool = False
+    """Whether the arena refuses it, so that it is not started again."""
 
     def start(self) -> None:
         self.started = time.monotonic()
@@ -55,8 +60,8 @@ class Part:
         )
 
     def keep_running(self) -> None:
-        """Start it, or restart it if it has ended, unless it is not to be restarted."""
-        if self.end is not None:
+        """Start it, or restart it if it has ended, unless the arena refuses it."""
+        if self.refused:
             return
         if self.process is None:
             if time.monotonic() >= self.started + self.wait:
@@ -67,9 +72,7 @@ class Part:
             return
         log.warning("ended", extra={"which": self.name, "exit_code": code})
         self._forget()
-        if code in tuple(End):
-            self.end = End(code)
-            return
+        self.refused = code == REFUSED
         ran = time.monotonic() - self.started
         self.wait = 0.0 if ran > STEADY_SECONDS else min(2 * self.wait + 0.1, SLOWEST_RESTART)
         self.started = time.monotonic()
@@ -141,13 +144,13 @@ class Supervisor:
         self._stop.set()
 
     def run(self, started: Callable[[], None] = lambda: None) -> None:
-        """Run until stopped, or until no part is to be restarted.
+        """Run until stopped, or until all parts were refused.
 
         started: called in another thread once everything was started.
         """
         threading.Thread(target=started, name="greeting", daemon=True).start()
         try:
-            while not self._stop.is_set() and any(part.end is None for part in self.parts):
+            while not self._stop.is_set() and not all(part.refused for part in self.parts):
                 if self.server is not None:
                     self._keep_server_up(self.server)
                 for part in self.parts:

@@ -22,7 +22,6 @@ from harness.arena.store.people import Person, Role
 from harness.arena.store.preparing import prepare
 from harness.arena.store.tables import metadata, worker_keys
 from harness.arena.web.app import application
-from harness.arena.web.connections import LimitedProtocol
 from harness.arena.web.context import Site
 from harness.board import tables as board
 from harness.board.keys import SigningKey
@@ -144,9 +143,7 @@ def visitor(chrome: Chrome, address: str) -> Visitor:
 def address(site: Site) -> Iterator[str]:
     """The address at which the site is served over real connections."""
     server = uvicorn.Server(
-        uvicorn.Config(
-            application(site), http=LimitedProtocol, log_config=None, timeout_graceful_shutdown=1
-        )
+        uvicorn.Config(application(site), log_config=None, timeout_graceful_shutdown=1)
     )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, args=([listening],))

@@ -101,11 +101,6 @@ class FakeWorker:
         beat = Heartbeat(attempts=attempts or {})
         return self.do(lambda c: workers.heartbeat(c, self.machine, self.session, beat, self.build))
 
-    @property
-    def leaves(self) -> bool:
-        """Return whether the arena's answer to a heartbeat lets the worker end."""
-        return self.beat().leave
-
     def go_on(self, attempt: UUID, progress: GradingProgress) -> bool:
         """Report progress, and return whether the attempt still counts."""
         return attempt not in self.beat({attempt: progress}).lost

@@ -92,8 +92,6 @@ ROUTES: dict[str, Row] = {
     "POST /organiser/people/key": Row(FINDS_NOTHING, NONE),
     "POST /organiser/people/extend": Row(ACTS, {"data": {"id": "{owner}", "until": ""}}),
     "POST /organiser/roster": Row(ANSWERS, {"data": {"roster": "name,login\nEve,eve@x.org\n"}}),
-    "POST /organiser/thaw": Row(FINDS_NOTHING),
-    "POST /organiser/workers/drain": Row(FINDS_NOTHING, {"data": {"id": "none"}}),
     "POST /organiser/workers/keys": Row(ANSWERS, {"data": {"name": "lab"}}),
     "POST /organiser/workers/keys/revoke": Row(FINDS_NOTHING, NONE),
     "POST /organiser/disqualify": Row(ACTS, {"data": {"id": "{id}", "reason": "a test"}}),
@@ -228,16 +226,15 @@ CLOSED = {
     "POST /submit": "403 403 403 303",
     "POST /api/v1/submissions": "401 403 403 202",
 }
-THAWS = {"POST /organiser/thaw": ACTS}
 SOURCES_OPEN = dict.fromkeys(
     (route for route, row in ROUTES.items() if row.statuses == OWN), OPEN
 ) | {"POST /api/v1/submissions/{id}/cancel": "401 403 409 409"}
 CHANGED: dict[str, dict[str, str]] = {
     "before": CLOSED,
     "running": {},
-    "frozen": THAWS,
-    "ended": CLOSED | THAWS | SOURCES_OPEN,
-    "thawed": CLOSED | THAWS | SOURCES_OPEN,
+    "frozen": {},
+    "ended": CLOSED | SOURCES_OPEN,
+    "thawed": CLOSED | SOURCES_OPEN,
 }
 """The routes that answer differently in a state of the contest, with their statuses by role."""
 
@@ -247,7 +244,6 @@ LAST = (
     "POST /organiser/disqualify",
     "POST /submissions/{id}/{what}",
     "POST /organiser/reinstate",
-    "POST /organiser/thaw",
     "POST /signout/everywhere",
 )
 
@@ -384,15 +380,6 @@ def test_a_frozen_board_says_so_to_all_but_organisers(
     assert bool(scene.client.get("/api/v1/board").json()) == (not frozen)
     assert ("The board is frozen" in scene.client.get("/").text) == frozen
     assert scene.client.get("/api/v1/board", headers=scene.key("organiser")).json()
-
-
-def test_an_organiser_thaws_the_board_from_the_page(scene: Scene, rules: Path) -> None:
-    rules.write_text(STATES["ended"])
-    assert scene.client.get("/api/v1/board").json() == []
-    assert scene.ask("POST /organiser/thaw", "organiser") == 303
-    assert scene.client.get("/api/v1/board").json() != []
-    rules.write_text(STATES["frozen"])
-    assert scene.client.get("/api/v1/board").json() == [], "a later freeze is another one"
 
 
 def test_no_cache_keeps_a_source_or_report(scene: Scene) -> None:

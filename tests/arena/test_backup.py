@@ -12,7 +12,7 @@ from sqlalchemy import URL, Connection, text
 from harness.arena.arena import alone_in, database
 from harness.arena.backup import backup, restore
 from harness.arena.data_dir import DataDir
-from harness.arena.rules import RulesFile
+from harness.arena.rules import read
 from harness.arena.states import State
 from harness.arena.store import board, contest, people, watching, workers
 from harness.arena.store.database import open_engine
@@ -39,13 +39,13 @@ def test_everything_comes_back(
     file = tmp_path / "arena.backup"
     own = SigningKey.at(data_dir.signing_key).public
     keys.add_to_list(data_dir.signing_key, "1" * 64, "the lab")
-    RulesFile(data_dir.rules).thaw()
+    data_dir.rules.write_text('title = "A course"\n')
     with alone_in(data_dir):  # as the arena that runs
         backup(data_dir, file)
     url = fresh_database()
     other = DataDir(tmp_path / "other", url)
     restore(other, file)
-    assert RulesFile(other.rules).now.thawed, "the board stays thawed"
+    assert read(other.rules).title == "A course"
     assert keys.trusted(other.signing_key) == {own, "1" * 64}
     engine = open_engine(url, connections=1)
     with engine.connect() as there:

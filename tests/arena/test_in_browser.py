@@ -8,11 +8,12 @@ import pytest
 from selenium.webdriver.common.by import By
 from sqlalchemy import Connection
 
+from harness.arena.problems import Problem
 from harness.arena.progress import GradingProgress
 from harness.arena.similar import SOLUTIONS
 from harness.arena.store import contest, gradings, people, watching
 from harness.arena.store.people import Role
-from harness.arena.web import guard
+from harness.arena.web import streams
 from harness.protocol.report import Stage
 from tests.arena.submitting import PLENTY, Add, FakeWorker, graded, submission, submit
 from tests.arena.visiting import Visitor
@@ -29,6 +30,10 @@ const transfer = new DataTransfer();
 for (const [name, text] of files) transfer.items.add(new File([text], name));
 form.dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, bubbles: true}));
 """
+
+
+async def refuse(*_: object) -> None:
+    raise Problem(429, "too many requests", retry_after=1)
 
 
 def drop(visitor: Visitor, *files: tuple[str, str]) -> None:
@@ -78,11 +83,12 @@ def test_a_page_recovers_when_its_stream_was_refused(
     ada = person("ada")
     visitor.sign_in(connection, ada)
     id = submit(connection, ada)
-    monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 0)
+    follow = streams._follow
+    monkeypatch.setattr(streams, "_follow", refuse)
     visitor.go(f"submissions/{id}")
     visitor.sees("queued, place 1", "[data-state]")
     worker.grade(1.25)
-    monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 12)
+    monkeypatch.setattr(streams, "_follow", follow)
     visitor.sees("1.250 × cuBLAS", ".verdict")
 
 

@@ -1,9 +1,8 @@
-"""Tests of limits on requests, connections, streams and comparisons, and of the disk's space."""
+"""Tests of limits on requests and comparisons, and of the disk's space."""
 
 import asyncio
 import time
 from collections import namedtuple
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -18,14 +17,13 @@ from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.rules import Limits
 from harness.arena.store import contest, gradings, watching
 from harness.arena.store.people import Role
-from harness.arena.web import connections, guard, health, renderer
+from harness.arena.web import guard, health, renderer
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Buckets
 from harness.arena.web.renderer import RendererProcess
 from harness.board.document import Document
 from tests.arena.submitting import Add, FakeWorker, Key, graded, submission, submit
-from tests.arena.test_attacks import connect
 from tests.board import factory
 
 
@@ -67,28 +65,6 @@ def test_too_many_requests_of_one_person_or_address_are_refused(
     assert refused.status_code == 429 and int(refused.headers["retry-after"]) >= 1
     for free in ("/assets/site.css", "/healthz"):
         assert client.get(free).status_code != 429
-
-
-def test_watching_pages_of_one_person_are_bounded(
-    client: TestClient, person: Add, key: Key, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 0)
-    answer = client.get("/live/board", headers=key(person("ada")))
-    assert answer.status_code == 429 and "live pages are open" in answer.json()["detail"]
-
-
-def test_idle_connections_and_endless_headers_are_cut(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "HEADER_SECONDS", 2.0)
-    with connect(address) as endless:
-        endless.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: ")
-        with pytest.raises(OSError):
-            for _ in range(1000):
-                endless.sendall(b"x" * 100_000)
-                time.sleep(0.01)
-    with connect(address) as idle, suppress(ConnectionResetError):
-        assert idle.recv(1) == b""
 
 
 def test_a_judge_error_does_not_count_against_the_limits(

@@ -39,7 +39,7 @@ def test_a_gpu_has_one_worker(engine: Engine) -> None:
         FakeWorker(engine, other)
     FakeWorker(engine, asking("GPU-2", supervisor=uuid4()))
     first.leave()
-    assert not FakeWorker(engine, other).leaves
+    FakeWorker(engine, other).beat()
     with pytest.raises(SessionEnded):
         first.beat()
 
@@ -59,7 +59,7 @@ def test_a_silent_or_restarted_worker_is_replaced_at_once(
 ) -> None:
     worker.submit("old")
     old = worker.take()
-    assert not FakeWorker(engine, successor(connection)).leaves
+    FakeWorker(engine, successor(connection)).beat()
     worker.submit("new", "bob")
     for refused in (worker.beat, worker.fetch):
         with pytest.raises(SessionEnded):
@@ -71,16 +71,6 @@ def test_an_upgraded_arena_ends_sessions_of_another_judge(worker: FakeWorker) ->
     worker.build = replace(Build.here(), cases=1)
     with pytest.raises(SessionEnded):
         worker.beat()
-
-
-def test_workers_that_start_while_their_machine_is_drained_leave(
-    engine: Engine, worker: FakeWorker
-) -> None:
-    assert worker.do(lambda link: workers.drain_machine(link, worker.machine)) == 1
-    late = FakeWorker(engine, asking("late"))
-    assert worker.leaves and late.leaves
-    late.leave()
-    assert not FakeWorker(engine, asking("late", supervisor=uuid4())).leaves
 
 
 @pytest.mark.parametrize(
@@ -178,7 +168,7 @@ def test_a_submission_is_graded_over_http(
     so_far = GradingProgress().began(Stage.VERIFY, 10).model_dump(mode="json")
     beat = {"attempts": {task["attempt"]: so_far}}
     answer = arena.post(f"{PATH}/{session}/heartbeat", json=beat).json()
-    assert answer == {"leave": False, "lost": []}
+    assert answer == {"lost": []}
     assert status(connection, id).stages[0].total == 10
     report = factory.report("fast", "ada", 1.5, source=task["source"])
     address = f"{PATH}/attempts/{task['attempt']}/result"

@@ -3,7 +3,7 @@
 import re
 
 from fastapi.testclient import TestClient
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine
 
 from harness.arena.store import workers
 from harness.arena.store.people import Role
@@ -25,16 +25,6 @@ def test_metrics_count_gradings_and_workers(
     for state in ("queued", "grading"):
         assert f'arena_gradings{{state="{state}"}} 1.0' in metrics
     assert "arena_workers 2.0" in metrics
-
-
-def test_an_organiser_drains_a_worker(
-    client: TestClient, connection: Connection, engine: Engine, person: Add, key: Key
-) -> None:
-    boss, worker = person("boss", Role.ORGANISER), gpu(engine)
-    assert not worker.leaves
-    drain = client.post("/organiser/workers/drain", data={"id": "GPU-1"}, headers=key(boss))
-    assert drain.status_code == 303 and worker.leaves
-    assert connection.scalar(text("SELECT action FROM audit")) == "drain"
 
 
 def test_a_worker_key_is_made_on_the_page_and_revoked(

@@ -209,7 +209,6 @@ workers = Table(
     Column("build", Text, nullable=False, comment="the version of its judge"),
     Column("joined", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("seen", DateTime(timezone=True), comment="none: it has left"),
-    Column("draining", Boolean, nullable=False),
     UniqueConstraint("session"),
 )
 

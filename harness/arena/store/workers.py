@@ -117,10 +117,6 @@ def join(connection: Connection, machine: int, join: Join, build: Build) -> Join
     ).one_or_none()
     if found is not None and found.supervisor != join.supervisor:
         raise Problem(409, f"{join.worker} is held by {found.name}: a GPU has one worker")
-    # A worker that was still starting when its machine was drained leaves with the others.
-    draining = connection.scalar(
-        select(func.count()).where(workers.c.supervisor == join.supervisor, workers.c.draining)
-    )
     session = uuid.uuid4()
     values = {
         "name": join.name,
@@ -130,7 +126,6 @@ def join(connection: Connection, machine: int, join: Join, build: Build) -> Join
         "supervisor": join.supervisor,
         "build": str(build),
         "seen": func.now(),
-        "draining": bool(draining),
     }
     statement = upsert(workers).values(id=join.worker, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
@@ -145,16 +140,16 @@ def heartbeat(
         update(workers)
         .where(*_session(machine, session), workers.c.build == str(build))
         .values(seen=func.now())
-        .returning(workers.c.id, workers.c.draining)
-    ).one_or_none()
+        .returning(workers.c.id)
+    ).scalar_one_or_none()
     if worker is None:
         raise SessionEnded
     lost = [
         attempt
         for attempt, progress in beat.attempts.items()
-        if not _keep_progress(connection, worker.id, attempt, progress)
+        if not _keep_progress(connection, worker, attempt, progress)
     ]
-    return HeartbeatAnswer(leave=worker.draining, lost=tuple(lost))
+    return HeartbeatAnswer(lost=tuple(lost))
 
 
 def _keep_progress(
@@ -174,14 +169,6 @@ def leave(connection: Connection, machine: int, session: UUID) -> None:
     connection.execute(update(workers).where(*_session(machine, session)).values(seen=None))
 
 
-def drain_machine(connection: Connection, machine: int) -> int:
-    """Let a machine's workers end after their current tasks; return how many are still there."""
-    alive = workers.c.seen > func.now() - timedelta(seconds=LEASE_SECONDS)
-    return connection.execute(
-        update(workers).where(workers.c.machine == machine, alive).values(draining=True)
-    ).rowcount
-
-
 def _session(machine: int, session: UUID) -> tuple[ColumnElement[bool], ...]:
     return (
         workers.c.session == session,
@@ -196,12 +183,10 @@ def _session(machine: int, session: UUID) -> tuple[ColumnElement[bool], ...]:
 def take(connection: Connection, machine: int, session: UUID) -> Task | None:
     """Begin an attempt at the grading whose turn it is; None where nothing waits.
 
-    Raises SessionEnded where the worker's session is over or the worker is to take nothing.
+    Raises SessionEnded.
     """
     worker = connection.execute(
-        select(workers.c.id, workers.c.name, workers.c.model).where(
-            *_session(machine, session), ~workers.c.draining
-        )
+        select(workers.c.id, workers.c.name, workers.c.model).where(*_session(machine, session))
     ).one_or_none()
     if worker is None:
         raise SessionEnded
@@ -290,11 +275,11 @@ def _held(connection: Connection, machine: int, attempt: UUID) -> Held | None:
 
 
 _ALL_WORKERS = text(
-    """SELECT w.id, w.name, coalesce(m.name, 'the arena''s own') AS machine, w.model, w.draining,
+    """SELECT w.id, w.name, coalesce(m.name, 'the arena''s own') AS machine, w.model,
         l.alive, g.submission,
         CASE WHEN NOT l.alive THEN 'away'
             WHEN g.id IS NOT NULL THEN coalesce(g.progress -> 'stages' -> -1 ->> 'stage', 'begins')
-            WHEN w.draining THEN 'leaves' ELSE 'waits'
+            ELSE 'waits'
         END AS activity,
         (SELECT count(*) FROM attempts e WHERE e.worker_id = w.id AND e.fate = 'finished'
             AND e.ended > now() - interval '1 day') AS graded,
@@ -318,11 +303,3 @@ def all_workers(connection: Connection) -> Sequence[RowMapping]:
     """Return all GPUs that ever joined, and other workers that are present. graded and died: the
     attempts of the last 24 hours that ended so."""
     return connection.execute(_ALL_WORKERS, {"lease": LEASE_SECONDS}).mappings().all()
-
-
-def drain(connection: Connection, actor: Person, id: str) -> None:
-    """Let a worker end after its current tasks. Raises NotPossible."""
-    present = workers.c.id == id, workers.c.seen.is_not(None)
-    statement = update(workers).where(*present).values(draining=True)
-    change(connection, statement, "this worker is not here")
-    contest.note(connection, actor, "drain", id)

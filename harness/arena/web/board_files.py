@@ -49,7 +49,7 @@ class Variant:
     """
 
     form: Form
-    stamp: tuple[int, ...]
+    stamp: tuple[int, int]
     frozen_at: datetime | None
     everything: bool = False
     pseudonyms: bool = False

@@ -7,7 +7,7 @@ import hashlib
 import logging
 import re
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -34,10 +34,6 @@ BODY_SECONDS = 30.0
 REMEMBERED = 10_000
 """The most addresses, and people, whose requests are counted."""
 
-STREAMS_PER_PERSON = 12
-STREAMS_PER_ADDRESS = 1500
-"""A class of 200 behind one address has a few tabs each."""
-
 COOKIE = "arena_session"
 UNCOUNTED = re.compile(r"/(assets/.*|healthz|metrics)")
 """Paths that do not count as requests."""
@@ -45,8 +41,6 @@ UNCOUNTED = re.compile(r"/(assets/.*|healthz|metrics)")
 LOCAL_HOST = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])?(:\d+)?")
 """The hosts of requests to an arena that only its own machine reaches. Pages show the address by
 which they were asked for, so another site's name must not get there."""
-
-STREAM = re.compile(r"/(live/.*|api/v1/submissions/[^/]*/events)")
 
 
 def policy(styles: str = "'self'") -> str:
@@ -85,7 +79,6 @@ class Guard:
         self._app = app
         self._addresses = Buckets(lambda: limits().per_address_per_minute, "Your address has")
         self._people = Buckets(lambda: limits().per_person_per_minute, "You have")
-        self._streams: Counter[tuple[str, str]] = Counter()
         self._answer = answer
         self._local = local
         self._headers = HEADERS | (HTTPS_ONLY if secure else {})
@@ -127,8 +120,6 @@ class Guard:
             raise Problem(421, "The arena serves its own machine only; a proxy needs --proxy.")
         if path.startswith(WORKERS):
             await self._worker(scope, receive, send)
-        elif STREAM.fullmatch(path):
-            await self._stream(scope, receive, send)
         else:
             if not UNCOUNTED.fullmatch(path):
                 self._count(scope)
@@ -160,25 +151,6 @@ class Guard:
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}  # the server omits the body of its answer
         await self._app(scope, replay, send)
-
-    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a page that watches: it counts while it is open, and not as a request."""
-        sources = [("address", _address(scope), STREAMS_PER_ADDRESS)]
-        person = _person(scope)
-        if person:
-            sources.append(("person", person, STREAMS_PER_PERSON))
-        for kind, who, most in sources:
-            if self._streams[kind, who] >= most:
-                raise Problem(429, f"{most} live pages are open; close one.", retry_after=10)
-        try:
-            for kind, who, _ in sources:
-                self._streams[kind, who] += 1
-            await self._app(scope, receive, send)
-        finally:
-            for kind, who, _ in sources:
-                self._streams[kind, who] -= 1
-                if not self._streams[kind, who]:
-                    del self._streams[kind, who]
 
     async def _worker(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a worker. Only requests with a wrong key are limited in number."""

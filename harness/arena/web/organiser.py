@@ -65,7 +65,6 @@ def overview(request: Request, visitor: ThisVisitor) -> Response:
             "rules_problem": site.rules_file.problem,
             "closed": rules.closed(now()),
             "frozen": rules.frozen(now()),
-            "thawed": rules.thawed,
             "states": watching.counts_by_state(connection),
             "workers": workers.all_workers(connection),
             "machines": workers.machines(connection),
@@ -240,25 +239,7 @@ def _moment(text: str) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-@router.post("/thaw")
-def thaw(change: OrganisersChange) -> Response:
-    """Show everybody the board as it is now."""
-    frozen_from = change.site.rules.frozen_from
-    if frozen_from is None:
-        raise NotPossible("the rules do not freeze the board")
-    change.note("thaw", str(frozen_from))
-    change.site.rules_file.thaw()
-    return change.to("organiser")
-
-
 # ------------------------------------------------------------------------------ workers
-
-
-@router.post("/workers/drain")
-def drain(change: OrganisersChange, id: Text = "") -> Response:
-    """Let a worker end after its current tasks."""
-    workers.drain(change.connection, change.person, id)
-    return change.to("organiser")
 
 
 @router.post("/workers/keys")

@@ -16,7 +16,6 @@ from harness.arena.processes import (
     end_with_parent,
 )
 from harness.arena.web.app import application
-from harness.arena.web.connections import LimitedProtocol
 from harness.arena.web.context import Site
 from harness.arena.web.renderer import RendererProcess
 
@@ -40,7 +39,6 @@ def main(settings: Settings) -> None:
         ),
         host=settings.host,
         port=settings.port,
-        http=LimitedProtocol,
         proxy_headers=bool(settings.proxy),
         forwarded_allow_ips=settings.proxy or None,
         server_header=False,

@@ -22,7 +22,6 @@ from harness.arena.workers.api import (
     PATH,
     POLL_SECONDS,
     ArenaInfo,
-    Drained,
     Heartbeat,
     HeartbeatAnswer,
     Join,
@@ -82,13 +81,6 @@ def join(site: ThisSite, machine: ThisMachine, body: Body) -> Joined:
     asked = _read(Join, body)
     with site.transaction() as connection:
         return workers.join(connection, machine, asked, site.build)
-
-
-@router.post("/drain")
-def drain(site: ThisSite, machine: ThisMachine) -> Drained:
-    """Let this machine's workers end after their current tasks."""
-    with site.transaction() as connection:
-        return Drained(left=workers.drain_machine(connection, machine))
 
 
 @router.post("/{session}/heartbeat")

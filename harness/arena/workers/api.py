@@ -60,8 +60,6 @@ class Heartbeat(Value):
 class HeartbeatAnswer(Value):
     """The arena's answer to a heartbeat."""
 
-    leave: bool
-    """The worker ends after the tasks in hand."""
     lost: tuple[UUID, ...]
     """Attempts that were cancelled, or given to another worker."""
 
@@ -98,9 +96,3 @@ class ArenaInfo(Value):
     """The arena's description of itself."""
 
     build: Build
-
-
-class Drained(Value):
-    """How many workers of a machine have not left yet."""
-
-    left: int

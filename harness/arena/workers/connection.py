@@ -16,7 +16,6 @@ from harness.arena.workers.api import (
     PATH,
     POLL_SECONDS,
     ArenaInfo,
-    Drained,
     Heartbeat,
     HeartbeatAnswer,
     Join,
@@ -100,10 +99,6 @@ class Connection:
 
     def leave(self, session: UUID) -> None:
         self._send("POST", f"/{session}/leave", None)
-
-    def drain(self) -> int:
-        """Tell this machine's workers to leave; return how many are still there."""
-        return self._ask("POST", "/drain", None, Drained).left
 
     def _ask(
         self, method: str, path: str, message: BaseModel | None, answer: type[Answer]

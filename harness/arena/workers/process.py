@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import NoReturn
 from uuid import UUID
 
 from harness.arena.build import Build
@@ -26,8 +27,8 @@ from harness.arena.logs import log_as
 from harness.arena.processes import (
     ADDRESS_VARIABLE,
     NICENESS,
+    REFUSED,
     SUPERVISOR_VARIABLE,
-    End,
     end_with_parent,
 )
 from harness.arena.progress import GradingProgress
@@ -92,7 +93,7 @@ class AttemptProgress:
 
 
 class Worker:
-    """A worker, which serves until the arena lets it leave."""
+    """A worker, which serves until a signal ends it."""
 
     def __init__(
         self,
@@ -113,28 +114,22 @@ class Worker:
         ranked = sessions[0].timing is not None and not quick
         self._model = device.name if ranked else None
         self._session = UUID(int=0)
-        self._leaves = threading.Event()
         self._changed = threading.Event()
         self._held: dict[UUID, AttemptProgress] = {}
         self._lock = threading.Lock()
 
-    def run(self) -> End:
-        """Work until the arena says leave, or a signal does. Raises Refused or Held."""
+    def run(self) -> NoReturn:
+        """Work until a signal ends the process. Raises Refused or Held."""
         self._join()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._leave_at_once())
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
-        lanes = [
-            threading.Thread(target=self._lane, args=(session,), name=f"lane-{n}", daemon=True)
-            for n, session in enumerate(self._sessions)
-        ]
-        for lane in lanes:
-            lane.start()
-        for lane in lanes:
-            while lane.is_alive():
-                lane.join(1.0)  # a wait without an end would keep signals out
-        self._arena.leave(self._session)
-        return End.DRAINED
+        for n, session in enumerate(self._sessions):
+            threading.Thread(
+                target=self._lane, args=(session,), name=f"lane-{n}", daemon=True
+            ).start()
+        while True:
+            signal.pause()
 
     # ------------------------------------------------------------------------ joining, heartbeats
 
@@ -180,9 +175,6 @@ class Worker:
         for attempt in answer.lost:
             if attempt in held:
                 held[attempt].lost = True
-        if answer.leave and not self._leaves.is_set():
-            log.info("leaves after the current tasks")
-            self._leaves.set()
 
     def _join_or_end(self) -> None:
         try:
@@ -207,7 +199,7 @@ class Worker:
     # ----------------------------------------------------------------------------------- grading
 
     def _lane(self, session: Session) -> None:
-        while not self._leaves.is_set():
+        while True:
             try:
                 task = self._arena.fetch(self._session)
             except (SessionLost, Refused) as error:
@@ -256,10 +248,10 @@ _MESSAGES = {
 
 def _end_refused(error: Exception) -> None:
     log.error("refused: %s", error)
-    os._exit(End.REFUSED)
+    os._exit(REFUSED)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> NoReturn:
     parser = argparse.ArgumentParser(description="A worker, which its supervisor starts.")
     parser.add_argument("--name", default="worker")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cpu")
@@ -280,11 +272,11 @@ def main(arguments: Sequence[str]) -> int:
     supervisor = UUID(os.environ.pop(SUPERVISOR_VARIABLE))
     try:
         with open_sessions(options.device, None, cores) as sessions:
-            return Worker(arena, sessions, options.quick, supervisor, options.name).run()
+            Worker(arena, sessions, options.quick, supervisor, options.name).run()
     except (Refused, Held) as error:
         log.error("refused: %s", error)
-        return End.REFUSED
+        sys.exit(REFUSED)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -1,4 +1,7 @@
-"""The gradings that wait are the queue, without the tables and functions of a library."""
+"""The gradings that wait are the queue, without the tables and functions of a library.
+
+Workers are not drained any more.
+"""
 
 from alembic import op
 
@@ -15,6 +18,7 @@ def upgrade() -> None:
     op.execute(_NO_FUNCTIONS)
     for name in TYPES:
         op.execute(f"DROP TYPE procrastinate_{name}")
+    op.drop_column("workers", "draining")
 
 
 _NO_FUNCTIONS = """DO $$ DECLARE function regprocedure; BEGIN
