@@ -51,7 +51,7 @@ class SigningKey:
                 "it: results that it signed are then unverified."
             ) from None
         if not isinstance(key, Ed25519PrivateKey):
-            raise StoreError(f"{path} holds no Ed25519 key. Name another file with --key.")
+            raise StoreError(f"{path} holds no Ed25519 key.")
         return cls(key)
 
     def sign(self, text: str) -> Signature:

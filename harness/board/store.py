@@ -74,16 +74,12 @@ class Entered(NamedTuple):
 class Store:
     """An open store. Use as a context manager."""
 
-    def __init__(
-        self, where: Path | Database, mode: Mode = "update", key: Path | None = None
-    ) -> None:
+    def __init__(self, where: Path | Database, mode: Mode = "update") -> None:
         """Open a file, or use a database that is open. Raises StoreError.
 
         mode: for a file. "create" makes it if it does not exist.
-        key: the file of the signing key, which need not exist. The default is the database's own.
         """
         self._database = SqliteFile(where, mode) if isinstance(where, Path) else where
-        self._key_file = key or self._database.key
 
     def __enter__(self) -> Self:
         return self
@@ -175,12 +171,12 @@ class Store:
     def _trusted(self) -> frozenset[str]:
         from harness.board import keys
 
-        return keys.trusted(self._key_file)
+        return keys.trusted(self._database.key)
 
     def _key(self) -> SigningKey:
         from harness.board.keys import SigningKey
 
-        return SigningKey.at(self._key_file)
+        return SigningKey.at(self._database.key)
 
 
 def counted_entries(keys: Collection[str] = ()) -> Select[Any]:

@@ -36,12 +36,6 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         help="the leaderboard: a file, or the folder of an arena "
         f"(default: %(default)s; or set {STORE_VARIABLE})",
     )
-    parser.add_argument(
-        "--key",
-        type=Path,
-        metavar="FILE",
-        help="the key that signs results (default: next to the store, or in the arena's folder)",
-    )
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:

@@ -37,16 +37,13 @@ def check_place(store: Path) -> None:
 
 
 @contextmanager
-def open_store(path: Path, mode: Mode = "update", key: Path | None = None) -> Iterator[Store]:
-    """Open a store: a file, or the folder of an arena. Raises UsageError.
-
-    mode: as for a Store. key: the signing key's file, if it is not the store's own.
-    """
+def open_store(path: Path, mode: Mode = "update") -> Iterator[Store]:
+    """Open a store: a file, or the folder of an arena. mode: as for a Store. Raises UsageError."""
     from harness.board.store import Store  # slow to load
 
     check_place(path)
     if not path.is_dir():
-        with Store(path, mode, key) as store:
+        with Store(path, mode) as store:
             yield store
         return
     try:
@@ -55,7 +52,7 @@ def open_store(path: Path, mode: Mode = "update", key: Path | None = None) -> It
         raise UsageError(
             f"{path} needs {error.name}; `nox -s arena` installs all that it needs"
         ) from None
-    with of_folder(path) as database, Store(database, key=key) as store:
+    with of_folder(path) as database, Store(database) as store:
         yield store
 
 

@@ -131,12 +131,12 @@ def _keep(
     """Enter and write a report: each whole or not at all. Raises OSError or UsageError."""
     try:
         if arguments.submit:
-            with open_store(arguments.store, "create", arguments.key) as store:
+            with open_store(arguments.store, "create") as store:
                 id = store.enter(report)
             terminal.note(f"entered into {store.name} as {id[:8]}")
     finally:
         if arguments.json is not None:
-            report = signed(report, arguments.key or key_of(arguments.store))
+            report = signed(report, key_of(arguments.store))
             if place is None:
                 indent = 2 if len(arguments.files) == 1 else None
                 terminal.json(report.model_dump_json(indent=indent))

@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.board import keys  # cryptography would slow every command
 
-    path = arguments.key or key_of(arguments.store)
+    path = key_of(arguments.store)
     if arguments.trust:
         keys.add_to_list(path, arguments.trust.lower(), arguments.owner)
     elif arguments.distrust:

@@ -71,7 +71,7 @@ def _source(
     folder, store = arguments.reports, arguments.store
     bundled = REPORTS if store == DEFAULT_STORE and REPORTS.is_dir() else None
     if folder is None and not (bundled and not store.exists()):
-        with open_store(store, key=arguments.key) as opened:
+        with open_store(store) as opened:
             entries = opened.entries()
             if bundled is None or rank(entries):
                 yield entries, opened.document

@@ -45,7 +45,7 @@ def _grader() -> Iterator[Grader]:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     changes = []
-    with open_store(arguments.store, key=arguments.key) as store:
+    with open_store(arguments.store) as store:
         todo = to_regrade(rank(store.entries(), chosen(arguments)), Version.current())
         if not todo:
             terminal.show(f"Nothing to regrade: every score is verified, by {Version.current()}.")
