@@ -23,7 +23,7 @@ from harness.arena.store import gradings
 from harness.arena.store.people import Person
 from harness.arena.store.tables import submissions
 from harness.arena.web.context import Site
-from harness.arena.web.jobs import sweep_once
+from harness.arena.web.workers import sweep_once
 from harness.arena.workers.api import KEY_VARIABLE
 from harness.protocol.report import Verdict
 from tests.arena.submitting import BROKEN, Add, status, submission

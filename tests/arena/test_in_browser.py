@@ -13,7 +13,7 @@ from harness.arena.progress import GradingProgress
 from harness.arena.similar import SOLUTIONS
 from harness.arena.store import contest, gradings, people, watching
 from harness.arena.store.people import Role
-from harness.arena.web import streams
+from harness.arena.web import live
 from harness.protocol.report import Stage
 from tests.arena.submitting import PLENTY, Add, FakeWorker, graded, submission, submit
 from tests.arena.visiting import Visitor
@@ -83,12 +83,12 @@ def test_a_page_recovers_when_its_stream_was_refused(
     ada = person("ada")
     visitor.sign_in(connection, ada)
     id = submit(connection, ada)
-    follow = streams._follow
-    monkeypatch.setattr(streams, "_follow", refuse)
+    follow = live._follow
+    monkeypatch.setattr(live, "_follow", refuse)
     visitor.go(f"submissions/{id}")
     visitor.sees("queued, place 1", "[data-state]")
     worker.grade(1.25)
-    monkeypatch.setattr(streams, "_follow", follow)
+    monkeypatch.setattr(live, "_follow", follow)
     visitor.sees("1.250 × cuBLAS", ".verdict")
 
 

@@ -13,7 +13,6 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import OperationalError
 
 from harness.arena.problems import Problem
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.rules import Limits
 from harness.arena.store import contest, gradings, watching
 from harness.arena.store.people import Role
@@ -21,7 +20,7 @@ from harness.arena.web import guard, health, renderer
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Buckets
-from harness.arena.web.renderer import RendererProcess
+from harness.arena.web.renderer import OtherProcess
 from harness.board.document import Document
 from tests.arena.submitting import Add, FakeWorker, Key, graded, submission, submit
 from tests.board import factory
@@ -98,21 +97,13 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
     assert scores == {"ada": 1.0, "bob": 2.0}
 
 
-def test_comparisons_are_bounded_in_number_and_time(
-    monkeypatch: pytest.MonkeyPatch, engine: Engine, rules: Path
-) -> None:
-    monkeypatch.setattr(renderer, "COMPARISON_SECONDS", 0.05)
+def test_comparisons_are_bounded_in_number_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renderer, "MAX_WAITING", 2)
-    key = rules.with_name("key.pem")
-    settings = Settings(rules=rules, signing_key=key)
-    database = engine.url.render_as_string(hide_password=False)
-    secrets = {DATABASE_VARIABLE: database, COOKIE_VARIABLE: "test"}
-    process = RendererProcess(settings, secrets)
+    process = OtherProcess()
 
     async def many() -> list[str]:
-        asked = (process.call(partial(time.sleep, 100)) for _ in range(4))
+        asked = (process.call(partial(time.sleep, 100), seconds=0.05) for _ in range(4))
         found = await asyncio.gather(*asked, return_exceptions=True)
-        monkeypatch.undo()
         assert await process.call(partial(max, 3, 7)) == 7, "the next one is served"
         return sorted(each.detail[:9] for each in found if isinstance(each, Problem))
 

@@ -13,7 +13,7 @@ from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import board, gradings, watching
 from harness.arena.web.context import Site
-from harness.arena.web.jobs import sweep_once
+from harness.arena.web.workers import sweep_once
 from harness.arena.workers.api import Task
 from harness.protocol.report import Report, Stage, Verdict
 from tests.arena import submitting

@@ -17,7 +17,7 @@ from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import watching, workers
 from harness.arena.store.workers import SessionEnded
 from harness.arena.web.context import Site
-from harness.arena.web.jobs import sweep_once
+from harness.arena.web.workers import sweep_once
 from harness.arena.workers.api import LEASE_SECONDS, PATH, Join, Outcome
 from harness.arena.workers.connection import Connection as WorkerConnection
 from harness.board.document import Document

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
+from functools import partial
 
 import uvicorn
 
@@ -16,10 +17,12 @@ from harness.arena.processes import (
     end_with_parent,
 )
 from harness.arena.web.app import application
+from harness.arena.web.boards import Rendered, Variant, render_as
 from harness.arena.web.context import Site
-from harness.arena.web.renderer import RendererProcess
+from harness.arena.web.renderer import OtherProcess
 
 MAX_CONNECTIONS = 4000
+BOARD_SECONDS = 120.0
 SHUTDOWN_SECONDS = 3
 
 
@@ -29,11 +32,17 @@ def main(settings: Settings) -> None:
     _raise_file_limit()
     # Taken out of the environment, which child processes inherit.
     environment = {name: os.environ.pop(name) for name in (DATABASE_VARIABLE, COOKIE_VARIABLE)}
+    boards = OtherProcess()
+    given = settings.model_dump_json(), tuple(environment.items())
+
+    async def render(variant: Variant) -> Rendered:
+        return await boards.call(partial(render_as, *given, variant), BOARD_SECONDS)
+
     uvicorn.run(
         application(
             Site.opened(settings, environment, connections=20),
-            RendererProcess(settings, environment),
-            RendererProcess(settings, environment),
+            render,
+            OtherProcess().call,
             settings.lease,
             local=not settings.proxy and settings.host in ("127.0.0.1", "::1", "localhost"),
         ),
