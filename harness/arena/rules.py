@@ -6,7 +6,7 @@ import tomllib
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import (
     AwareDatetime,
@@ -39,8 +39,6 @@ class Limits(Value):
     """Submissions that wait or are graded."""
     per_day: PositiveInt = 200
     """Submissions within 24 hours."""
-    device_seconds_per_day: PositiveInt = 3600
-    """Seconds of grading within 24 hours."""
     per_address_per_minute: PositiveInt = 6000
     """Requests from one address, which a whole class may share."""
     per_person_per_minute: PositiveInt = 300
@@ -156,7 +154,7 @@ class Rules(Value):
         return self.sources is Sources.OPEN
 
 
-_OBSOLETE = frozenset({"leagues", "playoff_places"})
+_OBSOLETE = frozenset({"leagues", "playoff_places", "device_seconds_per_day"})
 """Rules that earlier versions had: a file with them is still valid."""
 
 
@@ -173,14 +171,19 @@ def read(path: Path) -> Rules:
     except (OSError, UnicodeDecodeError) as error:
         raise RulesError(f"{path} cannot be read: {error}.") from None
     try:
-        written = tomllib.loads(text)
-        return Rules.model_validate(
-            {name: value for name, value in written.items() if name not in _OBSOLETE}
-        )
+        return Rules.model_validate(_without_obsolete(tomllib.loads(text)))
     except tomllib.TOMLDecodeError as error:
         raise RulesError(f"{path} is no TOML: {error}.") from None
     except ValidationError as error:
         raise RulesError(f"{path}: {first_mistake(error)}.") from None
+
+
+def _without_obsolete(written: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _without_obsolete(value) if isinstance(value, dict) else value
+        for name, value in written.items()
+        if name not in _OBSOLETE
+    }
 
 
 class RulesFile:

@@ -26,7 +26,7 @@ SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
 BROKEN = f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ int x = ; }}\n"
 """A kernel that does not compile."""
 
-PLENTY = Limits(in_flight=10**6, per_day=10**6, device_seconds_per_day=10**6)
+PLENTY = Limits(in_flight=10**6, per_day=10**6)
 Answer = TypeVar("Answer")
 
 Add = Callable[..., Person]

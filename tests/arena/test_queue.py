@@ -78,10 +78,6 @@ def test_a_graded_submission_has_a_report_and_a_row(
     done = worker.status(id)
     assert (done.state, done.verdict, done.score) == (State.DONE, Verdict.ACCEPTED, 1.25)
     assert board.version(connection) > before
-    spent = sum(stage.seconds for stage in document.report.stages)
-    # The time that it waited for the device does not count.
-    seconds = connection.scalar(text("SELECT seconds FROM gradings"))
-    assert seconds == pytest.approx(spent)
     assert [entry.id for entry in board.counting(connection)] == [document.id]
     assert done.report is not None and board.report_text(connection, done.report) == document.text
 
@@ -207,7 +203,6 @@ def test_limits_hold_under_simultaneous_submissions(
         (Limits(in_flight=1), False, "not graded yet"),
         (Limits(in_flight=1), True, "not graded yet"),
         (Limits(per_day=1), False, "within 24 hours"),
-        (Limits(device_seconds_per_day=1), False, "s of a device"),
     ],
 )
 def test_a_refusal_names_the_limit_and_when_to_return(
@@ -222,8 +217,6 @@ def test_a_refusal_names_the_limit_and_when_to_return(
     submitting.submit(connection, ada)
     if begun:
         worker.take()
-    if limits.device_seconds_per_day == 1:
-        connection.execute(text("UPDATE gradings SET seconds = 2, ended = now()"))
     with pytest.raises(Problem, match=reason) as refused:
         gradings.submit(connection, ada.id, submitting.submission(), limits, None)
     assert 0 < int(refused.value.headers["Retry-After"]) <= 86400

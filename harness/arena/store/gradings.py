@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, func, insert, select, update
@@ -26,7 +26,7 @@ CHANNEL = "queue"
 """The channel on which the database tells the web process that another grading waits."""
 
 RETRY_SECONDS = 30.0
-"""The time after which a person over a limit may try again, where nothing tells it exactly."""
+"""The time after which a person with many submissions in the queue may try again."""
 
 DAY = timedelta(days=1)
 MAX_RETURNS = 10
@@ -125,7 +125,7 @@ def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
         )
     since = func.now() - DAY
     judge_failed = gradings.c.verdict == "judge-error"
-    today = connection.execute(
+    count, wait = connection.execute(
         select(func.count(), func.extract("epoch", func.min(submissions.c.received) - since))
         .outerjoin(gradings, gradings.c.id == submissions.c.counts)
         .where(
@@ -134,29 +134,11 @@ def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
             judge_failed.is_not(True),
         )
     ).one()
-    if today[0] >= limits.per_day:
+    if count >= limits.per_day:
         raise Problem(
             429,
-            f"you have submitted {today[0]} times within 24 hours; {limits.per_day} are allowed",
-            retry_after=today[1],
-        )
-    spent = connection.execute(
-        select(
-            func.coalesce(func.sum(gradings.c.seconds), 0),
-            func.extract("epoch", func.min(gradings.c.ended) - since),
-        ).where(
-            gradings.c.person == person,
-            gradings.c.rejudge.is_(None),
-            gradings.c.ended > since,
-            judge_failed.is_not(True),
-        )
-    ).one()
-    if spent[0] >= limits.device_seconds_per_day:
-        raise Problem(
-            429,
-            f"your gradings of the last 24 hours took {spent[0]:.0f} s of a device, "
-            f"and {limits.device_seconds_per_day} s are allowed",
-            retry_after=spent[1] or RETRY_SECONDS,
+            f"you have submitted {count} times within 24 hours; {limits.per_day} are allowed",
+            retry_after=wait,
         )
 
 
@@ -223,13 +205,10 @@ def requeue(connection: Connection, held: Held, fate: str) -> None:
     _wake_workers(connection)
 
 
-def keep_result(
-    connection: Connection, held: Held, document: Document, fate: str, seconds: float
-) -> None:
-    """Keep a report. seconds: what the grading cost its device."""
+def keep_result(connection: Connection, held: Held, document: Document, fate: str) -> None:
     enter_document(connection, document)
     verdict = document.report.verdict.value
-    _end(connection, held, fate, seconds, state=State.DONE, verdict=verdict, report=document.id)
+    _end(connection, held, fate, state=State.DONE, verdict=verdict, report=document.id)
     if held.rejudge is None:
         connection.execute(
             update(submissions).where(submissions.c.id == held.submission).values(counts=held.id)
@@ -242,23 +221,10 @@ def dead_attempts(connection: Connection, held: Held) -> int:
     return connection.scalar(select(func.count()).where(*dead)) or 0
 
 
-def _end(
-    connection: Connection, held: Held, fate: str, seconds: float | None = None, **values: object
-) -> None:
-    """End an attempt, if there is one, and change the grading's state.
-
-    The time of an attempt counts however it ended; that of a dead one ends with its last heartbeat.
-    """
-    if held.attempt is not None:
-        end = held.seen if fate == "died" else func.now()
-        started = connection.execute(
-            update(attempts)
-            .where(attempts.c.id == held.attempt)
-            .values(ended=func.now(), fate=fate)
-            .returning(attempts.c.started)
-        ).scalar_one()
-        spent: Any = seconds if seconds is not None else func.extract("epoch", end - started)
-        values["seconds"] = func.coalesce(gradings.c.seconds, 0) + spent
+def _end(connection: Connection, held: Held, fate: str, **values: object) -> None:
+    """End an attempt, if there is one, and change the grading's state."""
+    ended = update(attempts).where(attempts.c.id == held.attempt)
+    connection.execute(ended.values(ended=func.now(), fate=fate))
     if values["state"] is not State.QUEUED:
         values["ended"] = func.now()
     connection.execute(
@@ -302,5 +268,5 @@ def lose(connection: Connection, held: Held, quick: bool) -> bool:
         return True
     submission = stored(*submitted(connection, held.submission))
     report = gave_up(submission, f"{dead} workers died while they graded this", quick)
-    keep_result(connection, held, Document.of(report), "died", 0.0)
+    keep_result(connection, held, Document.of(report), "died")
     return False

@@ -35,8 +35,7 @@ def prepare(owner: URL, secrets: Secrets) -> None:
         raise StoreError(_unreachable(owner, error)) from None
     try:
         with engine.begin() as connection:
-            check_version(connection)
-            check_owner(connection, owner)
+            _check_server(connection)
             # Two arenas that are started on one database at once migrate it one after the other.
             connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('arena'))"))
             found = schema.applied(connection)
@@ -70,34 +69,16 @@ def _create(connection: Connection) -> None:
     schema.stamp(connection, HEAD)
 
 
-def check_version(connection: Connection) -> None:
-    """Raises StoreError where the server is too old."""
+def _check_server(connection: Connection) -> None:
+    """Raises StoreError where an arena cannot be kept on this server."""
     version = int(connection.scalar(text("SHOW server_version_num")) or 0) // 10000
     if version < OLDEST_POSTGRES:
         raise StoreError(
             f"the database is PostgreSQL {version}; {OLDEST_POSTGRES} or newer is needed."
         )
-
-
-def check_owner(connection: Connection, owner: URL) -> None:
-    """Raises StoreError where this login cannot keep an arena in the database."""
     encoding = connection.scalar(text("SHOW server_encoding"))
     if encoding != "UTF8":
-        raise StoreError(
-            f"the database {owner.database} is in {encoding}; make one with ENCODING 'UTF8'."
-        )
-    name, owns = connection.execute(_RIGHTS).one()
-    if not owns:
-        raise StoreError(
-            f"{name} does not own the database {owner.database}: name its owner in --database, or "
-            f"let a superuser say: ALTER DATABASE {owner.database} OWNER TO {name};"
-        )
-
-
-_RIGHTS = text(
-    """SELECT current_user, pg_has_role(datdba, 'USAGE')
-    FROM pg_database WHERE datname = current_database()"""
-)
+        raise StoreError(f"the database is in {encoding}; make one with ENCODING 'UTF8'.")
 
 
 def _unreachable(owner: URL, error: OperationalError) -> str:

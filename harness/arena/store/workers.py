@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import uuid
 from collections.abc import Sequence
@@ -248,8 +247,7 @@ def finish(connection: Connection, machine: int, attempt: UUID, document: Docume
     if failed and gradings.dead_attempts(connection, held) + 1 < MAX_ATTEMPTS:
         gradings.requeue(connection, held, "died")
         return Outcome.RETRY
-    seconds = math.fsum(stage.seconds for stage in document.report.stages)
-    gradings.keep_result(connection, held, document, "died" if failed else "finished", seconds)
+    gradings.keep_result(connection, held, document, "died" if failed else "finished")
     return Outcome.COUNTED
 
 

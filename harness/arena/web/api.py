@@ -43,11 +43,6 @@ class ProblemDetails(Value):
     detail: str
 
 
-class Me(Value):
-    name: str
-    role: str
-
-
 _PROBLEM = {"model": ProblemDetails, "content": {"application/problem+json": {}}}
 ERRORS: dict[int | str, dict[str, Any]] = dict.fromkeys(
     (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503), _PROBLEM
@@ -67,13 +62,6 @@ _BODY = {
         },
     }
 }
-
-
-@router.get("/me", responses=ERRORS)
-def me(visitor: ThisVisitor) -> Me:
-    """Return the person whose key this is."""
-    person = visitor.signed_in
-    return Me(name=person.name, role=person.role)
 
 
 @router.post("/submissions", status_code=202, responses=ERRORS, openapi_extra=_BODY)

@@ -43,8 +43,8 @@ PATIENCE_SECONDS = 0.2
 REST = 2
 """A board is shown without a check for this many times the time that rendering it took."""
 
-MAX_ROWS = 200
-"""The most rows on a page, unless all are asked for."""
+MAX_ROWS = 2000
+"""The most rows on a page."""
 
 DATA = "board.json"
 
@@ -54,7 +54,6 @@ class Form(StrEnum):
 
     PAGES = "pages"
     """Pages for people, with the first rows of each board."""
-    WHOLE_PAGES = "whole pages"
     DATA = "data"
     """The board of each GPU model, for programs."""
 
@@ -183,14 +182,12 @@ def render(site: Site, variant: Variant) -> Rendered:
         "open_sources": variant.readable,
     }
     files: dict[str, File] = {}
-    most = MAX_ROWS if variant.form is Form.PAGES else None
 
     def add(file: str, template: str, rows: str, said: str, values: dict[str, Any]) -> None:
         """Add a page. rows: the name of the value that is cut. said: the sentence about that."""
         count = len(values.get(rows, ()))
-        cut = most is not None and count > most
-        shortened = said.format(most, count) if cut else ""
-        values |= {name: values[name][:most] for name in (rows, "unverified") if name in values}
+        shortened = said.format(MAX_ROWS, count) if count > MAX_ROWS else ""
+        values |= {name: values[name][:MAX_ROWS] for name in (rows, "unverified") if name in values}
         shown = shared_page(site, template, here=file, shortened=shortened, **frame, **values)
         files[file] = File.of(bytes(shown.body))
 

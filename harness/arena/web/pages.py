@@ -58,22 +58,15 @@ CHARTS = {"Content-Security-Policy": policy("'self' 'unsafe-inline'")}
 
 
 @router.get("/")
-async def root(
-    request: Request, visitor: ThisVisitor, whole: Annotated[bool, Query(alias="all")] = False
-) -> Response:
-    return await shown_board(request, visitor, "index", whole)
+async def root(request: Request, visitor: ThisVisitor) -> Response:
+    return await shown_board(request, visitor, "index")
 
 
 @router.get("/{name}.html")
-async def shown_board(
-    request: Request,
-    visitor: ThisVisitor,
-    name: str,
-    whole: Annotated[bool, Query(alias="all")] = False,
-) -> Response:
+async def shown_board(request: Request, visitor: ThisVisitor, name: str) -> Response:
     """Show a GPU's board, or all runs."""
     boards: Boards = request.app.state.boards
-    rendered = await boards.rendered(visitor, Form.WHOLE_PAGES if whole else Form.PAGES)
+    rendered = await boards.rendered(visitor, Form.PAGES)
     file = rendered.files.get(f"{name}.html")
     if file is None:
         raise nothing_here()

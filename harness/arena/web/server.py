@@ -43,7 +43,6 @@ def main(settings: Settings) -> None:
             Site.opened(settings, environment, connections=20),
             render,
             OtherProcess().call,
-            settings.lease,
             local=not settings.proxy and settings.host in ("127.0.0.1", "::1", "localhost"),
         ),
         host=settings.host,

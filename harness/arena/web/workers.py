@@ -22,6 +22,7 @@ from harness.arena.store.workers import SessionEnded
 from harness.arena.web.context import Site, ThisSite
 from harness.arena.web.live import listen
 from harness.arena.workers.api import (
+    LEASE_SECONDS,
     MAX_MESSAGE,
     PATH,
     POLL_SECONDS,
@@ -56,9 +57,8 @@ Message = TypeVar("Message", bound=BaseModel)
 class Jobs:
     """Wakes the workers that wait for a task, and finds gradings whose worker has died."""
 
-    def __init__(self, site: Site, lease_seconds: float) -> None:
+    def __init__(self, site: Site) -> None:
         self._site = site
-        self._lease = lease_seconds
         self.next = asyncio.Event()
         """Set when another grading waits; an event for the one after it takes its place."""
 
@@ -76,12 +76,12 @@ class Jobs:
         """Sweep. A lease runs only while workers reach this process, and it the database."""
         reachable_since = time.monotonic()
         while True:
-            due = time.monotonic() + self._lease / 5
-            await asyncio.sleep(self._lease / 5)
+            due = time.monotonic() + LEASE_SECONDS / 5
+            await asyncio.sleep(LEASE_SECONDS / 5)
             if time.monotonic() > due + LATE_SECONDS:
                 reachable_since = time.monotonic()
-            held_up = time.monotonic() < reachable_since + self._lease
-            lease = NO_LEASE if held_up else self._lease
+            held_up = time.monotonic() < reachable_since + LEASE_SECONDS
+            lease = NO_LEASE if held_up else LEASE_SECONDS
             try:
                 await asyncio.to_thread(sweep_once, self._site, lease)
             except (DBAPIError, PoolTimeoutError) as error:

@@ -90,13 +90,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=count, metavar="N", help="default: one for each GPU; without a GPU, one"
     )
-    parser.add_argument(
-        "--lease",
-        type=_seconds,
-        default=15.0,
-        metavar="SECONDS",
-        help="a worker without a heartbeat for this long is dead (default: %(default)s)",
-    )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -174,7 +167,7 @@ def _settings(arguments: argparse.Namespace, data_dir: DataDir) -> Settings:
         signing_key=data_dir.signing_key,
         quick=rules.read(data_dir.rules).quick,
         secure=arguments.https,
-        **{name: getattr(arguments, name) for name in ("host", "port", "root", "proxy", "lease")},
+        **{name: getattr(arguments, name) for name in ("host", "port", "root", "proxy")},
     )
 
 
@@ -188,16 +181,6 @@ def _write_private(path: Path, key: str) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(f"{key}\n")
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 2 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"a lease is from 2 to 3600 seconds, not {text!r}")
-    return seconds
 
 
 def _root(text: str) -> str:

@@ -1,6 +1,6 @@
 """The gradings that wait are the queue, without the tables and functions of a library.
 
-Workers are not drained any more.
+Workers are not drained any more, and no limit counts seconds of grading.
 """
 
 from alembic import op
@@ -19,6 +19,8 @@ def upgrade() -> None:
     for name in TYPES:
         op.execute(f"DROP TYPE procrastinate_{name}")
     op.drop_column("workers", "draining")
+    op.drop_column("gradings", "seconds")
+    op.drop_index("ix_gradings_ended", "gradings")
 
 
 _NO_FUNCTIONS = """DO $$ DECLARE function regprocedure; BEGIN
