@@ -43,7 +43,6 @@ KERNELS = {
 }
 PARTS = {
     "web": "-m harness.arena.web.server ",
-    "renderer": "-m anyio.to_process ",
     "worker": "-m harness.arena.workers.process ",
     "compiler": "-m harness.judge.workers.entry_point compiler ",
     "grader": "-m harness.judge.workers.entry_point cpu ",

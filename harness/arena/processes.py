@@ -11,7 +11,7 @@ from harness.protocol.errors import UsageError
 from harness.protocol.report import Value
 
 DATABASE_VARIABLE = "MATMUL_ARENA_DATABASE"
-"""Holds the database's address, which only the web process and the renderer know."""
+"""Holds the database's address, which only the web process knows."""
 
 ADDRESS_VARIABLE = "MATMUL_ARENA_ADDRESS"
 """Holds the address at which a worker reaches its arena."""
@@ -25,7 +25,7 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """The address at which this machine reaches a server that listens on all addresses."""
 
 NICENESS = 5
-"""The niceness of workers and of the renderer, so that the web process answers pages first."""
+"""The niceness of workers, so that the web process answers pages first."""
 
 
 class Settings(Value):

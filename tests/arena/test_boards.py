@@ -1,6 +1,6 @@
-"""Tests of the boards, which a separate process makes once for all visitors.
+"""Tests of the boards, which are made once for all visitors.
 
-They are served even if that process was killed or the database cannot be reached.
+They are served even if the database cannot be reached.
 """
 
 import asyncio
@@ -8,31 +8,20 @@ import gzip
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
-import psutil
 import psycopg
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import event
 
 from harness.arena.problems import Problem
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.store.database import open_engine
 from harness.arena.web.app import application
-from harness.arena.web.boards import Boards, Form, Rendered, Variant, render, render_as
+from harness.arena.web.boards import Boards, Form, Rendered, Variant, render
 from harness.arena.web.context import Site, Visitor
-from harness.arena.web.renderer import OtherProcess
 from tests.arena.submitting import FakeWorker
 from tests.board import factory
-from tests.waiting import PATIENCE, eventually
-
-
-def renderers() -> list[psutil.Process]:
-    """Return the child processes that render."""
-    children = psutil.Process().children()
-    return [each for each in children if "anyio.to_process" in each.cmdline()]
 
 
 @pytest.fixture
@@ -47,15 +36,16 @@ def result(worker: FakeWorker) -> Callable[[float], None]:
 
 
 def test_boards_are_made_once_and_again_for_each_change(
-    site: Site, result: Callable[[float], None]
+    site: Site, result: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = []
 
-    async def noted(variant: Variant) -> Rendered:
+    def noted(site: Site, variant: Variant) -> Rendered:
         made.append(variant)
-        return await asyncio.to_thread(render, site, variant)
+        return render(site, variant)
 
-    boards = Boards(site, noted)
+    monkeypatch.setattr("harness.arena.web.boards.render", noted)
+    boards = Boards(site)
     result(1.0)
 
     async def visits() -> list[Rendered]:
@@ -162,26 +152,3 @@ def test_without_a_gpu_the_board_may_show_estimates(
         rows = re.findall(r'class="rank">(.)<.*?<bdi>([\w ]+)</bdi>', page, re.DOTALL)
         assert rows == [("1", "fast"), ("1", "as fast"), ("3", "slow"), ("–", "unknown")]
         assert client.get("/api/v1/board").json() == [], "an estimate is no score"
-
-
-def test_another_process_makes_the_same_boards_and_may_be_killed(
-    site: Site, rules: Path, result: Callable[[float], None]
-) -> None:
-    before = renderers()
-    result(1.0)
-    settings = Settings(rules=rules, signing_key=rules.with_name("key.pem"))
-    database = site.engine.url.render_as_string(hide_password=False)
-    secrets = (DATABASE_VARIABLE, database), (COOKIE_VARIABLE, "test")
-
-    async def scenario() -> None:
-        other = OtherProcess()
-        for form in (Form.PAGES, Form.DATA):
-            variant = Variant(form, site.rules_file.stamp, None)
-            there = partial(render_as, settings.model_dump_json(), secrets, variant)
-            assert await other.call(there, PATIENCE) == render(site, variant)
-            (process,) = [each for each in renderers() if each not in before]
-            process.kill()
-
-    asyncio.run(scenario())
-    ended = "the process has ended with its parent"
-    eventually(lambda: set(renderers()) <= set(before), ended)

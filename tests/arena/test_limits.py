@@ -16,11 +16,10 @@ from harness.arena.problems import Problem
 from harness.arena.rules import Limits
 from harness.arena.store import contest, gradings, watching
 from harness.arena.store.people import Role
-from harness.arena.web import guard, health, renderer
+from harness.arena.web import guard, health, other_process
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Buckets
-from harness.arena.web.renderer import OtherProcess
 from harness.board.document import Document
 from tests.arena.submitting import Add, FakeWorker, Key, graded, submission, submit
 from tests.board import factory
@@ -98,12 +97,14 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
 
 
 def test_comparisons_are_bounded_in_number_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renderer, "MAX_WAITING", 2)
-    process = OtherProcess()
+    monkeypatch.setattr(other_process, "COMPARISON_SECONDS", 0.05)
+    monkeypatch.setattr(other_process, "MAX_WAITING", 2)
+    process = other_process.OtherProcess()
 
     async def many() -> list[str]:
-        asked = (process.call(partial(time.sleep, 100), seconds=0.05) for _ in range(4))
+        asked = (process.call(partial(time.sleep, 100)) for _ in range(4))
         found = await asyncio.gather(*asked, return_exceptions=True)
+        monkeypatch.undo()
         assert await process.call(partial(max, 3, 7)) == 7, "the next one is served"
         return sorted(each.detail[:9] for each in found if isinstance(each, Problem))
 

@@ -16,11 +16,11 @@ from starlette.middleware.sessions import SessionMiddleware
 from harness import __version__
 from harness.arena.problems import Problem, nothing_here
 from harness.arena.web import api, health, live, openid, organiser, pages, people, workers
-from harness.arena.web.boards import Boards, Render
+from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Guard
 from harness.arena.web.live import Watch
-from harness.arena.web.renderer import Call
+from harness.arena.web.other_process import Call
 from harness.arena.web.rendering import shared_page
 from harness.arena.web.workers import Jobs
 
@@ -38,15 +38,11 @@ ROUTERS = (
 
 def application(
     site: Site,
-    render: Render | None = None,
     compare: Call = run_in_threadpool,
     local: bool = False,
 ) -> FastAPI:
-    """Return the web service.
-
-    render, compare: use other processes; by default, this one does so itself. local: whether only
-    this machine reaches it.
-    """
+    """Return the web service. compare: calls what takes long. local: whether only this machine
+    reaches it."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -72,7 +68,7 @@ def application(
     app.state.site = site
     app.state.watch = Watch(site)
     app.state.jobs = Jobs(site)
-    app.state.boards = Boards(site, render)
+    app.state.boards = Boards(site)
     app.state.compare = compare
     for each in ROUTERS:
         app.include_router(each)

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.problems import Problem
-from harness.arena.processes import NICENESS, Settings
 from harness.arena.store import board, people
 from harness.arena.web.context import Site, Visitor, now
 from harness.arena.web.rendering import LEADERBOARD, File, shared_page
@@ -43,7 +40,7 @@ PATIENCE_SECONDS = 0.2
 REST = 2
 """A board is shown without a check for this many times the time that rendering it took."""
 
-MAX_ROWS = 2000
+MAX_ROWS = 1000
 """The most rows on a page."""
 
 DATA = "board.json"
@@ -83,9 +80,6 @@ class Rendered:
     files: Mapping[str, File]
 
 
-Render = Callable[[Variant], Awaitable[Rendered]]
-
-
 @dataclass(frozen=True, slots=True)
 class _Kept:
     rendered: Rendered
@@ -102,10 +96,8 @@ class _Kept:
 class Boards:
     """Keeps the latest boards of each kind of visitor."""
 
-    def __init__(self, site: Site, elsewhere: Render | None = None) -> None:
-        """elsewhere: renders in another process; None for this one."""
+    def __init__(self, site: Site) -> None:
         self._site = site
-        self._render = elsewhere or (lambda variant: run_in_threadpool(render, site, variant))
         self._kept: dict[Variant, _Kept] = {}
         self._making: dict[Variant, asyncio.Task[Rendered]] = {}
 
@@ -149,7 +141,7 @@ class Boards:
         if kept and kept.rendered.version == await run_in_threadpool(self._version):
             renewed = replace(kept, checked=began)
         else:
-            rendered = await self._render(variant)
+            rendered = await run_in_threadpool(render, self._site, variant)
             done = time.monotonic()
             renewed = _Kept(rendered, done - began, done)
         # Boards of earlier rules are not asked for any more.
@@ -203,18 +195,6 @@ def render(site: Site, variant: Variant) -> Rendered:
     values = runs_page(runs, boards)
     add("runs.html", "runs.html", "runs", "The newest {} of {} runs.", values)
     return Rendered(version, files)
-
-
-def render_as(settings: str, secrets: tuple[tuple[str, str], ...], variant: Variant) -> Rendered:
-    """Render in another process. settings: as JSON. secrets: by their variables."""
-    return render(_site(settings, secrets), variant)
-
-
-@lru_cache(maxsize=1)
-def _site(settings: str, secrets: tuple[tuple[str, str], ...]) -> Site:
-    """Open the site when this process is first asked for a board."""
-    os.nice(NICENESS)
-    return Site.opened(Settings.model_validate_json(settings), dict(secrets), connections=1)
 
 
 # ------------------------------------------------------- kernels that no GPU has measured

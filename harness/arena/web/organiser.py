@@ -30,8 +30,8 @@ from harness.arena.web.context import (
     Visitor,
     now,
 )
+from harness.arena.web.other_process import Call
 from harness.arena.web.pages import history_page, sign_in_page
-from harness.arena.web.renderer import Call
 from harness.arena.web.rendering import PER_PAGE, page
 from problem import starter
 

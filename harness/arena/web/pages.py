@@ -25,7 +25,7 @@ from harness.arena.web import api
 from harness.arena.web.boards import Boards, Form
 from harness.arena.web.context import PRIVATE, ThisVisitor, Visitor, now
 from harness.arena.web.guard import MAX_BODY, policy
-from harness.arena.web.renderer import Call
+from harness.arena.web.other_process import Call
 from harness.arena.web.rendering import PER_PAGE, assets, page
 from harness.board.compare import Comparison, compare
 from harness.board.document import Document

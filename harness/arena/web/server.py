@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from functools import partial
 
 import uvicorn
 
@@ -17,12 +16,10 @@ from harness.arena.processes import (
     end_with_parent,
 )
 from harness.arena.web.app import application
-from harness.arena.web.boards import Rendered, Variant, render_as
 from harness.arena.web.context import Site
-from harness.arena.web.renderer import OtherProcess
+from harness.arena.web.other_process import OtherProcess
 
 MAX_CONNECTIONS = 4000
-BOARD_SECONDS = 120.0
 SHUTDOWN_SECONDS = 3
 
 
@@ -32,16 +29,9 @@ def main(settings: Settings) -> None:
     _raise_file_limit()
     # Taken out of the environment, which child processes inherit.
     environment = {name: os.environ.pop(name) for name in (DATABASE_VARIABLE, COOKIE_VARIABLE)}
-    boards = OtherProcess()
-    given = settings.model_dump_json(), tuple(environment.items())
-
-    async def render(variant: Variant) -> Rendered:
-        return await boards.call(partial(render_as, *given, variant), BOARD_SECONDS)
-
     uvicorn.run(
         application(
             Site.opened(settings, environment, connections=20),
-            render,
             OtherProcess().call,
             local=not settings.proxy and settings.host in ("127.0.0.1", "::1", "localhost"),
         ),

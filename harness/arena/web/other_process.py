@@ -29,9 +29,7 @@ class OtherProcess:
         self._busy = asyncio.Lock()
         self._waiting = 0
 
-    async def call(
-        self, function: Callable[[], Result], seconds: float = COMPARISON_SECONDS
-    ) -> Result:
+    async def call(self, function: Callable[[], Result]) -> Result:
         """Call a function that can be pickled, with its arguments. Raises Problem."""
         if self._waiting >= MAX_WAITING:
             raise Problem(503, "Many comparisons are waiting; try again.", retry_after=10)
@@ -40,10 +38,10 @@ class OtherProcess:
             async with self._busy:
                 for _ in range(2):
                     try:
-                        with fail_after(seconds):
+                        with fail_after(COMPARISON_SECONDS):
                             return await run_sync(function, cancellable=True)
                     except TimeoutError:
-                        said = f"This took longer than {seconds:.0f} s, and was ended."
+                        said = f"This took longer than {COMPARISON_SECONDS:.0f} s, and was ended."
                         raise Problem(503, said) from None
                     except BrokenWorkerProcess:
                         pass  # somebody killed it
