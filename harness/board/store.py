@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from sqlalchemy import (
     Connection,
@@ -23,15 +23,14 @@ from sqlalchemy import (
     select,
 )
 
+from harness.board import keys
 from harness.board.document import Document
 from harness.board.entry import INDEXED, Entry
+from harness.board.keys import SigningKey
 from harness.board.sqlite_file import Mode, SqliteFile
 from harness.board.tables import counted, entries, reports, signatures
 from harness.protocol.errors import StoreError
 from harness.protocol.report import Report, Signature
-
-if TYPE_CHECKING:
-    from harness.board.keys import SigningKey
 
 
 class Database(Protocol):
@@ -169,13 +168,9 @@ class Store:
     # ------------------------------------------------------------------------------ internals
 
     def _trusted(self) -> frozenset[str]:
-        from harness.board import keys
-
         return keys.trusted(self._database.key)
 
     def _key(self) -> SigningKey:
-        from harness.board.keys import SigningKey
-
         return SigningKey.at(self._database.key)
 
 

@@ -24,8 +24,6 @@ class Exit(IntEnum):
 class Command(Protocol):
     """The contents of a module of this package. Its `run` may raise UsageError."""
 
-    __doc__: str | None
-
     HELP: str
     """The end of the command's --help: examples, and what else to know."""
 

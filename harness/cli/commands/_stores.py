@@ -46,12 +46,8 @@ def open_store(path: Path, mode: Mode = "update") -> Iterator[Store]:
         with Store(path, mode) as store:
             yield store
         return
-    try:
-        from harness.arena.as_store import of_folder
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"{path} needs {error.name}; `nox -s arena` installs all that it needs"
-        ) from None
+    from harness.arena.as_store import of_folder  # not all have its packages
+
     with of_folder(path) as database, Store(database) as store:
         yield store
 

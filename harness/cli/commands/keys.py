@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 
+from harness.board import keys
 from harness.cli.commands._arguments import add_store
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import key_of
@@ -29,8 +30,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.board import keys  # cryptography would slow every command
-
     path = key_of(arguments.store)
     if arguments.trust:
         keys.add_to_list(path, arguments.trust.lower(), arguments.owner)
