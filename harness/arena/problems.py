@@ -17,9 +17,6 @@ class Problem(Exception):
         if retry_after is not None:
             self.headers["Retry-After"] = str(max(math.ceil(retry_after), 1))
 
-    def __reduce__(self) -> tuple[type[Problem], tuple[int, str], dict[str, object]]:
-        return Problem, (self.status, str(self)), {"headers": self.headers}
-
     @property
     def title(self) -> str:
         return HTTPStatus(self.status).phrase
