@@ -1,4 +1,4 @@
-"""Workers on the organiser's page and in the metrics, and what an organiser does to them."""
+"""Workers on the organiser's page, and what an organiser does to them."""
 
 import re
 
@@ -12,19 +12,6 @@ from tests.arena.submitting import Add, FakeWorker, Key, asking
 
 def gpu(engine: Engine) -> FakeWorker:
     return FakeWorker(engine, asking("GPU-1", model="NVIDIA H200"))
-
-
-def test_metrics_count_gradings_and_workers(
-    client: TestClient, engine: Engine, worker: FakeWorker
-) -> None:
-    gpu(engine)
-    for name in ("held", "waits"):
-        worker.submit(name)
-    worker.take()
-    metrics = client.get("/metrics").text
-    for state in ("queued", "grading"):
-        assert f'arena_gradings{{state="{state}"}} 1.0' in metrics
-    assert "arena_workers 2.0" in metrics
 
 
 def test_a_worker_key_is_made_on_the_page_and_revoked(

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, func, or_, select, text
 
 from harness.arena.progress import GradingProgress, StageProgress
 from harness.arena.states import State
-from harness.arena.store.tables import attempts, gradings, people, submissions, workers
+from harness.arena.store.tables import gradings, people, submissions, workers
 from harness.board.tables import entries
 from harness.protocol.report import Value
 
@@ -167,12 +167,6 @@ def alive_workers(connection: Connection) -> int:
 def counts_by_state(connection: Connection) -> dict[State, int]:
     rows = connection.execute(select(gradings.c.state, func.count()).group_by(gradings.c.state))
     return {State(row[0]): row[1] for row in rows}
-
-
-def counts_by_fate(connection: Connection) -> dict[str, int]:
-    """Return how many attempts have ended in each way."""
-    fate = func.coalesce(attempts.c.fate, "open")
-    return {row[0]: row[1] for row in connection.execute(select(fate, func.count()).group_by(fate))}
 
 
 def oldest_waiting(connection: Connection) -> float:

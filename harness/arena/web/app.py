@@ -98,7 +98,7 @@ def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Respon
     """Answer with a problem: as JSON to programs, which send a key, and as a page to people."""
     path = request.url.path.removeprefix(site.root)
     by_program = "authorization" in request.headers
-    if by_program or path.startswith(("/api/", "/healthz", "/metrics", "/live/")):
+    if by_program or path.startswith(("/api/", "/healthz", "/live/")):
         content = {"title": problem.title, "status": problem.status, "detail": problem.detail}
         return JSONResponse(content, problem.status, problem.headers, "application/problem+json")
     retry = problem.headers.get("Retry-After") if request.method == "GET" else None

@@ -35,7 +35,7 @@ REMEMBERED = 10_000
 """The most addresses, and people, whose requests are counted."""
 
 COOKIE = "arena_session"
-UNCOUNTED = re.compile(r"/(assets/.*|healthz|metrics)")
+UNCOUNTED = re.compile(r"/(assets/.*|healthz)")
 """Paths that do not count as requests."""
 
 LOCAL_HOST = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])?(:\d+)?")

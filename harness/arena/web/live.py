@@ -71,10 +71,6 @@ class Watch:
         self._last: dict[str, Status] = {}
         self._changed = asyncio.Event()
 
-    @property
-    def watchers(self) -> int:
-        return sum(map(len, self._watchers.values()))
-
     async def run(self) -> None:
         """Listen to the database, and read what is watched, until cancelled."""
         async with asyncio.TaskGroup() as group:
