@@ -104,10 +104,8 @@ def rules(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """The site. Its boards are always up to date, however slow the machine is."""
+    """The site. Its boards are always up to date."""
     monkeypatch.setattr("harness.arena.web.boards.FRESH_SECONDS", 0.0)
-    monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
-    monkeypatch.setattr("harness.arena.web.boards.PATIENCE_SECONDS", float("inf"))
     key = SigningKey.at(rules.with_name("key.pem"))
     return Site(
         engine=engine,

@@ -18,7 +18,7 @@ from sqlalchemy import event
 from harness.arena.problems import Problem
 from harness.arena.store.database import open_engine
 from harness.arena.web.app import application
-from harness.arena.web.boards import Boards, Form, Rendered, Variant, render
+from harness.arena.web.boards import Boards, Rendered, Variant, render
 from harness.arena.web.context import Site, Visitor
 from tests.arena.submitting import FakeWorker
 from tests.board import factory
@@ -49,9 +49,7 @@ def test_boards_are_made_once_and_again_for_each_change(
     result(1.0)
 
     async def visits() -> list[Rendered]:
-        return await asyncio.gather(
-            *(boards.rendered(Visitor(site, None), Form.PAGES) for _ in range(20))
-        )
+        return await asyncio.gather(*(boards.rendered(Visitor(site, None)) for _ in range(20)))
 
     async def scenario() -> tuple[list[Rendered], list[Rendered]]:
         before = [*await visits(), *await visits()]
@@ -70,32 +68,14 @@ def test_boards_are_made_once_and_again_for_each_change(
 def test_a_page_says_what_version_of_the_board_it_shows(
     site: Site, result: Callable[[float], None]
 ) -> None:
-    empty = render(site, Variant(Form.PAGES, site.rules_file.stamp, None))
+    empty = render(site, Variant(False, site.rules_file.stamp, None))
     result(1.0)
-    ranked = render(site, Variant(Form.PAGES, site.rules_file.stamp, None))
+    ranked = render(site, Variant(False, site.rules_file.stamp, None))
     assert empty.version != ranked.version
     for rendered in (empty, ranked):
         for file in rendered.files.values():
             said = f'<meta name="board-version" content="{rendered.version}">'
             assert said.encode() in gzip.decompress(file.compressed)
-
-
-def test_a_large_board_stays_until_the_next_is_ready(
-    site: Site, result: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("harness.arena.web.boards.PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
-    boards = Boards(site)
-    result(1.0)
-
-    async def scenario() -> None:
-        first = await boards.rendered(Visitor(site, None), Form.PAGES)
-        await asyncio.to_thread(result, 2.0)
-        assert await boards.rendered(Visitor(site, None), Form.PAGES) is first
-        while await boards.rendered(Visitor(site, None), Form.PAGES) is first:
-            await asyncio.sleep(0.01)
-
-    asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
 def test_the_board_stays_while_the_database_is_away(
@@ -109,12 +89,12 @@ def test_the_board_stays_while_the_database_is_away(
         raise psycopg.OperationalError("connection refused")
 
     async def scenario() -> None:
-        kept = await boards.rendered(Visitor(site, None), Form.PAGES)
+        kept = await boards.rendered(Visitor(site, None))
         event.listen(site.engine, "do_connect", refused)
         site.engine.dispose()
-        assert await boards.rendered(Visitor(site, None), Form.PAGES) is kept
+        assert await boards.rendered(Visitor(site, None)) is kept
         with pytest.raises(Problem, match="nothing is lost"):
-            await boards.rendered(Visitor(site, None), Form.DATA)
+            await boards.rendered(Visitor(site, None), as_data=True)
 
     asyncio.run(scenario())
 

@@ -15,7 +15,7 @@ from harness.arena.problems import Problem, unknown_submission
 from harness.arena.store import board, gradings, watching
 from harness.arena.store.people import Person
 from harness.arena.store.watching import Status
-from harness.arena.web.boards import DATA, Boards, Form
+from harness.arena.web.boards import DATA, Boards
 from harness.arena.web.context import PRIVATE, Site, ThisVisitor, Visitor, now
 from harness.board.document import Document
 from harness.protocol.report import Value
@@ -171,7 +171,7 @@ def give_up(visitor: Visitor, id: str) -> Status:
 async def show_board(request: Request, visitor: ThisVisitor) -> Response:
     """Return every ranking, as `leaderboard --json -` writes it."""
     boards: Boards = request.app.state.boards
-    rendered = await boards.rendered(visitor, Form.DATA)
+    rendered = await boards.rendered(visitor, as_data=True)
     return rendered.files[DATA].answer(request, "application/json")
 
 

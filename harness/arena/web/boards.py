@@ -11,9 +11,8 @@ import json
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -34,37 +33,23 @@ from problem.cases import RANKED
 FRESH_SECONDS = 0.5
 """The age up to which a board is shown without a check, so that a burst is ranked together."""
 
-PATIENCE_SECONDS = 0.2
-"""The time that a visitor waits for a new board before getting the previous one."""
-
-REST = 2
-"""A board is shown without a check for this many times the time that rendering it took."""
-
 MAX_ROWS = 1000
 """The most rows on a page."""
 
 DATA = "board.json"
 
 
-class Form(StrEnum):
-    """The forms in which boards are rendered."""
-
-    PAGES = "pages"
-    """Pages for people, with the first rows of each board."""
-    DATA = "data"
-    """The board of each GPU model, for programs."""
-
-
 @dataclass(frozen=True, slots=True)
 class Variant:
     """The facts that boards depend on in addition to the database.
 
-    stamp: of the rules. frozen_at: only what was submitted before counts.
-    everything: also what was not accepted. pseudonyms: authors have pseudonyms.
+    as_data: JSON for programs instead of pages for people. stamp: of the rules.
+    frozen_at: only what was submitted before counts. everything: also what was not accepted.
+    pseudonyms: authors have pseudonyms.
     readable: kernels lead to their pages, which the reader may see.
     """
 
-    form: Form
+    as_data: bool
     stamp: tuple[int, int]
     frozen_at: datetime | None
     everything: bool = False
@@ -80,74 +65,55 @@ class Rendered:
     files: Mapping[str, File]
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    rendered: Rendered
-    seconds: float
-    """The time that it took to make."""
-    checked: float
-    """The time at which it was last found to be up to date."""
-
-    @property
-    def fresh(self) -> bool:
-        return time.monotonic() - self.checked < max(FRESH_SECONDS, REST * self.seconds)
-
-
 class Boards:
     """Keeps the latest boards of each kind of visitor."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._kept: dict[Variant, _Kept] = {}
-        self._making: dict[Variant, asyncio.Task[Rendered]] = {}
+        self._kept: dict[Variant, Rendered] = {}
+        self._checked: dict[Variant, float] = {}
+        """The times at which they were last found to be up to date."""
+        self._lock = asyncio.Lock()
 
-    async def rendered(self, visitor: Visitor, form: Form) -> Rendered:
+    async def rendered(self, visitor: Visitor, as_data: bool = False) -> Rendered:
         """Return the boards as this visitor may see them: frozen for all but organisers.
 
         Raises Problem.
         """
         rules = self._site.rules
         organises = visitor.organises
-        frozen = rules.frozen_from if rules.frozen(now()) and not organises else None
         if rules.private_board and visitor.person is None:
             raise Problem(401, "Sign in first: only participants see the boards.")
-        hidden = rules.pseudonyms and not organises
-        everything = organises or rules.failures
-        readable = visitor.reads_imported
-        variant = Variant(form, self._site.rules_file.stamp, frozen, everything, hidden, readable)
+        variant = Variant(
+            as_data,
+            stamp=self._site.rules_file.stamp,
+            frozen_at=rules.frozen_from if rules.frozen(now()) and not organises else None,
+            everything=organises or rules.failures,
+            pseudonyms=rules.pseudonyms and not organises,
+            readable=visitor.reads_imported,
+        )
+        if self._is_old(variant):
+            async with self._lock:  # those who wait get what the first has rendered
+                if self._is_old(variant):
+                    await self._renew(variant)
+        return self._kept[variant]
+
+    def _is_old(self, variant: Variant) -> bool:
+        kept = variant in self._kept
+        return not kept or time.monotonic() >= self._checked[variant] + FRESH_SECONDS
+
+    async def _renew(self, variant: Variant) -> None:
         kept = self._kept.get(variant)
-        if kept is None:
-            return await self._renew(variant)
-        if not kept.fresh:
-            await asyncio.wait([self._renew(variant)], timeout=PATIENCE_SECONDS)
-        return self._kept.get(variant, kept).rendered
-
-    def _renew(self, variant: Variant) -> asyncio.Future[Rendered]:
-        """Render once for all visitors who wait. A visitor who disconnects cancels nothing."""
-        task = self._making.get(variant)
-        if task is None:
-            task = self._making[variant] = asyncio.create_task(self._renewed(variant))
-            task.add_done_callback(lambda task: self._over(variant, task))
-        return asyncio.shield(task)
-
-    def _over(self, variant: Variant, task: asyncio.Task[Rendered]) -> None:
-        del self._making[variant]
-        if not task.cancelled():
-            task.exception()  # retrieved, in case no visitor waits any more
-
-    async def _renewed(self, variant: Variant) -> Rendered:
-        began = time.monotonic()
-        kept = self._kept.get(variant)
-        if kept and kept.rendered.version == await run_in_threadpool(self._version):
-            renewed = replace(kept, checked=began)
-        else:
-            rendered = await run_in_threadpool(render, self._site, variant)
-            done = time.monotonic()
-            renewed = _Kept(rendered, done - began, done)
+        try:
+            if kept is None or kept.version != await run_in_threadpool(self._version):
+                kept = await run_in_threadpool(render, self._site, variant)
+        except Problem:  # the database is away
+            if kept is None:
+                raise
         # Boards of earlier rules are not asked for any more.
         current = {each: it for each, it in self._kept.items() if each.stamp == variant.stamp}
-        self._kept = {**current, variant: renewed}
-        return renewed.rendered
+        self._kept = {**current, variant: kept}
+        self._checked[variant] = time.monotonic()
 
     def _version(self) -> int:
         with self._site.transaction() as connection:
@@ -163,7 +129,7 @@ def render(site: Site, variant: Variant) -> Rendered:
         entries = [each._replace(author=shown_as.get(each.author, each.author)) for each in entries]
         boards = rank(entries)
         estimates = by_estimate(connection, entries) if site.rules.estimates and not boards else ()
-    if variant.form is Form.DATA:
+    if variant.as_data:
         data = [as_data(each) for each in boards]
         return Rendered(version, {DATA: File.of(json.dumps(data).encode())})
     names = file_names([each.gpu for each in boards])

@@ -25,7 +25,7 @@ from harness.arena.store.database import conninfo
 from harness.arena.store.watching import Status, status
 from harness.arena.web import api
 from harness.arena.web.api import SubmissionId
-from harness.arena.web.boards import Boards, Form
+from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site, ThisVisitor, Visitor
 from harness.arena.web.rendering import fragment
 
@@ -154,7 +154,7 @@ async def board(request: Request, visitor: ThisVisitor) -> StreamingResponse:
         silent = 0.0
         while True:
             with suppress(Problem):
-                version = (await boards.rendered(visitor, Form.PAGES)).version
+                version = (await boards.rendered(visitor)).version
                 if version != sent or silent >= ALIVE_SECONDS:
                     sent, silent = version, 0.0
                     yield _event("board", str(version))

@@ -22,7 +22,7 @@ from harness.arena.store import board, contest, watching
 from harness.arena.store.people import Person
 from harness.arena.store.watching import Status
 from harness.arena.web import api
-from harness.arena.web.boards import Boards, Form
+from harness.arena.web.boards import Boards
 from harness.arena.web.context import PRIVATE, ThisVisitor, Visitor, now
 from harness.arena.web.guard import MAX_BODY, policy
 from harness.arena.web.other_process import Call
@@ -66,7 +66,7 @@ async def root(request: Request, visitor: ThisVisitor) -> Response:
 async def shown_board(request: Request, visitor: ThisVisitor, name: str) -> Response:
     """Show a GPU's board, or all runs."""
     boards: Boards = request.app.state.boards
-    rendered = await boards.rendered(visitor, Form.PAGES)
+    rendered = await boards.rendered(visitor)
     file = rendered.files.get(f"{name}.html")
     if file is None:
         raise nothing_here()
