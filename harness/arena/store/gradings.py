@@ -22,9 +22,6 @@ from harness.board.document import Document
 from harness.board.store import enter_document
 from harness.protocol.report import Submission
 
-CHANNEL = "queue"
-"""The channel on which the database tells the web process that another grading waits."""
-
 RETRY_SECONDS = 30.0
 """The time after which a person with many submissions in the queue may try again."""
 
@@ -105,7 +102,6 @@ def queue_grading(
             turn=func.greatest(served.scalar_subquery(), own.scalar_subquery()),
         )
     )
-    _wake_workers(connection)
 
 
 def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
@@ -202,7 +198,6 @@ def lock(
 def requeue(connection: Connection, held: Held, fate: str) -> None:
     """Put a grading back into the queue, keeping its turn."""
     _end(connection, held, fate, state=State.QUEUED)
-    _wake_workers(connection)
 
 
 def keep_result(connection: Connection, held: Held, document: Document, fate: str) -> None:
@@ -232,11 +227,6 @@ def _end(connection: Connection, held: Held, fate: str, **values: object) -> Non
         .where(gradings.c.id == held.id)
         .values(attempt=None, progress=None, **values)
     )
-
-
-def _wake_workers(connection: Connection) -> None:
-    """Let the workers that wait look for a task once this transaction has ended."""
-    connection.execute(select(func.pg_notify(CHANNEL, "")))
 
 
 # ------------------------------------------------------------------------ attempts that were lost

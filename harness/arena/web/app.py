@@ -22,7 +22,6 @@ from harness.arena.web.guard import Guard
 from harness.arena.web.live import Watch
 from harness.arena.web.other_process import Call
 from harness.arena.web.rendering import shared_page
-from harness.arena.web.workers import Jobs
 
 ROUTERS = (
     workers.router,
@@ -48,7 +47,7 @@ def application(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         running = [
             asyncio.create_task(app.state.watch.run()),
-            asyncio.create_task(app.state.jobs.run()),
+            asyncio.create_task(workers.keep_sweeping(site)),
         ]
         yield
         for each in running:
@@ -67,7 +66,6 @@ def application(
     )
     app.state.site = site
     app.state.watch = Watch(site)
-    app.state.jobs = Jobs(site)
     app.state.boards = Boards(site)
     app.state.compare = compare
     for each in ROUTERS:

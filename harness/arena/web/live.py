@@ -1,19 +1,13 @@
-"""Server-sent events about submissions and the board. Closing a stream cancels nothing.
-
-One connection listens to the database for all who watch a submission. A notification says only that
-something has changed. A lost one costs two seconds, after which the watched submissions are read
-again anyway.
-"""
+"""Server-sent events about submissions and the board. Closing a stream cancels nothing."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import lru_cache
 
-import psycopg
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from sqlalchemy.exc import DBAPIError
@@ -21,7 +15,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.problems import Problem
-from harness.arena.store.database import conninfo
 from harness.arena.store.watching import Status, status
 from harness.arena.web import api
 from harness.arena.web.api import SubmissionId
@@ -31,11 +24,8 @@ from harness.arena.web.rendering import fragment
 
 router = APIRouter(prefix="/live", include_in_schema=False)
 
-LOOK_SECONDS = 2.0
-"""The longest time between two reads of the watched submissions."""
-
-GATHER_SECONDS = 0.1
-"""Notifications within this time are answered together."""
+LOOK_SECONDS = 1.0
+"""The time between two reads of the watched submissions."""
 
 ALIVE_SECONDS = 15.0
 """The longest time between two messages to a watcher, so that no proxy ends the connection."""
@@ -47,78 +37,40 @@ BOARD_SECONDS = 2.0
 """The time between two looks at the board."""
 
 
-async def listen(site: Site, channel: str, notify: Callable[[], None]) -> None:
-    """Call back at each notification of the database and each new connection, until cancelled."""
-    while True:
-        with suppress(psycopg.OperationalError):
-            connection = await psycopg.AsyncConnection.connect(
-                conninfo(site.engine.url), autocommit=True
-            )
-            async with connection:
-                await connection.execute(f'LISTEN "{channel}"'.encode())
-                notify()
-                async for _ in connection.notifies():
-                    notify()
-        await asyncio.sleep(0.5)
-
-
 class Watch:
-    """The watchers of all submissions."""
+    """The watched submissions, whose statuses are read once for all who watch."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._watchers: defaultdict[str, set[asyncio.Queue[Status]]] = defaultdict(set)
-        self._last: dict[str, Status] = {}
-        self._changed = asyncio.Event()
+        self._watchers: Counter[str] = Counter()
+        self._latest: dict[str, Status] = {}
 
     async def run(self) -> None:
-        """Listen to the database, and read what is watched, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(listen(self._site, "arena", self._changed.set))
-            group.create_task(self._look())
+        """Read what is watched until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if self._watchers:
+                with suppress(DBAPIError, PoolTimeoutError):  # the database is restarting
+                    self._latest = await asyncio.to_thread(self._fetch, list(self._watchers))
 
     async def follow(self, first: Status, write: Writer) -> AsyncIterator[str]:
         """Yield a submission's status whenever it changes, until it is final."""
-        queue: asyncio.Queue[Status] = asyncio.Queue()
-        self._watchers[first.id].add(queue)
+        self._watchers[first.id] += 1
         try:
             yield write(first)
-            latest = first
-            while not latest.state.final:
-                try:
-                    async with asyncio.timeout(ALIVE_SECONDS):
-                        latest = await queue.get()
-                except TimeoutError:
+            sent, silent = first, 0.0
+            while not sent.state.final:
+                await asyncio.sleep(LOOK_SECONDS)
+                silent += LOOK_SECONDS
+                latest = self._latest.get(first.id, sent)
+                if latest != sent:
+                    sent, silent = latest, 0.0
+                    yield write(latest)
+                elif silent >= ALIVE_SECONDS:
+                    silent = 0.0
                     yield ": nothing new\n\n"
-                    continue
-                yield write(latest)
         finally:
-            self._watchers[first.id].discard(queue)
-            if not self._watchers[first.id]:
-                del self._watchers[first.id]
-                self._last.pop(first.id, None)
-
-    async def _look(self) -> None:
-        while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._changed.wait()
-            await asyncio.sleep(GATHER_SECONDS)
-            self._changed.clear()
-            watched = list(self._watchers)
-            if not watched:
-                continue
-            try:
-                found = await asyncio.to_thread(self._fetch, watched)
-            except (DBAPIError, PoolTimeoutError):
-                continue  # the database is restarting
-            for id, each in found.items():
-                if self._last.get(id) == each:
-                    continue
-                self._last[id] = each
-                for queue in self._watchers.get(id, ()):
-                    queue.put_nowait(each)
-                await asyncio.sleep(0)  # serve other requests before the next submission
+            self._watchers -= Counter((first.id,))
 
     def _fetch(self, ids: list[str]) -> dict[str, Status]:
         with self._site.engine.connect() as connection:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import suppress
 from typing import Annotated, TypeVar
 from uuid import UUID
 
@@ -17,10 +16,9 @@ from starlette.concurrency import run_in_threadpool
 
 from harness.arena.problems import Problem
 from harness.arena.store import workers
-from harness.arena.store.gradings import CHANNEL, sweep
+from harness.arena.store.gradings import sweep
 from harness.arena.store.workers import SessionEnded
 from harness.arena.web.context import Site, ThisSite
-from harness.arena.web.live import listen
 from harness.arena.workers.api import (
     LEASE_SECONDS,
     MAX_MESSAGE,
@@ -42,8 +40,8 @@ log = logging.getLogger(__name__)
 
 router = APIRouter(prefix=PATH, include_in_schema=False)
 
-LOOK_SECONDS = 2.0
-"""The longest time between two looks for a task, in case a notification was lost."""
+LOOK_SECONDS = 1.0
+"""The time between two looks for a task."""
 
 LATE_SECONDS = 2.0
 """A sweep that is this late was delayed, and workers' heartbeats may have been, too."""
@@ -54,39 +52,21 @@ NO_LEASE = 1e9
 Message = TypeVar("Message", bound=BaseModel)
 
 
-class Jobs:
-    """Wakes the workers that wait for a task, and finds gradings whose worker has died."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self.next = asyncio.Event()
-        """Set when another grading waits; an event for the one after it takes its place."""
-
-    async def run(self) -> None:
-        """Listen and sweep until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(listen(self._site, CHANNEL, self._wake))
-            group.create_task(self._sweep())
-
-    def _wake(self) -> None:
-        self.next.set()
-        self.next = asyncio.Event()
-
-    async def _sweep(self) -> None:
-        """Sweep. A lease runs only while workers reach this process, and it the database."""
-        reachable_since = time.monotonic()
-        while True:
-            due = time.monotonic() + LEASE_SECONDS / 5
-            await asyncio.sleep(LEASE_SECONDS / 5)
-            if time.monotonic() > due + LATE_SECONDS:
-                reachable_since = time.monotonic()
-            held_up = time.monotonic() < reachable_since + LEASE_SECONDS
-            lease = NO_LEASE if held_up else LEASE_SECONDS
-            try:
-                await asyncio.to_thread(sweep_once, self._site, lease)
-            except (DBAPIError, PoolTimeoutError) as error:
-                log.warning("the database does not answer: %s", error)
-                reachable_since = time.monotonic()
+async def keep_sweeping(site: Site) -> None:
+    """Sweep until cancelled. A lease runs only while workers reach this process, and it the
+    database."""
+    reachable_since = time.monotonic()
+    while True:
+        due = time.monotonic() + LEASE_SECONDS / 5
+        await asyncio.sleep(LEASE_SECONDS / 5)
+        if time.monotonic() > due + LATE_SECONDS:
+            reachable_since = time.monotonic()
+        held_up = time.monotonic() < reachable_since + LEASE_SECONDS
+        try:
+            await asyncio.to_thread(sweep_once, site, NO_LEASE if held_up else LEASE_SECONDS)
+        except (DBAPIError, PoolTimeoutError) as error:
+            log.warning("the database does not answer: %s", error)
+            reachable_since = time.monotonic()
 
 
 def sweep_once(site: Site, lease_seconds: float) -> dict[str, bool]:
@@ -159,10 +139,8 @@ async def fetch(
     request: Request, site: ThisSite, machine: ThisMachine, session: UUID
 ) -> Task | Response:
     """Return the next task as soon as there is one; 204 if no task comes for a while."""
-    jobs: Jobs = request.app.state.jobs
     deadline = time.monotonic() + POLL_SECONDS
     while True:
-        another = jobs.next
         try:
             task = await run_in_threadpool(_take, site, machine, session)
         except SessionEnded:
@@ -172,11 +150,9 @@ async def fetch(
             return task
         if task is not None:
             await run_in_threadpool(release, site, machine, task.attempt)
-        left = deadline - time.monotonic()
-        if left <= 0 or not connected:
+        if not connected or time.monotonic() > deadline:
             break
-        with suppress(TimeoutError):
-            await asyncio.wait_for(another.wait(), min(left, LOOK_SECONDS))
+        await asyncio.sleep(LOOK_SECONDS)
     return Response(status_code=204)
 
 

@@ -1,6 +1,6 @@
 """The gradings that wait are the queue, without the tables and functions of a library.
 
-Workers are not drained any more, and no limit counts seconds of grading.
+Nobody listens for changes, workers are not drained, and no limit counts seconds of grading.
 """
 
 from alembic import op
@@ -18,6 +18,7 @@ def upgrade() -> None:
     op.execute(_NO_FUNCTIONS)
     for name in TYPES:
         op.execute(f"DROP TYPE procrastinate_{name}")
+    op.execute("DROP FUNCTION arena_tell() CASCADE")
     op.drop_column("workers", "draining")
     op.drop_column("gradings", "seconds")
     op.drop_index("ix_gradings_ended", "gradings")
