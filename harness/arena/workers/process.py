@@ -51,7 +51,6 @@ from harness.protocol.report import Stage
 log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 1.0
-FASTEST_BEAT_SECONDS = 0.1
 
 
 class Superseded(BaseException):
@@ -67,29 +66,23 @@ class AttemptProgress:
     It implements harness.judge.progress.Progress.
     """
 
-    def __init__(self, changed: threading.Event) -> None:
-        """changed: set when there is something to report at once."""
-        self._changed = changed
+    def __init__(self) -> None:
         self.progress = GradingProgress()
         self.lost = False
 
     def begin(self, stage: Stage, total: int | None) -> None:
-        self._check()
-        self.progress = self.progress.began(stage, total)
-        self._changed.set()
+        self._go_on(self.progress.began(stage, total))
 
     def step(self, text: str) -> None:
-        self._check()
-        self.progress = self.progress.stepped(text)
+        self._go_on(self.progress.stepped(text))
 
     def found(self, sentences: Iterable[str]) -> None:
-        self._check()
-        self.progress = self.progress.having_found(sentences)
-        self._changed.set()
+        self._go_on(self.progress.having_found(sentences))
 
-    def _check(self) -> None:
+    def _go_on(self, progress: GradingProgress) -> None:
         if self.lost:
             raise Superseded
+        self.progress = progress
 
 
 class Worker:
@@ -114,22 +107,23 @@ class Worker:
         ranked = sessions[0].timing is not None and not quick
         self._model = device.name if ranked else None
         self._session = UUID(int=0)
-        self._changed = threading.Event()
         self._held: dict[UUID, AttemptProgress] = {}
-        self._lock = threading.Lock()
+        """What the lanes hold. The main thread uses copies, which no lane can change."""
 
     def run(self) -> NoReturn:
         """Work until a signal ends the process. Raises Refused or Held."""
         self._join()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._leave_at_once())
-        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
-        for n, session in enumerate(self._sessions):
-            threading.Thread(
-                target=self._lane, args=(session,), name=f"lane-{n}", daemon=True
-            ).start()
+            signal.signal(number, lambda *_: self._give_back())
+        for lane in self._sessions:
+            threading.Thread(target=self._lane, args=(lane,), daemon=True).start()
         while True:
-            signal.pause()
+            try:
+                self._send_heartbeat()
+            except SessionLost:
+                log.warning("this worker counted as dead at the arena; it joins again")
+                self._join()
+            time.sleep(BEAT_SECONDS)
 
     # ------------------------------------------------------------------------ joining, heartbeats
 
@@ -154,43 +148,18 @@ class Worker:
                 log.info("waiting: %s", held)
                 time.sleep(2 * BEAT_SECONDS)
 
-    def _beat(self) -> None:
-        while True:
-            try:
-                self._send_heartbeat()
-            except SessionLost:
-                log.warning("this worker counted as dead at the arena; it joins again")
-                self._join_or_end()
-            except Refused as error:
-                _end_refused(error)
-            self._changed.wait(BEAT_SECONDS)
-            time.sleep(FASTEST_BEAT_SECONDS)
-            self._changed.clear()
-
     def _send_heartbeat(self) -> None:
-        with self._lock:
-            held = dict(self._held)
+        held = self._held.copy()
         progress = {attempt: each.progress for attempt, each in held.items()}
         answer = self._arena.heartbeat(self._session, Heartbeat(attempts=progress))
         for attempt in answer.lost:
             if attempt in held:
                 held[attempt].lost = True
 
-    def _join_or_end(self) -> None:
-        try:
-            self._join()
-        except (Refused, Held) as error:
-            _end_refused(error)
-
-    def _leave_at_once(self) -> None:
+    def _give_back(self) -> NoReturn:
         """Give back what is held and end; the judge's processes end with this one."""
-        threading.Thread(target=self._give_back, name="leaving", daemon=True).start()
-
-    def _give_back(self) -> None:
-        with self._lock:
-            held = list(self._held)
         with suppress(Exception):
-            for attempt in held:
+            for attempt in self._held.copy():
                 self._arena.release(attempt)
                 log.info("given back", extra={"attempt": str(attempt)})
             self._arena.leave(self._session)
@@ -204,7 +173,7 @@ class Worker:
                 task = self._arena.fetch(self._session)
             except (SessionLost, Refused) as error:
                 log.warning("no task: %s", error)
-                time.sleep(BEAT_SECONDS)  # the heartbeat joins again, or ends this process
+                time.sleep(BEAT_SECONDS)  # the main thread joins again, or ends this process
                 continue
             if task is not None:
                 self._grade(task, session)
@@ -213,9 +182,8 @@ class Worker:
         about = {"submission": task.submission, "attempt": str(task.attempt)}
         log.info("grading", extra=about)
         began = time.monotonic()
-        progress = AttemptProgress(self._changed)
-        with self._lock:
-            self._held[task.attempt] = progress
+        progress = AttemptProgress()
+        self._held[task.attempt] = progress
         try:
             submission = stored(task.name, task.author, task.source)
             report = grade(submission, session, self._options, progress)
@@ -232,8 +200,7 @@ class Worker:
             log.exception("the judge failed", extra=about)
             return
         finally:
-            with self._lock:
-                del self._held[task.attempt]
+            del self._held[task.attempt]
         seconds = round(time.monotonic() - began, 3)
         verdict: dict[str, object] = {"verdict": report.verdict.value, "seconds": seconds}
         log.info(_MESSAGES[outcome], extra=about | verdict)
@@ -244,11 +211,6 @@ _MESSAGES = {
     Outcome.RETRY: "the judge failed; it is graded again",
     Outcome.LOST: "graded, but it does not count any more",
 }
-
-
-def _end_refused(error: Exception) -> None:
-    log.error("refused: %s", error)
-    os._exit(REFUSED)
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
@@ -270,12 +232,12 @@ def main(arguments: Sequence[str]) -> NoReturn:
     # The kernels that are graded are strangers': their processes inherit no key.
     arena = Connection(os.environ.pop(ADDRESS_VARIABLE), os.environ.pop(KEY_VARIABLE))
     supervisor = UUID(os.environ.pop(SUPERVISOR_VARIABLE))
-    try:
-        with open_sessions(options.device, None, cores) as sessions:
+    with open_sessions(options.device, None, cores) as sessions:
+        try:
             Worker(arena, sessions, options.quick, supervisor, options.name).run()
-    except (Refused, Held) as error:
-        log.error("refused: %s", error)
-        sys.exit(REFUSED)
+        except (Refused, Held) as error:
+            log.error("refused: %s", error)
+            os._exit(REFUSED)  # the judge's processes end with this one
 
 
 if __name__ == "__main__":
