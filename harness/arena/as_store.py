@@ -15,13 +15,14 @@ from harness.arena.store.database import open_engine
 from harness.arena.store.preparing import HEAD
 from harness.board import schema
 from harness.board.sqlite_file import BUSY_SECONDS
+from harness.board.store import Store
 from harness.protocol.errors import StoreError
 
 _LOCK_NOT_AVAILABLE = "55P03"
 
 
-class ArenaDatabase:
-    """An arena's open database; see harness.board.store."""
+class ArenaStore(Store):
+    """An arena's open database."""
 
     def __init__(self, engine: Engine, name: str, key: Path) -> None:
         """Raises StoreError where the arena is of another version."""
@@ -53,7 +54,7 @@ class ArenaDatabase:
             connection.execute(select(func.pg_advisory_xact_lock(func.hashtext("board"))))
             yield connection
 
-    def check(self) -> None:
+    def check_database(self) -> None:
         """Do nothing: the server checks its own files."""
 
     def damaged(self, reason: str) -> str:
@@ -74,7 +75,7 @@ class ArenaDatabase:
 
 
 @contextmanager
-def of_folder(folder: Path) -> Iterator[ArenaDatabase]:
+def open_arena(folder: Path) -> Iterator[ArenaStore]:
     """Open the database of the arena in this folder, whether it runs or not. Raises UsageError."""
     data_dir = DataDir(folder)
     if not data_dir.holds_an_arena:
@@ -84,6 +85,6 @@ def of_folder(folder: Path) -> Iterator[ArenaDatabase]:
     with reached(data_dir) as owner:
         engine = open_engine(owner, connections=1)
         try:
-            yield ArenaDatabase(engine, str(folder), data_dir.signing_key)
+            yield ArenaStore(engine, str(folder), data_dir.signing_key)
         finally:
             engine.dispose()

@@ -16,6 +16,7 @@ from harness.arena.store.preparing import prepare
 from harness.board import keys
 from harness.board.document import Document
 from harness.board.keys import SigningKey
+from harness.board.sqlite_file import FileStore
 from harness.board.store import Store
 from harness.cli import main as cli
 from harness.cli.commands._stores import open_store
@@ -87,7 +88,7 @@ def test_only_counting_results_are_exported_and_they_are_signed(
     assert copied(data_dir.folder, imported) == f"2 entered into {imported}.\n"
     assert copied(data_dir.folder, imported).startswith("0 entered")
     own = SigningKey.at(data_dir.signing_key).public
-    with Store(imported) as store:
+    with FileStore(imported) as store:
         assert scores(store) == {"counts": (1.5, False), "again": (1.1, False)}
         for document in store.documents():
             assert document.signature is not None and document.signature.key == own
@@ -103,7 +104,7 @@ def test_an_imported_result_is_unverified_on_the_board(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "leaderboard.sqlite"
-    with Store(file, "create") as store:
+    with FileStore(file, create=True) as store:
         store.enter(factory.report("from a file", "bob", 1.9))
     before = board.version(connection)
     assert copied(file, data_dir.folder) == f"1 entered into {data_dir.folder}.\n"
@@ -116,7 +117,7 @@ def test_an_imported_result_is_unverified_on_the_board(
     }
     assert "from a file" in call("leaderboard", "--store", data_dir.folder)
     copied(data_dir.folder, file)
-    with Store(file) as store:
+    with FileStore(file) as store:
         assert scores(store)["from a file"] == (1.9, True)
         assert scores(store)["counts"] == (1.5, False)
 

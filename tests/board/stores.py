@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.cli.commands._stores import key_of, open_store
 
 if TYPE_CHECKING:
-    from harness.board.sqlite_file import Mode
     from harness.board.store import Store
 
 KINDS = ("file", "arena")
@@ -26,8 +25,8 @@ class Where(NamedTuple):
         """The file of the key that it signs with."""
         return key_of(self.path)
 
-    def open(self, mode: Mode = "create") -> AbstractContextManager[Store]:
-        return open_store(self.path, mode)
+    def open(self, create: bool = True) -> AbstractContextManager[Store]:
+        return open_store(self.path, create)
 
 
 New = Callable[[str], Where]

@@ -29,7 +29,7 @@ def test_a_report_comes_back_as_it_was(where: Where) -> None:
     ]
     with where.open() as store:
         ids = [store.enter(report) for report in reports]
-    with where.open("update") as store:
+    with where.open(create=False) as store:
         for id, report in zip(ids, reports, strict=True):
             kept = store.report(id)
             assert kept.signature is not None
@@ -84,7 +84,7 @@ def test_any_text_is_kept_or_refused(where: Where) -> None:
 
 def everything(where: Where) -> tuple[list[str], list[Entry]]:
     """Return what is in a store, apart from what it trusts."""
-    with where.open("update") as store:
+    with where.open(create=False) as store:
         entries = [entry._replace(verified=False) for entry in store.entries()]
         return [document.text for document in store.documents()], sorted(entries)
 
@@ -141,7 +141,7 @@ def test_signatures_move_with_reports(pair: tuple[Where, Where], call: Call) -> 
     with other.open() as store:
         store.enter(factory.report("native"))
     copied(call, one, other)
-    with other.open("update") as store:
+    with other.open(create=False) as store:
         assert {entry.name: entry.verified for entry in store.entries()} == {
             "own": False,
             "stranger": False,
@@ -151,7 +151,7 @@ def test_signatures_move_with_reports(pair: tuple[Where, Where], call: Call) -> 
         assert document.signature is not None and keys.fits(document.signature, document.text)
         assert store.document(stranger.id).signature is None
     copied(call, other, one)
-    with one.open("update") as store:
+    with one.open(create=False) as store:
         assert {entry.name: entry.verified for entry in store.entries()} == {
             "own": True,
             "stranger": False,

@@ -12,7 +12,6 @@ from harness.board.document import Document
 from harness.protocol.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from harness.board.sqlite_file import Mode
     from harness.board.store import Store
 
 
@@ -37,19 +36,19 @@ def check_place(store: Path) -> None:
 
 
 @contextmanager
-def open_store(path: Path, mode: Mode = "update") -> Iterator[Store]:
-    """Open a store: a file, or the folder of an arena. mode: as for a Store. Raises UsageError."""
-    from harness.board.store import Store  # slow to load
-
+def open_store(path: Path, create: bool = False) -> Iterator[Store]:
+    """Open a store: a file, which may be new, or the folder of an arena. Raises UsageError."""
     check_place(path)
-    if not path.is_dir():
-        with Store(path, mode) as store:
-            yield store
-        return
-    from harness.arena.as_store import of_folder  # not all have its packages
+    if path.is_dir():
+        from harness.arena.as_store import open_arena  # not all have its packages
 
-    with of_folder(path) as database, Store(database) as store:
-        yield store
+        with open_arena(path) as store:
+            yield store
+    else:
+        from harness.board.sqlite_file import FileStore  # slow to load
+
+        with FileStore(path, create) as store:
+            yield store
 
 
 def check_regular(path: Path) -> None:

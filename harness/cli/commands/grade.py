@@ -130,7 +130,7 @@ def _keep(
     """Enter and write a report: each whole or not at all. Raises OSError or UsageError."""
     try:
         if arguments.submit:
-            with open_store(arguments.store, "create") as store:
+            with open_store(arguments.store, create=True) as store:
                 id = store.enter(report)
             terminal.note(f"entered into {store.name} as {id[:8]}")
     finally:
