@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, text
 from harness.arena.build import Build
 from harness.arena.data_dir import Secrets
 from harness.arena.postgres import Server
+from harness.arena.processes import Settings
 from harness.arena.rules import RulesFile
 from harness.arena.store import people
 from harness.arena.store.database import open_engine
@@ -106,15 +107,13 @@ def rules(tmp_path: Path) -> Path:
 def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     """The site. Its boards are always up to date."""
     monkeypatch.setattr("harness.arena.web.boards.FRESH_SECONDS", 0.0)
-    key = SigningKey.at(rules.with_name("key.pem"))
+    settings = Settings(rules=rules, signing_key=rules.with_name("key.pem"))
     return Site(
         engine=engine,
         rules_file=RulesFile(rules),
-        root="",
-        secure=False,
+        settings=settings,
         cookie_secret="test",
-        signing_key=key,
-        signing_key_file=rules.with_name("key.pem"),
+        signing_key=SigningKey.at(settings.signing_key),
         build=Build.here(),
     )
 
