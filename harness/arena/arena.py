@@ -13,10 +13,10 @@ from contextlib import contextmanager
 
 from sqlalchemy import URL, Connection
 
-from harness.arena.data_dir import DataDir, Secrets
-from harness.arena.postgres import Server, address
+from harness.arena.data_dir import DataDir
+from harness.arena.postgres import Server
 from harness.arena.problems import NotPossible
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
+from harness.arena.processes import Settings
 from harness.arena.store import contest, people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Role
@@ -38,7 +38,7 @@ def serve(data_dir: DataDir, settings: Settings, count: int | None, show: Show) 
         check_port(settings)
         with database(data_dir) as (owner, server):
             first = first_key(owner, show)
-            supervisor = Supervisor(server, parts(owner, data_dir.secrets(), settings, count))
+            supervisor = Supervisor(server, parts(settings, data_dir.secrets().worker, count))
             signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
             signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
             supervisor.run(lambda: _show_address(settings, first, show))
@@ -170,24 +170,20 @@ def reached(data_dir: DataDir) -> Iterator[URL]:
     if data_dir.external is not None:
         yield data_dir.external
     elif is_running(data_dir):
-        yield address(data_dir.database, data_dir.secrets().owner)
+        yield data_dir.url
     else:
         with alone_in(data_dir), database(data_dir) as (owner, _):
             yield owner
 
 
-def parts(owner: URL, secrets: Secrets, settings: Settings, count: int | None) -> list[Part]:
-    """Return the arena's processes. Only the web service knows the database's address.
+def parts(settings: Settings, worker_key: str, count: int | None) -> list[Part]:
+    """Return the arena's processes, of which only the web service reaches the database.
 
     count: of workers; by default one for each GPU, or one.
     """
-    environment = {
-        DATABASE_VARIABLE: owner.render_as_string(hide_password=False),
-        COOKIE_VARIABLE: secrets.cookies,
-    }
     return [
-        Part("web", "harness.arena.web.server", [settings.model_dump_json()], environment),
-        *workers(settings.address, secrets.worker, "auto", count, settings.quick),
+        Part("web", "harness.arena.web.server", [settings.model_dump_json()], {}),
+        *workers(settings.address, worker_key, "auto", count, settings.quick),
     ]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sqlalchemy import URL, make_url
 
+from harness.arena.postgres import address
 from harness.protocol.files import write_whole
 from harness.protocol.report import Value
 
@@ -54,6 +55,11 @@ class DataDir:
     def holds_an_arena(self) -> bool:
         """Return whether the arena has a complete database of its own, or an external one."""
         return self.external is not None or (self.database / "PG_VERSION").is_file()
+
+    @property
+    def url(self) -> URL:
+        """The address of the arena's database, with its password."""
+        return self.external or address(self.database, self.secrets().owner)
 
     def keep_address(self) -> None:
         """Keep the address of an external database for later commands."""

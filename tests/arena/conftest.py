@@ -13,7 +13,7 @@ from selenium.webdriver import Chrome
 from sqlalchemy import Connection, Engine, text
 
 from harness.arena.build import Build
-from harness.arena.data_dir import Secrets
+from harness.arena.data_dir import DataDir, Secrets
 from harness.arena.postgres import Server
 from harness.arena.processes import Settings
 from harness.arena.rules import RulesFile
@@ -25,7 +25,6 @@ from harness.arena.store.tables import metadata, worker_keys
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.board import tables as board
-from harness.board.keys import SigningKey
 from tests.arena.submitting import Add, FakeWorker, Key
 from tests.arena.visiting import Visitor
 from tests.board import browser
@@ -107,13 +106,11 @@ def rules(tmp_path: Path) -> Path:
 def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     """The site. Its boards are always up to date."""
     monkeypatch.setattr("harness.arena.web.boards.FRESH_SECONDS", 0.0)
-    settings = Settings(rules=rules, signing_key=rules.with_name("key.pem"))
     return Site(
         engine=engine,
+        data_dir=DataDir(rules.parent),
         rules_file=RulesFile(rules),
-        settings=settings,
-        cookie_secret="test",
-        signing_key=SigningKey.at(settings.signing_key),
+        settings=Settings(data=rules.parent),
         build=Build.here(),
     )
 

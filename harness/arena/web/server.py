@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import sys
 
@@ -10,8 +9,6 @@ import uvicorn
 
 from harness.arena.logs import log_as
 from harness.arena.processes import (
-    COOKIE_VARIABLE,
-    DATABASE_VARIABLE,
     Settings,
     end_with_parent,
 )
@@ -27,11 +24,9 @@ def main(settings: Settings) -> None:
     log_as("web")
     end_with_parent()
     _raise_file_limit()
-    # Taken out of the environment, which child processes inherit.
-    environment = {name: os.environ.pop(name) for name in (DATABASE_VARIABLE, COOKIE_VARIABLE)}
     uvicorn.run(
         application(
-            Site.opened(settings, environment, connections=20),
+            Site.opened(settings),
             OtherProcess().call,
             local=not settings.proxy and settings.host in ("127.0.0.1", "::1", "localhost"),
         ),
