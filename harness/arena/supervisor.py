@@ -13,12 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from harness.arena.processes import (
-    ADDRESS_VARIABLE,
-    REFUSED,
-    SUPERVISOR_VARIABLE,
-    ServerFailed,
-)
+from harness.arena.processes import ADDRESS_VARIABLE, REFUSED, SUPERVISOR_VARIABLE, ServerFailed
 from harness.arena.workers.api import KEY_VARIABLE
 from harness.devices.available import gpus, why_no_cuda
 

@@ -13,16 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from sqlalchemy import (
-    Connection,
-    Select,
-    Table,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-)
+from sqlalchemy import Connection, Select, Table, exists, func, insert, or_, select
 
 from harness.board import keys
 from harness.board.document import Document

@@ -8,10 +8,7 @@ import sys
 import uvicorn
 
 from harness.arena.logs import log_as
-from harness.arena.processes import (
-    Settings,
-    end_with_parent,
-)
+from harness.arena.processes import Settings, end_with_parent
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.arena.web.other_process import OtherProcess

@@ -12,12 +12,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from harness.board.document import signed
-from harness.cli.commands._arguments import (
-    add_arch,
-    add_device,
-    add_seed,
-    add_store,
-)
+from harness.cli.commands._arguments import add_arch, add_device, add_seed, add_store
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import key_of, open_store
 from harness.cli.views.console import Terminal
