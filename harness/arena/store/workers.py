@@ -168,11 +168,7 @@ def leave(connection: Connection, machine: int, session: UUID) -> None:
 
 
 def _session(machine: int, session: UUID) -> tuple[ColumnElement[bool], ...]:
-    return (
-        workers.c.session == session,
-        workers.c.machine == machine,
-        workers.c.seen.is_not(None),
-    )
+    return (workers.c.session == session, workers.c.machine == machine, workers.c.seen.is_not(None))
 
 
 # ------------------------------------------------------------------------------------- attempts

@@ -35,11 +35,7 @@ ROUTERS = (
 )
 
 
-def application(
-    site: Site,
-    compare: Call = run_in_threadpool,
-    local: bool = False,
-) -> FastAPI:
+def application(site: Site, compare: Call = run_in_threadpool, local: bool = False) -> FastAPI:
     """Return the web service. compare: calls what takes long. local: whether only this machine
     reaches it."""
 
