@@ -461,7 +461,7 @@ APART = {
     "by a shifted position": "for (int i = thread * 5 >> 3; i < 1024; i += 256) { STEP }",
     "from below zero": "for (int i = thread - 7; i < 1017 - 4 * (thread < 7); i += 256) { STEP }",
     "around the end of the numbers": (
-        "unsigned i = thread + 4294966900u; for (int n = 0; i > 255 && n < 9; ++n, i += 64) { STEP }"
+        "unsigned i = thread + 4294966900u;for (int n = 0; i > 255 && n < 9; ++n, i += 64) { STEP }"
     ),
     "one half of the threads": "if ((thread & 255) > 127) { int i = thread - (thread & 3); STEP }",
     "of bits": "int i = thread - (thread & ~12 | 16); if (i < 0 != thread > 90) { STEP }",
@@ -480,7 +480,7 @@ def test_loops_that_all_threads_run_equally_often_may_have_barriers(name: str) -
     assert fast.tobytes() == slow.tobytes()
 
 
-@pytest.mark.parametrize("name", {**ALIKE, **APART})
+@pytest.mark.parametrize("name", ALIKE | APART)
 def test_loops_over_positions_have_the_same_result_on_both_paths(name: str) -> None:
     step = "x = x * 0.5f + A[i & 1023]; ++steps;"
     body = (

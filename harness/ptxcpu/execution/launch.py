@@ -15,7 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
-from harness.ptxcpu.arguments import Argument, Bytes, buffers_of, packed, window_of_buffer, zeros
+from harness.ptxcpu.arguments import (
+    Argument,
+    Bytes,
+    buffers_of,
+    packed,
+    sparse_zeros,
+    window_of_buffer,
+    zeros,
+)
 from harness.ptxcpu.execution import build
 from harness.ptxcpu.execution.build import Loaded
 from harness.ptxcpu.execution.cache import Cache
@@ -33,19 +41,21 @@ class Arguments:
     module: the kernel's own __device__ variables, kept from launch to launch.
     initial: makes a copy of them, if they have their initial values; otherwise a copy is made now,
         which is slow for large variables.
+    kept: memory for copies of the variables, which later launches use again.
     number: of the launch in this process, as %gridid has it.
     """
 
     given: Sequence[Argument]
     module: Bytes
     initial: Callable[[], Bytes] | None = None
+    kept: list[Bytes] = field(default_factory=list)
     number: int = field(default_factory=itertools.count(1).__next__)
 
     def undo(self, windows: Collection[int]) -> Callable[[], None]:
         """Return a function that restores the memory of these windows to its present state."""
         kept: list[tuple[Bytes, Callable[[], Bytes]]] = []
         if Window.MODULE in windows:
-            kept.append((self.module, self.initial or _copied(self.module)))
+            kept.append((self.module, self.initial or self._copied_module()))
         for index, buffer in enumerate(buffers_of(self.given)):
             if window_of_buffer(index) in windows:
                 memory = buffer.data.reshape(-1).view(np.uint8)
@@ -56,6 +66,13 @@ class Arguments:
                 memory[:] = before()
 
         return restore
+
+    def _copied_module(self) -> Callable[[], Bytes]:
+        if not self.kept:
+            self.kept.append(np.empty_like(self.module))
+        (copy,) = self.kept
+        copy[:] = self.module
+        return lambda: copy
 
 
 def _copied(memory: Bytes) -> Callable[[], Bytes]:
@@ -131,63 +148,118 @@ def launch(
     one another, or needs more seconds than this, estimated from the first TRIAL_SECONDS. (There is
     no estimate if blocks depend on one another: later ones may have nothing to do.)
     """
-    instruments = instruments or Instruments()
     clusters = Clusters(grid, loaded.kernel.cluster)
     chosen = np.arange(clusters.count)
     if blocks is not None:
         chosen = np.unique(np.array([clusters.of(block) for block in blocks], np.int64))
     if not exchanged:
         chosen = _chessboard(clusters, chosen)
-    wanted = 1 if instruments.present else available_cores()
-    stop, stop_units = ctypes.c_uint8(0), ctypes.c_uint8(0)
-    printer = printer or Printer()
+    running = _Launch(
+        cache, grid, arguments, instruments or Instruments(), printer or Printer(), len(chosen)
+    )
+    with running.limited(seconds) as limit:
+        rest, vector_blocks = chosen, 0
+        if make_units:
+            undo = arguments.undo(exchanged)
+            first = chosen[: running.workers] if vector_above > 0 else chosen[:0]
+            rest = chosen[len(first) :]
+            running.on_threads(loaded, first)
+            estimated = limit.elapsed() * len(rest) / running.workers
+            if running.has_ended():
+                rest = rest[:0]
+            elif len(rest) and estimated >= vector_above:
+                with limit.paused():
+                    units = make_units()
+                if units:
+                    longest = inf if exchanged else vector_below
+                    left = running.on_vectors(units, rest, bool(exchanged), longest)
+                    vector_blocks = len(rest) - len(left)
+                    if len(left) > (0 if exchanged else vector_blocks) and vector_below < inf:
+                        is_over = running.has_stopped_vectors()
+                        left, vector_blocks = left[: 0 if is_over else EXPLAINED_BLOCKS], 0
+                    elif exchanged and len(left):
+                        undo()
+                        left, vector_blocks = chosen, 0
+                    rest = left[:0] if running.instruments.is_doubtful() else left
+        running.on_threads(loaded, rest)
+        elapsed = min(limit.elapsed(), limit.used())
+    return Outcome(elapsed, running.first_fault(chosen), running.changed(), vector_blocks)
 
-    def end() -> None:
-        stop.value = stop_units.value = 1
 
-    limit = _TimeLimit(seconds, end)
-    start = time.perf_counter()
-    team = [
-        _Worker(loaded, grid, arguments, instruments, stop, printer)
-        for _ in range(max(1, min(wanted, len(chosen))))
-    ]
-    limit.team += team
-    rest, vector_blocks, translation = chosen, 0, 0.0
-    if make_units:
-        undo = arguments.undo(exchanged)
-        first = chosen[: len(team)] if vector_above > 0 else chosen[:0]
-        rest = chosen[len(first) :]
-        if len(first):
-            _run_threads(cache, team, first)
-        estimated = (time.perf_counter() - start) * len(rest) / len(team)
-        if stop.value or any(worker.stopped for worker in team):
-            rest = rest[:0]
-        elif len(rest) and estimated >= vector_above:
-            begun = time.perf_counter()
-            with limit.paused():
-                units = make_units()
-            translation = time.perf_counter() - begun
-            if units:
-                units_team = [
-                    _Worker(units, grid, arguments, instruments, stop_units, printer) for _ in team
-                ]
-                limit.team += units_team
-                longest = inf if exchanged else vector_below
-                left = _run_units(cache, units, units_team, rest, bool(exchanged), longest)
-                vector_blocks = len(rest) - len(left)
-                if len(left) > (0 if exchanged else vector_blocks) and vector_below < inf:
-                    left, vector_blocks = left[: 0 if stop_units.value else EXPLAINED_BLOCKS], 0
-                elif exchanged and len(left):
-                    undo()
-                    left, vector_blocks = chosen, 0
-                rest = left[:0] if instruments.is_doubtful() else left
-    if len(rest):
-        _run_threads(cache, team, rest)
-    elapsed = min(time.perf_counter() - start - translation, limit.used())
-    limit.close()
-    faults = [w.stopped for w in team if w.stopped]
-    earliest = min(faults, key=lambda s: [*chosen].index(clusters.of(s.block)), default=None)
-    return Outcome(elapsed, earliest, _changed(arguments, team), vector_blocks)
+class _Launch:
+    """A launch in progress: the workers that run its blocks, and how to stop them."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        grid: tuple[int, int, int],
+        arguments: Arguments,
+        instruments: Instruments,
+        printer: Printer,
+        count: int,
+    ) -> None:
+        """count: the clusters of the launch."""
+        self.instruments = instruments
+        self.workers = max(1, min(1 if instruments.present else available_cores(), count))
+        self._cache = cache
+        self._grid, self._arguments, self._printer = grid, arguments, printer
+        self._team: list[_Worker] = []
+        self._units_team: list[_Worker] = []
+        self._stop, self._stop_units = ctypes.c_uint8(0), ctypes.c_uint8(0)
+
+    @contextlib.contextmanager
+    def limited(self, seconds: float) -> Iterator[_TimeLimit]:
+        """Stop all workers when they have used so many seconds."""
+        limit = _TimeLimit(seconds, self._end, lambda: [*self._team, *self._units_team])
+        try:
+            yield limit
+        finally:
+            limit.close()
+
+    def _end(self) -> None:
+        self._stop.value = self._stop_units.value = 1
+
+    def on_threads(self, loaded: Loaded, chosen: npt.NDArray[np.int64]) -> None:
+        """Run clusters in this order until one has a fault."""
+        if not len(chosen):
+            return
+        if not self._team:
+            self._team = [self._worker(loaded, self._stop) for _ in range(self.workers)]
+        _run_threads(self._cache, self._team, chosen)
+
+    def on_vectors(
+        self, units: Loaded, chosen: npt.NDArray[np.int64], depend: bool, longest: float
+    ) -> npt.NDArray[np.int64]:
+        """Run blocks on the vector path; see `_run_units`."""
+        self._units_team = [self._worker(units, self._stop_units) for _ in range(self.workers)]
+        return _run_units(self._cache, units, self._units_team, chosen, depend, longest)
+
+    def _worker(self, loaded: Loaded, stop: ctypes.c_uint8) -> _Worker:
+        given = self._grid, self._arguments, self.instruments, stop, self._printer
+        return _Worker(loaded, *given)
+
+    def has_ended(self) -> bool:
+        """Return whether the time is over or a thread had a fault."""
+        return bool(self._stop.value) or any(worker.stopped for worker in self._team)
+
+    def has_stopped_vectors(self) -> bool:
+        return bool(self._stop_units.value)
+
+    def first_fault(self, chosen: npt.NDArray[np.int64]) -> Context | None:
+        """Return the block that stopped first, in the order in which clusters start."""
+        order = [*chosen]
+        faults = [(worker.stopped, worker.clusters) for worker in self._team if worker.stopped]
+        stopped = [(order.index(clusters.of(s.block)), s) for s, clusters in faults if s]
+        return min(stopped, key=lambda each: each[0])[1] if stopped else None
+
+    def changed(self) -> tuple[int, ...]:
+        """Return the read-only buffers to which blocks wrote other values."""
+        bits = 0
+        for worker in self._team:
+            for context in worker.contexts:
+                bits |= context.changed
+        buffers = range(len(buffers_of(self._arguments.given)))
+        return tuple(i for i in buffers if bits >> window_of_buffer(i) & 1)
 
 
 class _TimeLimit:
@@ -197,32 +269,39 @@ class _TimeLimit:
     still runs, so that a kernel's verdict does not depend on that work.
     """
 
-    team: list[_Worker]
-
-    def __init__(self, seconds: float, end: Callable[[], None]) -> None:
-        self._seconds, self._end, self.team = seconds, end, []
+    def __init__(
+        self, seconds: float, end: Callable[[], None], team: Callable[[], Sequence[_Worker]]
+    ) -> None:
+        """team: returns the workers of the launch."""
+        self._seconds, self._end, self._team = seconds, end, team
+        self._start = time.perf_counter()
         self._began = self._last = time.process_time()
         self._is_cancelled = False
         self._wait(seconds)
 
-    def cancel(self) -> None:
+    def close(self) -> None:
+        """Cancel it. The timer would keep the memory of the kernel's variables."""
+        self._cancel()
+        self._team = list
+
+    def _cancel(self) -> None:
         self._is_cancelled = True
         self._timer.cancel()
-
-    def close(self) -> None:
-        """Cancel it for good. The timer would keep the memory of the kernel's variables."""
-        self.cancel()
-        self.team.clear()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """Do not count the time within: a slow translation is no fault of the kernel."""
-        self.cancel()
-        begun = time.process_time()
+        self._cancel()
+        start, begun = time.perf_counter(), time.process_time()
         yield
+        self._start += time.perf_counter() - start
         self._began += time.process_time() - begun
         self._is_cancelled = False
         self._wait(max(self._began + self._seconds - time.process_time(), LEAST_WAIT))
+
+    def elapsed(self) -> float:
+        """Return the seconds since the launch began."""
+        return time.perf_counter() - self._start
 
     def used(self) -> float:
         """Return the seconds of the processor that the launch has used."""
@@ -236,9 +315,10 @@ class _TimeLimit:
     def _look(self) -> None:
         if self._is_cancelled:
             return
-        ended = [worker.used for worker in self.team if not worker.is_running]
+        team = self._team()
+        ended = [worker.used for worker in team if not worker.is_running]
         used = time.process_time()
-        running = max(1, len(self.team) - len(ended))
+        running = max(1, len(team) - len(ended))
         left = self._began + self._seconds * running - (used - sum(ended))
         if left > 0 and used > self._last:
             self._last = used
@@ -249,16 +329,6 @@ class _TimeLimit:
 
 LEAST_WAIT = 0.05
 """The seconds between two looks at the processor's time."""
-
-
-def _changed(arguments: Arguments, team: Sequence[_Worker]) -> tuple[int, ...]:
-    """Return the read-only buffers to which blocks wrote other values."""
-    bits = 0
-    for worker in team:
-        for context in worker.contexts:
-            bits |= context.changed
-    buffers = range(len(buffers_of(arguments.given)))
-    return tuple(i for i in buffers if bits >> window_of_buffer(i) & 1)
 
 
 def _run_threads(cache: Cache, team: Sequence[_Worker], chosen: npt.NDArray[np.int64]) -> None:
@@ -412,19 +482,19 @@ class _Worker:
         """Return the fields of the context of one block, which has its own memory."""
         kernel, threads = loaded.kernel, loaded.threads
         warps = -(-threads // layout.LANES)
-        shared = zeros(kernel.shared.size + 15 & -8)
+        shared = zeros(kernel.shared.size + 64)
         memory = {
             "shared": shared,
-            "local": zeros(kernel.local_bytes * threads),
-            "frames": zeros(loaded.frame_bytes * (threads // loaded.lanes)),
+            "local": sparse_zeros(kernel.local_bytes * threads),
+            "frames": sparse_zeros(loaded.frame_bytes * (threads // loaded.lanes)),
             "scratch": zeros(128),
-            "thread": zeros(layout.THREAD_BYTES * threads),
-            "lane_buffer": zeros(4 * warps * layout.LANE_BUFFER_WORDS * layout.LANES),
+            "thread": sparse_zeros(layout.THREAD_BYTES * threads),
+            "lane_buffer": sparse_zeros(4 * warps * layout.LANE_BUFFER_WORDS * layout.LANES),
             "group": zeros(4 * warps),
             "arrived": zeros(4 * layout.NAMED_BARRIERS),
-            "copies": zeros(COPY_BYTES * layout.COPIES_IN_FLIGHT * threads),
-            "unit_copies": zeros(layout.UNIT_COPY_BYTES * threads),
-            "bulk": zeros(BULK_BYTES * layout.BULK_IN_FLIGHT),
+            "copies": sparse_zeros(COPY_BYTES * layout.COPIES_IN_FLIGHT * threads),
+            "unit_copies": sparse_zeros(layout.UNIT_COPY_BYTES * threads),
+            "bulk": sparse_zeros(BULK_BYTES * layout.BULK_IN_FLIGHT),
             "parameters": _parameters(kernel, arguments),
         }
         spans = np.zeros((layout.WINDOWS, 3), np.int64)

@@ -86,7 +86,10 @@ __device__ void reduce_barrier(Context* c, int barrier) {
 
 __device__ void begin_block(Context* c) {
     for (int i = 0; i < NAMED_BARRIERS; ++i) c->arrived[i] = 0;
-    for (long long i = 0; i < c->shared_bytes; i += 8) *(long long*)(c->shared + i) = -1;  // NaN
+    long long* shared = (long long*)c->shared;
+    for (long long* word = shared; word < shared + (c->shared_bytes + 7) / 8; word += 8)
+#pragma unroll
+        for (int i = 0; i < 8; ++i) word[i] = -1;  // NaN
     c->bulk_count = 0;
     c->is_over = c->cluster_phases = c->phases_seen = 0;
 }

@@ -65,6 +65,7 @@ extern "C" __device__ char* rt_unit_copy(Context* c, long long t, long long lane
                                          unsigned long long active, unsigned long long filled,
                                          long long bytes) {
     UnitCopies* all = copies_of_unit(c, t);
+    if (all->issued == all->delivered) all->issued = all->delivered = 0;  // memory in the cache
     if (all->issued - all->delivered == COPIES_IN_FLIGHT)  // room for one more
         deliver_lanes(unit_copy(all, lanes, all->delivered++), lanes);
     UnitCopy* copy = unit_copy(all, lanes, all->issued++);
