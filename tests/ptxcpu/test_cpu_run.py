@@ -8,6 +8,7 @@ from harness.protocol.device import Load, Ready
 from harness.protocol.request import Fault
 from problem.cases import Shape
 from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs, product
+from tests.requests import sanitize_on
 
 
 def test_a_kernel_is_loaded_from_its_ptx_alone(cpu: Runner) -> None:
@@ -32,6 +33,8 @@ def test_variables_have_their_initial_values_in_every_launch(cpu: Runner) -> Non
     """
     assert isinstance(cpu.device.load(Load(kernel=compiled(source))), Ready)
     assert [cpu.finish(Shape(1, 1, 1)).output[0, 0] for _ in range(3)] == [600] * 3
+    sanitized = cpu.device.sanitize(sanitize_on(*[Shape(1, 1, 1)] * 3))
+    assert [each.output[0, 0] for each in sanitized.products] == [600] * 3
 
 
 @pytest.mark.parametrize("name", ["naive", "tile"])

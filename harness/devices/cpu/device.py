@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import singledispatchmethod
 from pathlib import Path
 from typing import Any
@@ -75,21 +75,6 @@ WATCHING_SECONDS = 5.0
 size."""
 
 
-@dataclass(frozen=True)
-class _Module:
-    """The kernel that is loaded."""
-
-    kernel: Kernel
-    line: LaunchLine
-
-    def grid(self, arguments: Arguments) -> Size:
-        """Return the blocks of a launch, whole clusters of them."""
-        output = arguments.output
-        tiles = self.line.grid(output.rows, output.columns)
-        x, y, z = (-(-n // c) * c for n, c in zip(tiles, self.kernel.cluster, strict=True))
-        return x, y, z
-
-
 class CpuDevice:
     """The device.
 
@@ -100,7 +85,8 @@ class CpuDevice:
         where = cache or Path(os.environ.get(CACHE_VARIABLE) or cache_directory())
         self._cache = Cache(where)
         build.runtime_address(self._cache, "rt_run")
-        self._module: _Module | None = None
+        self._kernel: Kernel | None = None
+        self._line = LaunchLine()
 
     @singledispatchmethod
     def answer(self, request: Request[Any]) -> Value:
@@ -138,15 +124,14 @@ class CpuDevice:
         signature: Signature = SIGNATURE,
     ) -> Ready | Unsupported:
         """Translate any PTX for any shape of block; `watched` is as for Kernel."""
-        self._module = None
-        line = line or LaunchLine()
+        self._kernel, self._line = None, line or LaunchLine()
         try:
             kernel = Kernel(
                 text,
                 entry,
                 block,
                 parameter_kinds(signature),
-                line.shared_memory,
+                self._line.shared_memory,
                 watched=watched,
                 cache=self._cache,
             )
@@ -158,19 +143,22 @@ class CpuDevice:
                 instruction=refusal.instruction or None,
                 at=Place(line=refusal.line) if refusal.line > 0 else None,
             )
-        self._module = _Module(kernel, line)
+        self._kernel, self._line = kernel, replace(self._line, cluster=kernel.cluster)
         return Ready(
             blocks_depend_on_one_another=kernel.blocks_depend,
             multiplies_matrices=kernel.multiplies_matrices,
             has_mergeable_loads=kernel.has_mergeable_loads,
         )
 
-    def _loaded(self) -> _Module:
+    def _loaded(self) -> Kernel:
         """Return the kernel for one launch, in which its variables have their initial values."""
-        if self._module is None:
+        if self._kernel is None:
             raise RuntimeError("no kernel is loaded")
-        self._module.kernel.reset_variables()
-        return self._module
+        self._kernel.reset_variables()
+        return self._kernel
+
+    def _grid(self, arguments: Arguments) -> Size:
+        return self._line.grid(arguments.output.rows, arguments.output.columns)
 
     # -- running
 
@@ -178,18 +166,18 @@ class CpuDevice:
     def run(self, request: Run) -> Finished | Fault:
         """Run one launch. The output is NaN before it, and stays so outside the blocks asked
         for."""
-        module, given = self._loaded(), request.inputs
-        if given.blocks is not None and module.kernel.blocks_depend:
+        kernel, given = self._loaded(), request.inputs
+        if given.blocks is not None and kernel.blocks_depend:
             return Fault(
                 cause="judge",
                 message="this kernel's blocks depend on one another, so a sample of them "
                 "cannot be run alone",
             )
-        grid = module.grid(given.arguments)
-        if refused := _refused(module.kernel, grid):
+        grid = self._grid(given.arguments)
+        if refused := _refused(kernel, grid):
             return refused
         output, arguments = _arguments(given)
-        result = module.kernel.run(grid, arguments, seconds=request.seconds, blocks=given.blocks)
+        result = kernel.run(grid, arguments, seconds=request.seconds, blocks=given.blocks)
         if result.fault:
             return reporting.fault(result.fault, given.shape, result.printed)
         return Finished(
@@ -204,7 +192,7 @@ class CpuDevice:
     @answer.register
     def sanitize(self, request: Sanitize) -> Sanitized | Fault:
         """Run one launch a shape under the checks of all four tools."""
-        kernel, start = self._loaded().kernel, time.monotonic()
+        start = time.monotonic()
         found: list[Finding] = []
         products: list[Product] = []
         ended: tuple[Stopped, ...] = ()
@@ -215,7 +203,7 @@ class CpuDevice:
                 seen, sampled = self._check_sample(given, min(left, request.sample_seconds))
                 found += seen
                 continue
-            grid = self._loaded().grid(given.arguments)
+            kernel, grid = self._loaded(), self._grid(given.arguments)
             if refused := _refused(kernel, grid):
                 return refused
             output, arguments = _arguments(given)
@@ -251,14 +239,14 @@ class CpuDevice:
         """Check some blocks of a launch. If they are clean, search all blocks for a bad access, as
         far as the vector path can run them in time. Return the findings, and the numbers of blocks
         that were run."""
-        module, start = self._loaded(), time.monotonic()
-        grid = module.grid(given.arguments)
-        if _refused(module.kernel, grid):
+        kernel, start = self._loaded(), time.monotonic()
+        grid = self._grid(given.arguments)
+        if _refused(kernel, grid):
             return [], None
         _, arguments = _arguments(given)
         try:
             assert given.blocks is not None
-            result = module.kernel.check_many(
+            result = kernel.check_many(
                 grid, arguments, given.blocks, seconds=min(seconds, WATCHING_SECONDS)
             )
         except PtxError:
@@ -269,7 +257,7 @@ class CpuDevice:
         is_over = result.fault is None or result.fault.cause is Cause.TIME_LIMIT
         if not found and is_over:
             left = max(seconds - (time.monotonic() - start), 0.1)
-            swept = module.kernel.sweep(grid, arguments, seconds=left)
+            swept = kernel.sweep(grid, arguments, seconds=left)
             if swept and swept.fault and swept.fault.finding:
                 found.append(swept.fault.finding)
             elif swept and not swept.fault:
@@ -282,14 +270,14 @@ class CpuDevice:
     @answer.register
     def count(self, request: Count) -> Counters | BranchesDiffer | Fault:
         """Count sectors, wavefronts and other events in blocks that are spread over the grid."""
-        module, given, like = self._loaded(), request.inputs, request.like
-        grid = module.grid(given.arguments)
+        kernel, given, like = self._loaded(), request.inputs, request.like
+        grid = self._grid(given.arguments)
         if like is not None:
-            meant = module.grid(like), like.numbers
-            line = module.kernel.first_difference((grid, given.arguments.numbers), meant)
+            meant = self._grid(like), like.numbers
+            line = kernel.first_difference((grid, given.arguments.numbers), meant)
             if line is not None:
                 return BranchesDiffer(line=line)
-        if refused := _refused(module.kernel, grid):
+        if refused := _refused(kernel, grid):
             return refused
         # Memory that the counted blocks do not touch costs nothing.
         output = np.zeros((given.arguments.output.rows, given.arguments.output.columns), np.float32)
@@ -299,7 +287,7 @@ class CpuDevice:
         )
         arguments = _filled(given.arguments, matrices, output)
         try:
-            result = module.kernel.count(
+            result = kernel.count(
                 grid, arguments, seconds=request.seconds, max_blocks=request.max_blocks
             )
         except PtxError as refusal:
@@ -307,13 +295,13 @@ class CpuDevice:
         if result.fault:
             return reporting.fault(result.fault, given.shape, result.printed)
         assert result.counters is not None
-        depends = module.kernel.blocks_depend
+        depends = kernel.blocks_depend
         return reporting.counters(result.counters, given.shape, depends)
 
     @answer.register
     def merge_loads(self, request: MergeLoads) -> Counters:
         """Return the last counters, as they are with the loads of the machine code."""
-        kernel = self._loaded().kernel
+        kernel = self._loaded()
         code = {line.line: tuple(line.opcodes) for line in request.code}
         return reporting.counters(kernel.counted(code), request.shape, kernel.blocks_depend)
 
