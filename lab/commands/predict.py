@@ -82,9 +82,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             there = gpu if kernels is None or file.stem in measured else gpu_named(kernels.gpu)
             explained[file.stem] = explain(examined, there)
             if examined.counters is not None:
-                evidence[file.stem] = Evidence.of(
-                    examined.kernel, examined.counters, gpu, examined.blocks_share_work
-                )
+                evidence[file.stem] = Evidence.of(examined.kernel, examined.counters, gpu)
     predictions = predict(gpu.name, evidence, measured, explained)
     others = tuple(of_kernel(explained[name], slow[name]) for name in slow if name in explained)
     if kernels is not None:

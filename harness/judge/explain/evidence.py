@@ -72,22 +72,16 @@ _MACS = {"1684": 512, "1688": 1024, "16816": 2048, "16832": 4096}
 
 @dataclass(frozen=True)
 class Evidence:
-    """The facts about a kernel that the rules examine; `of` makes it.
-
-    blocks_share_work: the blocks depend on one another, so they need not be equally long.
-    """
+    """The facts about a kernel that the rules examine; `of` makes it."""
 
     facts: DisassembledKernel
     counters: Counters
     gpu: Gpu
-    blocks_share_work: bool = False
 
     @classmethod
-    def of(
-        cls, facts: DisassembledKernel, counters: Counters, gpu: Gpu, blocks_share_work: bool
-    ) -> Self:
+    def of(cls, facts: DisassembledKernel, counters: Counters, gpu: Gpu) -> Self:
         """Return the evidence, without loads of the PTX that ptxas has merged."""
-        counted = cls(facts, counters, gpu, blocks_share_work)
+        counted = cls(facts, counters, gpu)
         return replace(counted, counters=counted._without_merged_loads())
 
     def _without_merged_loads(self) -> Counters:

@@ -32,7 +32,7 @@ def explain(examined: Examination, named: Gpu | None = None) -> Explanation:
     # Counters of earlier judges say less of a line.
     counted = counters if counters is not None and counters.warp_instructions else None
     shared = examined.blocks_share_work
-    evidence = Evidence.of(facts, counted, gpu, shared) if counted else None
+    evidence = Evidence.of(facts, counted, gpu) if counted else None
     notes = [examined.note] if examined.note else []
     elsewhere = _not_at_the_ranked_size(evidence, gpu, examined.measured_ms) if evidence else ""
     if elsewhere:

@@ -561,7 +561,7 @@ def _divergence(evidence: Evidence) -> Saving | None:
 )
 def _last_wave(evidence: Evidence) -> Saving | None:
     """In the last wave of blocks some multiprocessors have nothing to do."""
-    if evidence.blocks_share_work:
+    if evidence.counters.blocks_depend:  # they need not be equally long
         return None
     blocks, waves = blocks_and_waves(evidence.facts, evidence.gpu)
     return Saving(

@@ -46,7 +46,7 @@ def evidence_of_source(source: str) -> Evidence:
     )
     assert isinstance(counted, Counters), counted
     counted = device.merge_loads(MergeLoads(shape=counted.shape, code=known.lines))
-    return Evidence.of(known, counted, H100, counted.blocks_depend)
+    return Evidence.of(known, counted, H100)
 
 
 def evidence_of(solution: str) -> Evidence:
@@ -62,4 +62,4 @@ def recorded(solution: str) -> Evidence:
     facts, counters = (RECORDED / f"{solution}.jsonl").read_text(encoding="utf-8").splitlines()
     kernel = DisassembledKernel.model_validate_json(facts)
     counted = Counters.model_validate_json(counters)
-    return Evidence.of(kernel, counted, H100, counted.blocks_depend)
+    return Evidence.of(kernel, counted, H100)
