@@ -45,10 +45,7 @@ def examine(
         kernel=grading.disassembled.kernel,
         counters=grading.counters,
         outcome=outcome,
-        blocks_share_work=bool(
-            (grading.counters and grading.counters.blocks_depend)
-            or (grading.ready and grading.ready.blocks_depend_on_one_another)
-        ),
+        blocks_depend=grading.ready is not None and grading.ready.blocks_depend,
         note=grading.why_uncounted,
     )
 

@@ -28,7 +28,7 @@ class Describe(Request[DeviceInfo]):
 class Ready(Value):
     """The kernel is loaded."""
 
-    blocks_depend_on_one_another: bool = False
+    blocks_depend: bool = False
     """Blocks communicate through memory, so a launch cannot be sampled."""
     multiplies_matrices: bool = False
     """It has instructions for the tensor cores."""

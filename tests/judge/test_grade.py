@@ -234,16 +234,14 @@ def test_an_explanation_has_all_counters() -> None:
     found = examined(device)
     assert (found.name, found.source, found.device) == ("mine", "a kernel", fakes.INFO)
     assert (found.counters, found.note) == (COUNTERS, "")
-    assert found.outcome is None and not found.blocks_share_work
+    assert found.outcome is None and not found.blocks_depend
     assert all(each.mostly_watched for each in device.asked if isinstance(each, Load))
-    depending = COUNTERS.model_copy(update={"blocks_depend": True})
-    assert examined(Watched(counted=depending)).blocks_share_work
 
 
 def test_an_explanation_without_counters_says_why() -> None:
     fault = Fault(cause="time-limit", message="it took too long")
     found = examined(Watched(counted=fault))
-    assert found.counters is None and not found.blocks_share_work
+    assert found.counters is None and not found.blocks_depend
     assert found.note == "its accesses could not be counted: it took too long"
 
 
@@ -292,7 +290,7 @@ def test_counted_launches_branch_like_the_ranked_size(
     class Counting(fakes.FakeDevice):
         def ask(self, request: Any) -> Any:
             if isinstance(request, Load):
-                return Ready(blocks_depend_on_one_another=depend, multiplies_matrices=matrices)
+                return Ready(blocks_depend=depend, multiplies_matrices=matrices)
             if not isinstance(request, Count):
                 return super().ask(request)
             assert request.like == PROBLEM.arguments(RANKED_SHAPE)
@@ -306,7 +304,7 @@ def test_counted_launches_branch_like_the_ranked_size(
 
     examined = examine(SUBMISSION, fakes.on_cpu(Counting()), problem=PROBLEM)
     assert isinstance(examined, Examination) and compared == shapes
-    assert examined.blocks_share_work == depend
+    assert examined.blocks_depend == depend
     if alike:
         assert examined.counters and examined.counters.shape == shapes[-1] and not examined.note
     else:

@@ -272,7 +272,7 @@ def test_printf_is_text_and_bounded(cpu: Runner) -> None:
     ],
 )
 def test_dependent_blocks_are_not_sampled(cpu: Runner, name: str, depends: bool) -> None:
-    assert cpu.load_file(name).blocks_depend_on_one_another is depends
+    assert cpu.load_file(name).blocks_depend is depends
     result = cpu.run(SHAPE, blocks=(0,))
     assert isinstance(result, Fault) is depends
 

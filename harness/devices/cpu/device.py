@@ -145,7 +145,7 @@ class CpuDevice:
             )
         self._kernel, self._line = kernel, replace(self._line, cluster=kernel.cluster)
         return Ready(
-            blocks_depend_on_one_another=kernel.blocks_depend,
+            blocks_depend=kernel.blocks_depend,
             multiplies_matrices=kernel.multiplies_matrices,
             has_mergeable_loads=kernel.has_mergeable_loads,
         )

@@ -13,7 +13,7 @@ class Examination:
 
     outcome: the error that a grading, or a quick look at a few cases, found; None for a right
     kernel.
-    blocks_share_work: blocks depend on one another, so they need not be equally long.
+    blocks_depend: blocks depend on one another, so they need not be equally long.
     note: the reason why something could not be determined.
     """
 
@@ -24,7 +24,7 @@ class Examination:
     counters: Counters | None
     outcome: Outcome | None = None
     measured_ms: float | None = None
-    blocks_share_work: bool = False
+    blocks_depend: bool = False
     note: str = ""
 
 
@@ -40,5 +40,5 @@ def from_report(report: Report) -> Examination | None:
         counters=report.counters,
         outcome=report.outcome,
         measured_ms=report.score.kernel_ms if report.score else None,
-        blocks_share_work=bool(report.counters and report.counters.blocks_depend),
+        blocks_depend=bool(report.counters and report.counters.blocks_depend),
     )

@@ -31,14 +31,14 @@ def explain(examined: Examination, named: Gpu | None = None) -> Explanation:
     gpu = named or known or H100
     # Counters of earlier judges say less of a line.
     counted = counters if counters is not None and counters.warp_instructions else None
-    shared = examined.blocks_share_work
+    depend = examined.blocks_depend
     evidence = Evidence.of(facts, counted, gpu) if counted else None
     notes = [examined.note] if examined.note else []
     elsewhere = _not_at_the_ranked_size(evidence, gpu, examined.measured_ms) if evidence else ""
     if elsewhere:
         evidence, counted = None, None
         notes.append(elsewhere)
-    elif counted and shared and examined.measured_ms is None:
+    elif counted and depend and examined.measured_ms is None:
         notes.append(
             f"Counted on a whole launch of {counted.shape}, since blocks depend on one another. "
             f"Branches on the sizes are the same there as at {RANKED.shape}."
@@ -58,9 +58,9 @@ def explain(examined: Examination, named: Gpu | None = None) -> Explanation:
         occupancy=facts.occupancy,
         blocks=blocks,
         waves=waves,
-        tail=0.0 if shared else 1 - fill(facts, gpu),
-        block_bytes=None if shared else 4 * (shape.N * (rows + columns) + rows * columns),
-        block_flop=None if shared else 2 * rows * columns * shape.N,
+        tail=0.0 if depend else 1 - fill(facts, gpu),
+        block_bytes=None if depend else 4 * (shape.N * (rows + columns) + rows * columns),
+        block_flop=None if depend else 2 * rows * columns * shape.N,
         units=_units(work, gpu) if work else (),
         estimated_ms=work.total / gpu.clocks_per_ms if work else None,
         measured_ms=examined.measured_ms,

@@ -69,7 +69,7 @@ def _launches(
     chosen: Shape | None,
 ) -> Iterator[tuple[Shape, int]]:
     """Return the shapes to try, and the most blocks to count at each."""
-    if not ready.blocks_depend_on_one_another:
+    if not ready.blocks_depend:
         tile = launch.tile_rows * launch.tile_columns
         blocks = max(1, min(COUNTED_BLOCKS, COUNTED_ELEMENTS // tile))
         yield chosen or problem.ranked.shape, blocks

@@ -41,5 +41,5 @@ def sampled_case(grading: Grading) -> Case | None:
 def runs_smaller(grading: Grading) -> bool:
     """Return whether a smaller size replaces the ranked one."""
     assert grading.ready is not None
-    depend = grading.ready.blocks_depend_on_one_another
+    depend = grading.ready.blocks_depend
     return depend and not grading.scores and not grading.quick

@@ -63,7 +63,7 @@ def test_blocks_that_share_work_have_no_figures_per_tile() -> None:
     evidence = recorded("36_wgmma_one_accumulator")
     assert evidence.facts.launch.tile_rows > evidence.counters.shape.M
     found = explain(
-        Examination("x", "", None, evidence.facts, evidence.counters, blocks_share_work=True)
+        Examination("x", "", None, evidence.facts, evidence.counters, blocks_depend=True)
     )
     assert found.block_bytes is None and found.block_flop is None and found.tail == 0
     assert found.notes[0].startswith("Counted on a whole launch of 512×6144×512")

@@ -281,7 +281,7 @@ def grading(
     compiled = kernel(launch)
     found.compiled = Compiled(kernel=compiled, warnings=(), nvrtc="13.0")
     found.disassembled = Disassembled(kernel=disassembled(compiled), warnings=())
-    found.ready = device_protocol.Ready(blocks_depend_on_one_another=blocks_depend)
+    found.ready = device_protocol.Ready(blocks_depend=blocks_depend)
     return found
 
 
