@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from typing import Any
 
 from harness.compiling import diagnostics, disassembly, headers, lexical
@@ -129,20 +128,20 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
     template's instance, the standard library, and declarations that can only be host code.
     """
     supplied = headers.stand_ins(source.includes, source.device_code)
-    attempt = _Attempt(source.device_code, source.instances, dict(supplied.virtual), _options(arch))
-    host_lines = source.host_lines
+    code, instances, host_lines = source.device_code, source.instances, source.host_lines
+    virtual, options = dict(supplied.virtual), _options(arch)
     first: tuple[Diagnostic, ...] = ()
     """The errors before a declaration was removed because of them."""
     while True:
-        text = nvrtc.Source(attempt.code, FILE_NAME, attempt.headers, attempt.instances[:1])
-        output = nvrtc.compile_to_ptx(text, attempt.options)
-        if any(not headers.is_allowed(name, attempt.headers) for name in output.included):
+        text = nvrtc.Source(code, FILE_NAME, virtual, instances[:1])
+        output = nvrtc.compile_to_ptx(text, options)
+        if any(not headers.is_allowed(name, virtual) for name in output.included):
             raise refuse("an #include reaches a file that is neither CUDA's own nor a stand-in")
-        messages = diagnostics.of_nvrtc(output.log, FILE_NAME, attempt.code)
+        messages = diagnostics.of_nvrtc(output.log, FILE_NAME, code)
         if output.succeeded:
-            if lexical.may_hold_the_time(attempt.code):
+            if lexical.may_hold_the_time(code):
                 started = time.time()
-                lexical.check_for_present_time(nvrtc.preprocess(text, attempt.options), started)
+                lexical.check_for_present_time(nvrtc.preprocess(text, options), started)
             more = diagnostics.warnings_of(diagnostics.bounded(messages))
             # A `static` kernel is launched by the judge, which the compiler does not know.
             unused = re.compile(rf"{source.signature.kernel}.* was declared but never referenced")
@@ -151,50 +150,31 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
         errors = diagnostics.errors_of(messages)
         of_the_host = [each for each in errors if diagnostics.is_about_host_code(each)]
         if any(map(diagnostics.is_about_an_instance, errors)):
-            attempt.instances = attempt.instances[1:]
+            instances = instances[1:]
         elif (
             not of_the_host  # set aside first: compiling the library takes longer than the file
-            and not attempt.has_standard_library
-            and headers.may_need_standard_library(errors, attempt.code)
+            and headers.STANDARD_NAME not in virtual
+            and headers.may_need_standard_library(errors, code)
         ):
-            attempt.add_standard_library(headers.standard_library(source.includes, attempt.code))
+            virtual[headers.STANDARD_NAME] = headers.standard_library(source.includes, code)
+            options.append(f"--pre-include={headers.STANDARD_NAME}")
         else:
-            host_lines = diagnostics.declared_at(of_the_host, attempt.code) | host_lines
+            keep_lambdas = _FOR_THE_DEVICE not in options
+            host_lines = diagnostics.declared_at(of_the_host, code) | host_lines
             remaining = without_failed_host_code(
-                attempt.code, of_the_host or errors, keep_lambdas=not attempt.is_for_the_device
+                code, of_the_host or errors, keep_lambdas=keep_lambdas
             )
-            if remaining != attempt.code:
+            if remaining != code:
                 first = first or (() if of_the_host else errors)
-                attempt.code = remaining
-            elif of_the_host and not attempt.is_for_the_device:
-                attempt.compile_for_the_device()
+                code = remaining
+            elif of_the_host and keep_lambdas:
+                options.append(_FOR_THE_DEVICE)
             else:
                 break
     lasting = tuple(error for error in first if error in errors)
     found = lasting or first or errors or diagnostics.unexplained(output.log)
     shown = diagnostics.bounded(diagnostics.with_host_lines(found, host_lines))
     raise refuse_for(*shown, warnings=supplied.warnings)
-
-
-@dataclass
-class _Attempt:
-    """The input of one run of NVRTC."""
-
-    code: str
-    instances: tuple[str, ...]
-    headers: dict[str, str]
-    options: list[str]
-    has_standard_library: bool = False
-    is_for_the_device: bool = False
-
-    def add_standard_library(self, text: str) -> None:
-        self.has_standard_library = True
-        self.headers[headers.STANDARD_NAME] = text
-        self.options.append(f"--pre-include={headers.STANDARD_NAME}")
-
-    def compile_for_the_device(self) -> None:
-        self.is_for_the_device = True
-        self.options.append(_FOR_THE_DEVICE)
 
 
 def _options(arch: str) -> list[str]:
