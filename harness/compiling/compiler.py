@@ -127,9 +127,9 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
     The first compilation usually suffices. If it fails, possible causes are changed in turn: the
     template's instance, the standard library, and declarations that can only be host code.
     """
-    supplied = headers.stand_ins(source.includes, source.device_code)
+    virtual, warnings = headers.stand_ins(source.includes, source.device_code)
     code, instances, host_lines = source.device_code, source.instances, source.host_lines
-    virtual, options = dict(supplied.virtual), _options(arch)
+    options = _options(arch)
     first: tuple[Diagnostic, ...] = ()
     """The errors before a declaration was removed because of them."""
     while True:
@@ -146,7 +146,7 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
             # A `static` kernel is launched by the judge, which the compiler does not know.
             unused = re.compile(rf"{source.signature.kernel}.* was declared but never referenced")
             more = tuple(each for each in more if not unused.search(each.message))
-            return output.ptx, [*source.warnings, *supplied.warnings, *more]
+            return output.ptx, [*source.warnings, *warnings, *more]
         errors = diagnostics.errors_of(messages)
         of_the_host = [each for each in errors if diagnostics.is_about_host_code(each)]
         if any(map(diagnostics.is_about_an_instance, errors)):
@@ -174,7 +174,7 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
     lasting = tuple(error for error in first if error in errors)
     found = lasting or first or errors or diagnostics.unexplained(output.log)
     shown = diagnostics.bounded(diagnostics.with_host_lines(found, host_lines))
-    raise refuse_for(*shown, warnings=supplied.warnings)
+    raise refuse_for(*shown, warnings=warnings)
 
 
 def _options(arch: str) -> list[str]:

@@ -84,14 +84,6 @@ MAX_NAME = 255
 """The length of a header's name in characters; file systems refuse to look for longer ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Headers:
-    """Virtual headers by name, and warnings about them."""
-
-    virtual: dict[str, str]
-    warnings: tuple[Diagnostic, ...]
-
-
 @cache
 def include_directories() -> tuple[Path, ...]:
     """Return the folders in which NVIDIA's packages keep CUDA's device headers."""
@@ -107,8 +99,11 @@ def include_directories() -> tuple[Path, ...]:
     return tuple(found)
 
 
-def stand_ins(includes: Iterable[Include], code: str) -> Headers:
-    """Return virtual headers for all includes that are not CUDA's own device headers."""
+def stand_ins(
+    includes: Iterable[Include], code: str
+) -> tuple[dict[str, str], tuple[Diagnostic, ...]]:
+    """Return virtual headers by name, for all includes that are not CUDA's own device headers, and
+    warnings about them."""
     virtual = {PRELUDE_NAME: PRELUDE}
     warnings: list[Diagnostic] = []
     for include in includes:
@@ -124,7 +119,7 @@ def stand_ins(includes: Iterable[Include], code: str) -> Headers:
                 message = f'header "{name}" is not available to a submission; an empty one is used'
                 found = Diagnostic(severity="warning", message=message, line=include.line)
                 warnings.append(found)
-    return Headers(virtual, tuple(warnings))
+    return virtual, tuple(warnings)
 
 
 def _cub_headers(code: str) -> Iterator[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tree_sitter import Node
 
@@ -24,65 +23,24 @@ MAX_EXPANSIONS = 8
 """The longest chain of names that are defined by each other."""
 
 
-@dataclass(frozen=True)
 class HostCode:
-    """The parts of a file's host code that concern the launch.
+    """The parts of a file's host code that concern the launch, found in one walk.
 
-    signature: what the kernel must be.
-    has_instance: whether the file instantiates or specialises the kernel template itself.
     instances: the template arguments that the kernel is used with, as written in the file.
+    has_instance: whether the file instantiates or specialises the kernel template itself.
     launches: the kernel's launches: what is between `<<<` and `>>>`, and the names it may use.
     """
 
-    signature: Signature
-    has_instance: bool
-    instances: tuple[str, ...]
-    launches: tuple[tuple[Node, dict[str, Node]], ...]
-    constants: dict[str, str]
-
-
-def read_host_code(
-    tree: Walked, device_functions: frozenset[int], signature: Signature
-) -> HostCode:
-    """Read everything outside of the device functions, which are given by their nodes' ids."""
-    found = _Reader(tree, device_functions, signature.kernel)
-    instances = {
-        text
-        for function, node in found.uses
-        if _name(node) == signature.kernel
-        for text in found.arguments(function, node)
-    }
-    return HostCode(
-        signature,
-        found.has_instance,
-        tuple(sorted(instances)),
-        tuple(found.launches),
-        found.constants,
-    )
-
-
-def instance_expressions(kernel: str, code: HostCode) -> tuple[str, ...]:
-    """Return the expressions by which the compiler is asked for the instance of a kernel template,
-    in the order in which they should be tried. There are none if host code uses several."""
-    if len(code.instances) > 1 or (code.has_instance and not code.instances):
-        return ()
-    arguments = "".join(code.instances)
-    named = f"{kernel}<{at_a_fixed_time(arguments)}>" if arguments else kernel
-    # From these casts the compiler finds the template arguments that host code leaves out.
-    types = code.signature.pointer_types
-    casts = tuple(f"(void (*)({', '.join(each)})){named}" for each in types)
-    return (named, *casts) if arguments else casts
-
-
-class _Reader:
-    """One walk through the host code of a file."""
-
-    def __init__(self, tree: Walked, device_functions: frozenset[int], kernel: str) -> None:
-        self.uses: list[tuple[Node | None, Node]] = []
-        """Each use of a template with arguments, and the function that it is in."""
+    def __init__(
+        self, tree: Walked, device_functions: frozenset[int], signature: Signature
+    ) -> None:
+        """device_functions: the ids of their nodes, of which the insides are left out."""
+        self.signature, kernel = signature, signature.kernel
         self.has_instance = False
         self.launches: list[tuple[Node, dict[str, Node]]] = []
         self.constants: dict[str, str] = {}
+        self._uses: list[tuple[Node | None, Node]] = []
+        """Each use of a template with arguments, and the function that it is in."""
         self._declared: dict[int, dict[str, Node]] = {}
         skipped_until = function_until = 0
         function: Node | None = None
@@ -103,9 +61,11 @@ class _Reader:
             elif node.start_byte >= function_until:
                 function = None
             if is_use:
-                self.uses.append((function, node))
+                self._uses.append((function, node))
             elif node.type == "kernel_call_syntax" and kernel in _NAME.findall(_launched(node)):
                 self.launches.append((node, self._declarations(function)))
+        used = (use for use in self._uses if _name(use[1]) == kernel)
+        self.instances = tuple(sorted({text for use in used for text in self._arguments(*use)}))
 
     def _define(self, node: Node) -> None:
         value = node.child_by_field_name("value")
@@ -129,7 +89,7 @@ class _Reader:
             self._declared[function.id] = {n: v[0] for n, v in found.items() if len(v) == 1}
         return self._declared[function.id]
 
-    def arguments(self, function: Node | None, use: Node) -> Iterator[str]:
+    def _arguments(self, function: Node | None, use: Node) -> Iterator[str]:
         """Yield the arguments of a template, with the names replaced that are local to the function
         around it: its constants and its own template parameters."""
         listed = use.child_by_field_name("arguments")
@@ -141,7 +101,7 @@ class _Reader:
             yield text
             return
         name = declared_name(function)
-        for caller, other in self.uses:
+        for caller, other in self._uses:
             if _name(other) == name:
                 others = other.child_by_field_name("arguments")
                 given = [text_of(part) for part in parts(others)] if others else []
@@ -149,6 +109,19 @@ class _Reader:
                 bound_here = expanded(text, {n: v for n, v in bound.items() if v})
                 declared = self._declarations(caller).items()
                 yield expanded(bound_here, {n: text_of(v) for n, v in declared})
+
+
+def instance_expressions(kernel: str, code: HostCode) -> tuple[str, ...]:
+    """Return the expressions by which the compiler is asked for the instance of a kernel template,
+    in the order in which they should be tried. There are none if host code uses several."""
+    if len(code.instances) > 1 or (code.has_instance and not code.instances):
+        return ()
+    arguments = "".join(code.instances)
+    named = f"{kernel}<{at_a_fixed_time(arguments)}>" if arguments else kernel
+    # From these casts the compiler finds the template arguments that host code leaves out.
+    types = code.signature.pointer_types
+    casts = tuple(f"(void (*)({', '.join(each)})){named}" for each in types)
+    return (named, *casts) if arguments else casts
 
 
 def _name(use: Node) -> str:

@@ -17,7 +17,7 @@ from harness.compiling import lexical
 from harness.compiling.errors import SourceError
 from harness.compiling.headers import Include, includes
 from harness.compiling.host_code import blanked, functions, with_constants_for_both
-from harness.compiling.host_launch import block_warning, instance_expressions, read_host_code
+from harness.compiling.host_launch import HostCode, block_warning, instance_expressions
 from harness.compiling.syntax import (
     Walked,
     declared_name,
@@ -68,7 +68,7 @@ def parse(text: str, signature: Signature = SIGNATURE) -> Source:
     kernels = [f for f in defined if declared_name(f) == signature.kernel and f.id not in hosts]
     _check_signature(kernels, signature)
     launch, near_misses = _launch_line(tree)
-    host_code = read_host_code(tree, found.device, signature)
+    host_code = HostCode(tree, found.device, signature)
     templates = [kernel for kernel in kernels if _is_template(kernel)]
     instances = (
         instance_expressions(_qualified(tree, templates[0], signature), host_code)
