@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 from harness.compiling.occupancy import WARP
 from harness.judge.explain.opcodes import Kind, how_many, kind_of, matrix_instruction, matrix_type
@@ -26,32 +27,24 @@ def active_share(lines: Sequence[LineCounters]) -> float:
     return min(1.0, threads / (WARP * warps)) if warps else 1.0
 
 
-def _warps(counters: Counters, operations: tuple[str, ...], of: str) -> float:
-    """Return how many warp instructions of some operations there would be without divergence."""
-    threads = sum(
-        count
-        for opcode, count in counters.instructions.items()
-        if opcode.endswith(of) and opcode.split(".")[0] in operations
-    )
-    return threads / WARP
-
-
-_ARITHMETIC = ("fma", "add", "sub", "mul")
+def _warps(counters: Counters, wanted: Callable[[str], object]) -> float:
+    """Return how many warp instructions there would be of these opcodes without divergence."""
+    return sum(count for each, count in counters.instructions.items() if wanted(each)) / WARP
 
 
 def fma_warps(counters: Counters) -> float:
     """Return the warp instructions that add or multiply float32."""
-    return _warps(counters, _ARITHMETIC, ".f32")
+    return _warps(counters, re.compile(r"(fma|add|sub|mul)\b.*\.f32").fullmatch)
 
 
 def fused_warps(counters: Counters) -> float:
     """Return the warp instructions that multiply and add float32 at once."""
-    return _warps(counters, ("fma",), ".f32")
+    return _warps(counters, re.compile(r"fma\b.*\.f32").fullmatch)
 
 
 def fp64_warps(counters: Counters) -> float:
     """Return the warp instructions that add or multiply float64."""
-    return _warps(counters, _ARITHMETIC, ".f64")
+    return _warps(counters, re.compile(r"(fma|add|sub|mul)\b.*\.f64").fullmatch)
 
 
 def tensor_work(counters: Counters) -> dict[tuple[str, bool], float]:
@@ -69,12 +62,7 @@ def tensor_work(counters: Counters) -> dict[tuple[str, bool], float]:
 
 def tensor_warps(counters: Counters) -> float:
     """Return the warp instructions on the tensor cores."""
-    threads = sum(
-        count
-        for opcode, count in counters.instructions.items()
-        if matrix_instruction(opcode) is not None
-    )
-    return threads / WARP
+    return _warps(counters, matrix_instruction)
 
 
 def hot_loop(facts: DisassembledKernel, counters: Counters | None) -> CodeLoop | None:
@@ -124,12 +112,8 @@ def waits_around(loop: CodeLoop, counters: Counters) -> int:
 
 def barriers_around(loop: CodeLoop, times: float, counters: Counters) -> float:
     """Return how often the warps that were counted came to a barrier outside of the loop."""
-    threads = sum(
-        count
-        for opcode, count in counters.instructions.items()
-        if opcode.startswith(("bar.sync", "bar.cta.sync", "barrier.sync", "barrier.cta.sync"))
-    )
-    return max(threads / WARP - times * how_many(loop.opcodes, "BAR"), 0.0)
+    barriers = _warps(counters, re.compile(r"bar(rier)?(\.cta)?\.sync").match)
+    return max(barriers - times * how_many(loop.opcodes, "BAR"), 0.0)
 
 
 def bytes_between_phases(counters: Counters) -> float:
