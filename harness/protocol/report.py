@@ -193,6 +193,11 @@ class CodeLoop(Value):
     """Loads from global memory in the loop around this one, by source line: one entry for those
     that a warp waits for together."""
 
+    @property
+    def source_lines(self) -> range:
+        """The source lines from the first to the last; none where they are not known."""
+        return range(self.first_line or 0, (self.last_line or -1) + 1)
+
 
 class KernelFacts(Value):
     """The facts about every kernel that compiles."""

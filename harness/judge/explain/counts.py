@@ -87,10 +87,9 @@ def hot_loop(facts: DisassembledKernel, counters: Counters | None) -> CodeLoop |
 
 def instructions_around(loop: CodeLoop, counters: Counters) -> int:
     """Return the warp instructions of PTX outside of the lines of the loop that computes."""
-    if loop.first_line is None or loop.last_line is None:
-        return 0
-    within = range(loop.first_line, loop.last_line + 1)
-    return sum(line.warp_instructions for line in counters.lines if line.line not in within)
+    within = loop.source_lines
+    around = (line for line in counters.lines if line.line not in within)
+    return sum(line.warp_instructions for line in around) if within else 0
 
 
 def waits_around(loop: CodeLoop, counters: Counters) -> int:

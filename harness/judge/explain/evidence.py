@@ -6,7 +6,7 @@ the ranked size by the work.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -88,13 +88,12 @@ class Evidence:
         """Return the counters without loads of the PTX that the machine code does not have: ptxas
         merges equal loads in the loop that computes."""
         loop, counters = self.loop, self.counters
-        if loop is None or loop.first_line is None or loop.last_line is None:
+        if loop is None:
             return counters
-        within = range(loop.first_line, loop.last_line + 1)
         loading = {
             line.line
             for line in self.facts.lines
-            if line.line in within
+            if line.line in loop.source_lines
             and how_many(line.opcodes, "LDG")
             and not how_many(line.opcodes, *STORES)
         }
@@ -393,21 +392,17 @@ class Evidence:
 
     def most_in_loop(self, kind: Kind) -> int | None:
         """Return the line of the loop from which most instructions of a kind came."""
-        if self.loop is None or self.loop.first_line is None or self.loop.last_line is None:
-            return None
-        within = range(self.loop.first_line, self.loop.last_line + 1)
-        counts = {
-            line.line: mix(line.opcodes).get(kind, 0)
-            for line in self.facts.lines
-            if line.line in within
-        }
-        return max(counts, key=lambda line: counts[line], default=None)
+        within = self.loop.source_lines if self.loop else ()
+        return self.most(lambda opcode: kind_of(opcode) is kind, within)
 
-    def most(self, wanted: Callable[[str], bool]) -> int | None:
-        """Return the line from which most of the wanted instructions came."""
+    def most(
+        self, wanted: Callable[[str], bool], within: Container[int] | None = None
+    ) -> int | None:
+        """Return the line from which most of the wanted instructions came; within: one of these."""
         counts = {
             line.line: sum(count for opcode, count in line.opcodes.items() if wanted(opcode))
             for line in self.facts.lines
+            if within is None or line.line in within
         }
         found = max(counts, key=lambda line: counts[line], default=None)
         return found if found is not None and counts[found] else None
