@@ -8,15 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.judge.grading import Grading, launch_inputs
-from harness.judge.stages.outcomes import finished
-from harness.protocol.device import Run
-from harness.protocol.report import (
-    Accuracy,
-    AccuracyAt,
-    InputsAccuracy,
-    Stage,
-)
+from harness.judge.grading import Grading
+from harness.judge.stages.verify import launch
+from harness.protocol.report import Accuracy, AccuracyAt, InputsAccuracy
 from problem import accuracy
 from problem.cases import Case, Shape
 from problem.grades import Errors
@@ -37,14 +31,10 @@ def grade_accuracy(grading: Grading) -> None:
 
 
 def _launch(grading: Grading, case: Case) -> Found:
-    seconds = grading.options.seconds
     A, B = case.draw(grading.seed)
-    inputs = launch_inputs(grading.problem, case, (A, B))
-    answer = grading.session.device.ask(Run(inputs=inputs, seconds=seconds))
-    grading.printed.append(answer.printed)
-    C = finished(answer, case.shape, seconds, Stage.VERIFY).output
-    plain = accuracy.plain_sums(A, B)
-    return case.inputs, accuracy.errors(A, B, C), accuracy.errors(A, B, plain)
+    products = (launch(grading, case, (A, B)).output, accuracy.plain_sums(A, B))
+    of_kernel, of_baseline = (accuracy.errors(A, B, C) for C in products)
+    return case.inputs, of_kernel, of_baseline
 
 
 def add(grading: Grading, shape: Shape, baseline: str, found: Sequence[Found]) -> None:

@@ -26,10 +26,10 @@ from harness.protocol.report import (
     Verification,
     WrongAnswer,
 )
-from problem.cases import Shape
+from problem.cases import Case, Shape
 from problem.inputs import Matrix, Tolerance
 from problem.launcher import LaunchLine
-from problem.problem import Problem
+from problem.problem import Inputs, Problem
 
 SAMPLED_BLOCKS = 32
 """Blocks of the ranked size that a device without a GPU runs in each of two launches, chosen afresh
@@ -146,7 +146,7 @@ def _result(grading: Grading, prepared: Prepared) -> CaseResult:
     """Run one case. Raises Ended if the output is wrong."""
     if prepared.expected is None:
         return _sample(grading, prepared)
-    launched = _run(grading, prepared, None)
+    launched = launch(grading, prepared.case, prepared.inputs)
     comparison = prepared.expected.compare(launched.output)
     if not comparison.passed:
         compared = Compared(prepared.case, prepared.inputs, launched.output, comparison)
@@ -162,7 +162,7 @@ def _sample(grading: Grading, prepared: Prepared) -> CaseResult:
     worst = seconds = 0.0
     written: set[Tile] = set()
     for blocks in samples:
-        launched = _run(grading, prepared, blocks)
+        launched = launch(grading, prepared.case, prepared.inputs, blocks)
         checked = check_blocks(grading, prepared, launched.output, blocks)
         twice = sorted(written & checked.written)
         missing = sorted(checked.own - checked.written)
@@ -179,10 +179,14 @@ def _sample(grading: Grading, prepared: Prepared) -> CaseResult:
     )
 
 
-def _run(grading: Grading, prepared: Prepared, blocks: tuple[int, ...] | None) -> Finished:
-    case, seconds = prepared.case, grading.options.seconds
-    inputs = launch_inputs(grading.problem, case, prepared.inputs, blocks)
-    answer = grading.session.device.ask(Run(inputs=inputs, seconds=seconds))
+def launch(
+    grading: Grading, case: Case, inputs: Inputs, blocks: tuple[int, ...] | None = None
+) -> Finished:
+    """Launch the kernel, or some blocks of it. Raises Ended if it does not finish, or writes to
+    anything but the output."""
+    seconds = grading.options.seconds
+    given = launch_inputs(grading.problem, case, inputs, blocks)
+    answer = grading.session.device.ask(Run(inputs=given, seconds=seconds))
     grading.printed.append(answer.printed)
     launched = finished(answer, case.shape, seconds, Stage.VERIFY)
     wrote = touched(launched, f"at {case}", case.shape, Stage.VERIFY)

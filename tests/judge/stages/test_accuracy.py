@@ -4,7 +4,7 @@ import numpy as np
 
 from harness.judge.grading import Failure
 from harness.judge.stages.accuracy import add, grade_accuracy, sentence
-from harness.protocol.report import RuntimeFault, Stage, TimeLimit
+from harness.protocol.report import RuleViolation, RuntimeFault, Stage, TimeLimit
 from harness.protocol.request import Fault
 from problem.accuracy import INPUTS, SMALL_SHAPE, Errors
 from problem.cases import RANKED, Case, Matrix
@@ -55,3 +55,8 @@ def test_a_launch_that_faults_is_an_outcome() -> None:
     fault = Fault(cause="time-limit", message="no end")
     made = grading(on_cpu(FakeDevice(run=lambda _: fault)))
     assert isinstance(outcome_of(grade_accuracy, made), TimeLimit)
+
+
+def test_a_launch_that_changes_an_input_breaks_a_rule() -> None:
+    made = grading(on_cpu(FakeDevice(run=lambda _: {"changed_inputs": ("A",)})))
+    assert isinstance(outcome_of(grade_accuracy, made), RuleViolation)
