@@ -25,10 +25,6 @@ WAIT_SECONDS = 900.0
 _LOOK_AGAIN_SECONDS = 0.05
 
 
-class GpuBusy(UsageError):
-    """Other gradings kept the GPU for too long."""
-
-
 def lock_of(gpu: str) -> Path:
     """Return the file of a GPU's lock. gpu: its UUID."""
     return Path(tempfile.gettempdir(), f"matmul-arena.{re.sub(r'[^A-Za-z0-9-]', '_', gpu)}.lock")
@@ -38,12 +34,12 @@ def lock_of(gpu: str) -> Path:
 def hold_gpu(
     gpu: str, progress: Progress, *, exclusive: bool, seconds: float = WAIT_SECONDS
 ) -> Iterator[None]:
-    """Hold the lock on a GPU. Raises GpuBusy after so many seconds of waiting. gpu: its UUID."""
+    """Hold the lock on a GPU. Raises UsageError after so many seconds of waiting. gpu: its UUID."""
     path, deadline = lock_of(gpu), time.monotonic() + seconds
 
     def wait() -> None:
         if time.monotonic() > deadline:
-            raise GpuBusy(
+            raise UsageError(
                 f"another grading has held this GPU for {seconds:g} s ({path}); "
                 "grade again when it is over"
             )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.judge.progress import Silent
-from harness.judge.workers.gpu_lock import GpuBusy, hold_gpu, lock_of
+from harness.judge.workers.gpu_lock import hold_gpu, lock_of
 from harness.protocol.errors import UsageError
 from tests.judge.stages.fakes import Watcher
 from tests.waiting import PATIENCE, eventually
@@ -42,7 +42,7 @@ def held_elsewhere(gpu: str, exclusive: bool) -> tuple[multiprocessing.Process, 
 def test_an_exclusive_lock_excludes_all_others(first: bool, second: bool) -> None:
     process, give_back = held_elsewhere("GPU-1", first)
     watcher = Watcher()
-    busy = pytest.raises(GpuBusy, match=r"another grading has held this GPU for 0\.3 s")
+    busy = pytest.raises(UsageError, match=r"another grading has held this GPU for 0\.3 s")
     with busy, hold_gpu("GPU-1", watcher, exclusive=second, seconds=0.3):
         pass
     assert set(watcher.told) == {"waiting: another grading is on this GPU"}
