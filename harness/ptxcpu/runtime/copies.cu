@@ -48,6 +48,7 @@ extern "C" __device__ long long rt_copy(Context* c, long long t, long long pc, A
     char* target = checked_access(c, t, pc, to, bytes, bytes, ACCESS_WRITE | ACCESS_ASYNC | ACCESS_OWN);
     char* source = filled ? checked_access(c, t, pc, from, filled, bytes, ACCESS_READ) : target;
     if (!target || !source) return 0;
+    if (thread->copies == thread->delivered) thread->copies = thread->delivered = 0;  // memory in the cache
     if (thread->copies - thread->delivered == COPIES_IN_FLIGHT) {  // room for one more
         deliver(c, t, copy_slot(c, t, thread->delivered));
         thread->delivered += 1;
