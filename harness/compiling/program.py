@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from harness.compiling import diagnostics, entries
 from harness.compiling.diagnostics import lacking
@@ -15,11 +14,12 @@ from harness.compiling.source import Source
 from harness.protocol.compiler import Compiled, Kernel, ModuleVariable
 from harness.protocol.report import Diagnostic, KernelFacts
 from harness.ptxcpu import nvrtc
+from harness.ptxcpu.analysis.taint import machine_dependent
 from harness.ptxcpu.ptx.errors import PtxError
 from harness.ptxcpu.ptx.names import base_name
 from harness.ptxcpu.ptx.parser import parse as parse_ptx
 from harness.ptxcpu.ptx.printer import canonical, fingerprint
-from harness.ptxcpu.ptx.syntax import Function, Instruction, Program, Special
+from harness.ptxcpu.ptx.syntax import Function, Program
 from problem.launcher import LaunchLine
 
 
@@ -62,53 +62,47 @@ def translated(source: Source, ptx: str, warnings: list[Diagnostic]) -> Translat
     return Translated(source, program, entry, ptx, tuple(warnings))
 
 
-_DIFFERING = {
-    *("clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi"),
-    *("smid", "nsmid", "gridid"),
-}
-"""Registers whose values differ between machines or launches."""
-
-
-def _machine_dependent(program: Program) -> list[Diagnostic]:
-    """Return a note for each such register, at its first reading: a kernel that decides by its
-    value may do different things on different machines."""
-    found: dict[str, int] = {}
-    bodies = (function.body for function in program.functions.values())
-    for item in chain.from_iterable(bodies):
-        if isinstance(item, Instruction):
-            for operand in item.operands:
-                if isinstance(operand, Special) and operand.name in _DIFFERING:
-                    found.setdefault(operand.name, item.line)
+def _machine_dependent(program: Program, entry: Function) -> list[Diagnostic]:
+    """Return a note for each source of branches that may differ between machines or launches."""
+    try:
+        found = machine_dependent(program, entry.name)
+    except PtxError:  # the CPU device reports PTX that it cannot read
+        return []
     return [
         Diagnostic(
             severity="note",
-            message=f"the kernel reads %{name}, which differs between machines or launches",
-            line=line if line > 0 else None,
+            message=f"the kernel's branches depend on {each.source} in {each.branches} "
+            f"line{'s' * (each.branches > 1)}, which may differ between machines or launches",
+            line=each.line,
         )
-        for name, line in found.items()
+        for each in found
     ]
 
 
 def to_machine_code(found: Translated, arch: str) -> Compiled:
     """Return the machine code and the facts about it. Raises Refused."""
     source, program, entry, warnings = found.source, found.program, found.entry, [*found.warnings]
-    warnings += _machine_dependent(program)
-    cubin, log = assemble(found.ptx, arch)
-    messages = diagnostics.bounded(diagnostics.of_ptxas(log, program.line_of))
-    if not cubin:
+    assembled, (notes, identity) = assemble(
+        found.ptx,
+        arch,
+        lambda: (_machine_dependent(program, entry), _identity(program, entry, source)),
+    )
+    warnings += notes
+    messages = diagnostics.bounded(diagnostics.of_ptxas(assembled.log, program.line_of))
+    if not assembled.cubin:
         errors = diagnostics.errors_of(messages)
         lacks = lacking(errors, arch)
         if lacks is not None:
             raise refuse_as_unsupported(*lacks)
-        raise refuse_for(*errors or diagnostics.unexplained(log))
+        raise refuse_for(*errors or diagnostics.unexplained(assembled.log))
     warnings += diagnostics.warnings_of(messages)
-    taken = resources(log, entry.name, source.launch)
+    taken = resources(assembled.log, entry.name, source.launch)
     entries.check_shared_memory(taken, arch)
     return Compiled(
         kernel=Kernel(
             entry=entry.name,
             ptx=found.ptx,
-            cubin=cubin,
+            cubin=assembled.cubin,
             signature=source.signature,
             variables=tuple(
                 ModuleVariable(
@@ -120,7 +114,7 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
                 if variable.space == "global" and variable.size
             ),
             facts=KernelFacts(
-                program_sha256=_identity(program, entry, source),
+                program_sha256=identity,
                 arch=arch,
                 launch=found.launch,
                 resources=taken,

@@ -10,7 +10,10 @@ import re
 import signal
 import subprocess
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from cuda import pathfinder
 
@@ -18,29 +21,40 @@ from harness.protocol.report import Resources
 from harness.ptxcpu import nvrtc
 from problem.launcher import LaunchLine
 
+Result = TypeVar("Result")
 
-def assemble(ptx: str, arch: str) -> tuple[bytes, str]:
-    """Return machine code for one architecture, with the lines of the source, and the log; no
-    machine code if ptxas refused the program."""
+
+@dataclass(frozen=True)
+class Assembled:
+    """The machine code and the log of ptxas; no machine code if it refused the program."""
+
+    cubin: bytes
+    log: str
+
+
+def assemble(ptx: str, arch: str, work: Callable[[], Result]) -> tuple[Assembled, Result]:
+    """Return machine code for one architecture, with the lines of the source, and the result of
+    other work that is done while ptxas is busy."""
     with tempfile.TemporaryDirectory() as scratch:
         source, target = Path(scratch) / "kernel.ptx", Path(scratch) / "kernel.cubin"
         source.write_text(ptx, encoding="ascii")
         options = (f"--gpu-name={arch}", "--generate-line-info", "--verbose")
-        done = subprocess.run(
+        with subprocess.Popen(
             [program(), *options, f"--output-file={target.name}", source.name],
             cwd=scratch,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            check=False,
-        )
-        log = done.stdout.decode(errors="replace")
+        ) as done:
+            result = work()
+            log = done.communicate()[0].decode(errors="replace")
         if done.returncode < 0:
             ended = signal.Signals(-done.returncode)
             if ended not in _CRASHES:
                 raise RuntimeError(f"ptxas was ended by {ended.name}: {log[-500:]}")
             log += f"ptxas crashed on this program ({ended.name})\n"
-        return target.read_bytes() if done.returncode == 0 else b"", log
+        machine_code = target.read_bytes() if done.returncode == 0 else b""
+        return Assembled(machine_code, log), result
 
 
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)

@@ -197,9 +197,9 @@ def device(request: pytest.FixtureRequest) -> Device:
 def on_gpu(form: Form, grid: tuple[int, ...], threads: int, *operands: Words) -> Words:
     import cupy
 
-    cubin, _ = assemble(program(form), "sm_90a")
+    assembled, _ = assemble(program(form), "sm_90a", lambda: None)
     module = cupy.cuda.function.Module()
-    module.load(cubin)
+    module.load(assembled.cubin)
     arrays = [cupy.asarray(x) for x in operands]
     module.get_function("sums")(grid, (threads, 1, 1), tuple(arrays))
     words: Words = cupy.asnumpy(arrays[2])

@@ -1,0 +1,97 @@
+"""Decisions that hang on the machine are found; those of correct kernels are not."""
+
+import pytest
+
+from harness.ptxcpu.analysis.taint import Dependence, machine_dependent
+from harness.ptxcpu.ptx.parser import parse
+from tests.ptxcpu.programs import HEAD
+
+BRANCH = "setp.gt.u64 %p1, %rd2, 5; @%p1 bra END;"
+DEPENDS = {
+    "a timer": ("mov.u64 %rd2, %globaltimer;" + BRANCH, "%globaltimer"),
+    "a clock": ("mov.u64 %rd2, %clock64;" + BRANCH, "%clock"),
+    "a clock that is computed with": (
+        "mov.u64 %rd2, %clock64; xor.b64 %rd2, %rd2, 7;" + BRANCH,
+        "%clock",
+    ),
+    "a multiprocessor": ("mov.u32 %r1, %smid; cvt.u64.u32 %rd2, %r1;" + BRANCH, "%smid"),
+    "the number of multiprocessors": (
+        "mov.u32 %r1, %nsmid; setp.eq.u32 %p1, %r1, 1; @!%p1 bra END;",
+        "%nsmid",
+    ),
+    "a grid": ("mov.u64 %rd2, %gridid;" + BRANCH, "%gridid"),
+    "a selection": (
+        "mov.u32 %r1, %smid; setp.eq.u32 %p1, %r1, 0; selp.b32 %r2, 1, 2, %p1;",
+        "%smid",
+    ),
+    "a value in memory": (
+        "mov.u32 %r1, %smid; st.shared.u32 [s], %r1; ld.shared.u32 %r2, [s];"
+        "setp.eq.u32 %p1, %r2, 3; @%p1 bra END;",
+        "%smid",
+    ),
+    "a value under a predicate": (
+        "mov.u32 %r1, %smid; setp.eq.u32 %p1, %r1, 0; @%p1 mov.u32 %r2, 1;"
+        "setp.eq.u32 %p2, %r2, 1; @%p2 bra END;",
+        "%smid",
+    ),
+    "the window of a pointer": ("shr.u64 %rd2, %rd1, 40;" + BRANCH, "the bits of a pointer"),
+    "a pointer's number": ("mov.u64 %rd2, %rd1;" + BRANCH, "the bits of a pointer"),
+}
+
+
+def dependences(body: str) -> dict[str, Dependence]:
+    text = f"""{HEAD}.shared .align 4 .b8 s[16];
+.visible .entry k(.param .u64 A, .param .u64 B, .param .u32 n)
+{{
+.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+ld.param.u64 %rd1, [A]; cvta.to.global.u64 %rd1, %rd1; ld.param.u64 %rd8, [B];
+{body}
+END: ret;
+}}
+"""
+    return {each.source: each for each in machine_dependent(parse(text), "k")}
+
+
+@pytest.mark.parametrize("name", DEPENDS)
+def test_a_branch_that_depends_on_the_machine_is_found(name: str) -> None:
+    body, source = DEPENDS[name]
+    assert source in dependences(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; @%p1 bra END;",
+        "ld.param.u32 %r1, [n]; setp.eq.u32 %p1, %r1, 0; @%p1 bra END;",
+        "ld.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra END;",
+        "and.b64 %rd2, %rd1, 15; setp.ne.s64 %p1, %rd2, 0; @%p1 bra END;",
+        "cvt.u32.u64 %r1, %rd1; and.b32 %r1, %r1, 15; setp.ne.s32 %p1, %r1, 0; @%p1 bra END;",
+        "or.b64 %rd2, %rd1, %rd8; and.b64 %rd2, %rd2, 15; setp.ne.s64 %p1, %rd2, 0; @%p1 bra END;",
+        "add.s64 %rd2, %rd1, 64; setp.lt.u64 %p1, %rd1, %rd2; @%p1 bra END;",
+        "setp.eq.s64 %p1, %rd1, 0; @%p1 bra END;",
+        "mov.u64 %rd2, %clock64; st.global.u64 [%rd1], %rd2;",
+    ],
+    ids=[
+        "thread",
+        "number",
+        "input",
+        "alignment",
+        "narrow alignment",
+        "two alignments",
+        "end",
+        "null",
+        "stored clock",
+    ],
+)
+def test_an_ordinary_branch_is_not_reported(body: str) -> None:
+    assert not dependences(body)
+
+
+def test_a_dependence_names_the_line_that_reads_the_source() -> None:
+    body = """.loc 1 3 0
+mov.u64 %rd2, %gridid;
+.loc 1 4 0
+setp.gt.u64 %p1, %rd2, 5; @%p1 bra END;
+.loc 1 5 0
+setp.gt.u64 %p1, %rd2, 6; @%p1 ret;"""
+    assert dependences(body) == {"%gridid": Dependence("%gridid", line=3, branches=2)}
