@@ -23,7 +23,7 @@ from harness.judge.submission import read
 from harness.judge.workers import session as workers
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
-from harness.protocol.report import Report, Verdict
+from harness.protocol.report import HostMemoryKind, Report, Verdict
 
 HELP = """\
 examples:
@@ -61,6 +61,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     add_arch(parser)
     add_seed(parser, "draw the cases and inputs of the grading with this seed")
+    parser.add_argument(
+        "--host-memory",
+        choices=("pinned", "pageable", "both"),
+        default="both",
+        help="the host memory whose copies are measured",
+    )
     parser.add_argument("--author", help="the author's name")
     parser.add_argument("--submit", action="store_true", help="enter the result in the leaderboard")
     add_store(parser)
@@ -69,7 +75,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     files = arguments.files or sorted(SOLUTIONS.glob("*.cu"))
     several = len(files) > 1
-    options = GradingOptions(quick=arguments.quick, sizes=arguments.sizes, seed=arguments.seed)
+    options = GradingOptions(
+        quick=arguments.quick,
+        sizes=arguments.sizes,
+        seed=arguments.seed,
+        host_memory=tuple(k for k in HostMemoryKind if arguments.host_memory in ("both", k)),
+    )
     code, reports, readable = Exit.YES, [], []
     for file, place in zip(files, _places(files, arguments.json), strict=True):
         try:

@@ -7,6 +7,7 @@ for that, while others have the GPU.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 
 from harness.judge.grading import Compared, Failure, Grading, Measured
 from harness.judge.stages import accuracy
@@ -96,7 +97,7 @@ def measure(grading: Grading) -> None:
         audit_error=None,
         first_launch=first.times,
         host_memory=memories,
-        pinning_pays_after=_pinning_pays_after(*memories) if memories else None,
+        pinning_pays_after=_pinning_pays_after(memories),
         sizes=tuple(others),
         by_inputs=timed.by_inputs,
         sustained=timed.sustained,
@@ -139,17 +140,15 @@ def _first_launches(grading: Grading, workers: TimingWorkers, seconds: float) ->
 
 def _host_memory(
     grading: Grading, workers: TimingWorkers, seconds: float
-) -> tuple[HostMemory, HostMemory]:
-    """Measure pinned and pageable host memory."""
-
-    def measured(kind: HostMemoryKind) -> HostMemory:
-        grading.progress.step(f"{kind} host memory")
-        request = MeasureHostMemory(memory=kind, arguments=arguments)
-        memory = workers.kernel.ask(request)
-        return finished(memory, arguments.shape, seconds, Stage.MEASURE)
-
+) -> tuple[HostMemory, ...]:
+    """Measure each kind of host memory that the options name."""
     arguments = grading.problem.arguments(grading.problem.ranked.shape)
-    return measured(HostMemoryKind.PINNED), measured(HostMemoryKind.PAGEABLE)
+    found = []
+    for kind in grading.options.host_memory:
+        grading.progress.step(f"{kind} host memory")
+        memory = workers.kernel.ask(MeasureHostMemory(memory=kind, arguments=arguments))
+        found.append(finished(memory, arguments.shape, seconds, Stage.MEASURE))
+    return tuple(found)
 
 
 def audit(grading: Grading) -> None:
@@ -206,8 +205,12 @@ def impossible(
     )
 
 
-def _pinning_pays_after(pinned: HostMemory, pageable: HostMemory) -> float | None:
+def _pinning_pays_after(memories: Sequence[HostMemory]) -> float | None:
     """Return the round trips after which pinned memory has saved the time of its allocation."""
+    by_kind = {memory.kind: memory for memory in memories}
+    if len(by_kind) < len(HostMemoryKind):
+        return None
+    pinned, pageable = by_kind[HostMemoryKind.PINNED], by_kind[HostMemoryKind.PAGEABLE]
 
     def once(memory: HostMemory) -> float:
         return memory.allocate_ms + memory.fill_ms
