@@ -13,13 +13,14 @@ from harness.judge.explain.explanation import (
     Advice,
     Explanation,
     LineCost,
+    Roof,
     Unit,
     UnitTime,
 )
 from harness.judge.explain.gpu import H100, L2_BYTES, Gpu, gpu_of
 from harness.judge.explain.opcodes import Kind, mix
 from harness.judge.explain.rules import advice
-from harness.judge.explain.workload import Workload, blocks_and_waves, fill
+from harness.judge.explain.workload import Workload, blocks_and_waves, fill, workload_of_code
 from harness.protocol.report import CodeLine, Counters, LineCounters
 from problem.cases import RANKED
 
@@ -44,6 +45,13 @@ def explain(examined: Examination, named: Gpu | None = None) -> Explanation:
             f"Branches on the sizes are the same there as at {RANKED.shape}."
         )
     work = evidence.work if evidence else None
+    if work is None and shared and not elsewhere:
+        work = workload_of_code(facts, gpu)
+        if work is not None:
+            notes.append(
+                "Estimated from the machine code of its loop alone, as if that computed all "
+                "products of the ordinary algorithm and its loads took no time."
+            )
     blocks, waves = blocks_and_waves(facts, gpu)
     rows, columns, shape = facts.launch.tile_rows, facts.launch.tile_columns, RANKED.shape
     loop = hot_loop(facts, counted)
@@ -62,6 +70,7 @@ def explain(examined: Examination, named: Gpu | None = None) -> Explanation:
         block_bytes=None if depend else 4 * (shape.N * (rows + columns) + rows * columns),
         block_flop=None if depend else 2 * rows * columns * shape.N,
         units=_units(work, gpu) if work else (),
+        roofs=_roofs(evidence, gpu) if evidence else (),
         estimated_ms=work.total / gpu.clocks_per_ms if work else None,
         measured_ms=examined.measured_ms,
         mix={
@@ -116,6 +125,40 @@ def _units(work: Workload, gpu: Gpu) -> tuple[UnitTime, ...]:
         for unit, clocks in work.clocks.items()
     ]
     return tuple(sorted(times, key=lambda time: -time.ms))
+
+
+def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
+    """Return each unit's limit, in useful operations."""
+    flop = RANKED.shape.flop
+    roofs = [Roof(name="FP32 units", tflops=gpu.fp32_tflops)]
+    useful = flop / 2 / evidence.scale
+    seconds, products, work = 0.0, [], evidence.tensor_work
+    for kind in sorted({kind for kind, _ in work}):
+        peak = gpu.tensor_macs(kind)
+        share = sum(work.get((kind, by_groups), 0.0) for by_groups in (False, True)) / useful
+        if peak is not None and share:
+            seconds += share / gpu.tflops(peak)
+            count = f"{share:.2g}"
+            products.append(f"{count} product{'' if count == '1' else 's'} of {kind}")
+    if products:
+        roofs.append(Roof(name=f"tensor cores ({', '.join(products)})", tflops=1 / seconds))
+    clocks = evidence.work.clocks
+    for unit, name, per_clock in (
+        (Unit.L1, "shared memory and L1", 128.0 * gpu.l1_passes),
+        (Unit.L2, "L2 cache", float(L2_BYTES)),
+    ):
+        moved = clocks[unit] * per_clock * gpu.multiprocessors
+        if moved:
+            speed = gpu.gb_per_s(per_clock)
+            roofs.append(
+                Roof(
+                    name=name,
+                    tflops=flop / moved * speed / 1e3,
+                    intensity=flop / moved,
+                    gb_per_s=speed,
+                )
+            )
+    return tuple(roofs)
 
 
 def _lines(

@@ -34,6 +34,16 @@ class UnitTime(Value):
     """The work that keeps it busy, in figures."""
 
 
+class Roof(Value):
+    """The speed that one unit allows this kernel, in useful TFLOP/s (2·M·N·K over the time)."""
+
+    name: str
+    tflops: float
+    intensity: float | None = None
+    """Useful operations a byte, where the roof is a memory's."""
+    gb_per_s: float | None = None
+
+
 class LineCost(Value):
     """The cost of one source line."""
 
@@ -61,6 +71,8 @@ class Advice(Value):
     rule: str
     line: int | None
     message: str
+    figure: float
+    ideal: float
     cost: float
     """Share of the time that it takes."""
     gain: float
@@ -120,6 +132,7 @@ class Explanation(Value):
     block_flop: int | None
     units: tuple[UnitTime, ...]
     """The busiest first."""
+    roofs: tuple[Roof, ...]
     estimated_ms: float | None
     measured_ms: float | None
     mix: dict[str, int]

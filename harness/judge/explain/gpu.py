@@ -89,10 +89,22 @@ class Gpu:
     def clocks_per_ms(self) -> float:
         return self.clock_mhz * 1e3
 
+    @property
+    def fp32_tflops(self) -> float:
+        return self.tflops(self.fp32_lanes)
+
     def tensor_macs(self, kind: str) -> int | None:
         """Return the multiply-adds of a type per clock and multiprocessor; None if unknown."""
         peak = _TENSOR_MACS.get(self.number, {}).get(kind)
         return 2 * peak if peak and self.full_tensor_rate and kind != "INT8" else peak
+
+    def tflops(self, macs: float) -> float:
+        """Return the TFLOP/s of so many multiply-adds per clock and multiprocessor."""
+        return 2 * macs * self.multiprocessors * self.clock_mhz / 1e6
+
+    def gb_per_s(self, bytes_per_clock: float) -> float:
+        """Return the GB/s of so many bytes per clock and multiprocessor."""
+        return bytes_per_clock * self.multiprocessors * self.clock_mhz / 1e3
 
 
 H100 = Gpu("NVIDIA H100 80GB HBM3", "sm_90a", 132, 1980, 3352.0)

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 
 from harness.compiling.occupancy import WARP
 from harness.compiling.waits import INSTRUCTION_BYTES
+from harness.judge.explain.counts import hot_loop
 from harness.judge.explain.explanation import Unit
-from harness.judge.explain.gpu import Gpu
+from harness.judge.explain.gpu import WARP_INSTRUCTIONS, Gpu
+from harness.judge.explain.opcodes import pipeline_clocks
 from harness.protocol.report import CodeLoop, DisassembledKernel
 from problem.cases import RANKED
 
@@ -79,6 +81,27 @@ class Workload:
             if unit in work.clocks:
                 work = work.without(unit, work.clocks[unit] * share)
         return work
+
+
+def workload_of_code(facts: DisassembledKernel, gpu: Gpu) -> Workload | None:
+    """Return the workload from the machine code alone; None without a loop of multiply-adds.
+
+    It assumes that the loop that computes makes all products of the ordinary algorithm, and that
+    its loads cost nothing.
+    """
+    loop = hot_loop(facts, None)
+    if loop is None or not loop.opcodes.get("FFMA"):
+        return None
+    products = RANKED.shape.flop / 2 / gpu.multiprocessors
+    times = products / WARP / loop.opcodes["FFMA"]
+    instructions = max(sum(loop.opcodes.values()), loop.issue_clocks)
+    clocks = {
+        Unit.FMA: products / gpu.fp32_lanes,
+        Unit.ISSUE: times * instructions / WARP_INSTRUCTIONS,
+    }
+    for unit, busy in pipeline_clocks(loop.opcodes, gpu).items():
+        clocks[unit] = times * busy
+    return Workload(clocks)
 
 
 def blocks_and_waves(facts: DisassembledKernel, gpu: Gpu) -> tuple[int, float]:

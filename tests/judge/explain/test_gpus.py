@@ -8,7 +8,7 @@ from harness.compiling.occupancy import occupancy
 from harness.judge.explain.examination import Examination
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Unit
-from harness.judge.explain.gpu import GPUS, Gpu, gpu_named
+from harness.judge.explain.gpu import GPUS, gpu_named
 from harness.judge.explain.opcodes import pipeline_clocks
 from tests.judge.explain.ladder import recorded
 from tests.judge.explain.test_kernels import evidence_of_kernel
@@ -54,14 +54,9 @@ def test_tensor_cores_of_unknown_speed_are_no_error() -> None:
     assert found.units and Unit.TENSOR not in {each.unit for each in found.units}
 
 
-def peak(gpu: Gpu, macs: int | None) -> float:
-    """Return the TFLOP/s of so many multiply-adds per clock and multiprocessor."""
-    return 2 * (macs or 0) * gpu.multiprocessors * gpu.clock_mhz / 1e6
-
-
 def test_peaks_are_those_of_the_data_sheets() -> None:
     for text, tflops in (("RTX 4090", 82.6), ("RTX 3090", 35.6), ("A100", 19.5), ("T4", 8.1)):
-        assert peak(gpu_named(text), gpu_named(text).fp32_lanes) == pytest.approx(tflops, rel=0.01)
+        assert gpu_named(text).fp32_tflops == pytest.approx(tflops, rel=0.01)
     for text, kind, tflops in (
         ("RTX 4090", "FP16", 165.2),
         ("L4", "FP16", 121),
@@ -70,7 +65,7 @@ def test_peaks_are_those_of_the_data_sheets() -> None:
         ("T4", "FP16", 65),
     ):
         gpu = gpu_named(text)
-        assert peak(gpu, gpu.tensor_macs(kind)) == pytest.approx(tflops, rel=0.02)
+        assert gpu.tflops(gpu.tensor_macs(kind) or 0) == pytest.approx(tflops, rel=0.02)
 
 
 def test_double_precision_is_slower_on_a_geforce() -> None:
