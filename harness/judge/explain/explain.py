@@ -45,7 +45,7 @@ def explain(examined: Examination, named: Gpu | None = None) -> Explanation:
             f"Branches on the sizes are the same there as at {RANKED.shape}."
         )
     work = evidence.work if evidence else None
-    if work is None and shared and not elsewhere:
+    if work is None and depend and not elsewhere:
         work = workload_of_code(facts, gpu)
         if work is not None:
             notes.append(

@@ -125,7 +125,7 @@ def test_without_counters_the_machine_code_is_explained() -> None:
 def test_shared_work_without_counters_is_estimated_from_the_loop() -> None:
     """Solutions 19 and 20, which would take this long without Strassen, are such kernels."""
     evidence = recorded("17_split_tail")
-    found = explain(Examination("x", "", None, evidence.facts, None, blocks_share_work=True))
+    found = explain(Examination("x", "", None, evidence.facts, None, blocks_depend=True))
     assert found.estimated_ms == pytest.approx(7.3, rel=0.1)
     assert found.units[0].unit is Unit.ISSUE and not found.findings
     assert found.notes == (
