@@ -120,6 +120,7 @@ class _Shared:
 
     def close(self) -> None:
         _close_all(self.baseline, self.checker)
+        self._threads.shutdown(wait=False)
 
 
 class Session:
