@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from harness.judge import figures
 from harness.protocol.errors import UsageError, first_mistake
 from harness.protocol.report import Value
 
@@ -218,4 +219,4 @@ class RulesFile:
 
 
 def _minute(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return figures.minute(moment.astimezone(UTC).isoformat())
