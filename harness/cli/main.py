@@ -10,12 +10,12 @@ import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn, cast
+from typing import NoReturn
 
 from harness import __version__
 from harness.board import escaping
 from harness.cli import commands, preflight
-from harness.cli.commands._command import Command, Exit
+from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import JudgeFailure, UsageError
 
@@ -97,7 +97,7 @@ def parse(arguments: Sequence[str], package: ModuleType = commands) -> argparse.
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if arguments[:1] == [file.stem]:
-            command = cast(Command, importlib.import_module(f"{package.__name__}.{file.stem}"))
+            command = importlib.import_module(f"{package.__name__}.{file.stem}")
             subparser.epilog = command.HELP
             command.arguments(subparser)
             subparser.set_defaults(run=command.run)
