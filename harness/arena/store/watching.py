@@ -41,10 +41,6 @@ class Status(Value):
     person: int = Field(exclude=True)
     pseudonym: str = Field(exclude=True)
 
-    @property
-    def under_pseudonym(self) -> Status:
-        return self.model_copy(update={"author": self.pseudonym})
-
 
 _STATUS = (
     select(
