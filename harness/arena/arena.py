@@ -17,6 +17,7 @@ from harness.arena.data_dir import DataDir
 from harness.arena.postgres import Server
 from harness.arena.problems import NotPossible
 from harness.arena.processes import Settings
+from harness.arena.rules import read
 from harness.arena.store import contest, people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Role
@@ -36,6 +37,7 @@ def serve(data_dir: DataDir, settings: Settings, count: int | None, show: Show) 
     """Run the arena until it is stopped. count: of workers. Raises UsageError."""
     with alone_in(data_dir):
         check_port(settings)
+        read(data_dir.rules)
         with database(data_dir) as (owner, server):
             first = first_key(owner, show)
             supervisor = Supervisor(server, parts(settings, data_dir.secrets().worker, count))
@@ -183,7 +185,7 @@ def parts(settings: Settings, worker_key: str, count: int | None) -> list[Part]:
     """
     return [
         Part("web", "harness.arena.web.server", [settings.model_dump_json()], {}),
-        *workers(settings.address, worker_key, "auto", count, settings.quick),
+        *workers(settings.address, worker_key, "auto", count),
     ]
 
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,7 +13,6 @@ import psutil
 import pytest
 from sqlalchemy import Connection, update
 
-from harness.arena.build import Build
 from harness.arena.data_dir import Secrets
 from harness.arena.processes import ADDRESS_VARIABLE, NICENESS, SUPERVISOR_VARIABLE
 from harness.arena.rules import Limits
@@ -37,7 +35,7 @@ ENDLESS = (ROOT / "tests/submissions/time-limit/endless_loop.cu").read_text()
 @contextmanager
 def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness.arena.workers.process", "--device", "cpu", "--quick"],
+        [sys.executable, "-m", "harness.arena.workers.process", "--device", "cpu"],
         stdin=subprocess.PIPE,
         env={
             **os.environ,
@@ -57,7 +55,8 @@ def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.fixture
 def site(site: Site) -> Site:
     """An arena that judges by a sample of the cases."""
-    return replace(site, build=Build.here(quick=True))
+    site.data_dir.rules.write_text("quick = true\n")
+    return site
 
 
 def submit(connection: Connection, person: Person, source: str, name: str = "k") -> str:

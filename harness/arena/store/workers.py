@@ -6,12 +6,12 @@ import secrets
 import uuid
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     RowMapping,
     exists,
     func,
@@ -174,10 +174,10 @@ def _session(machine: int, session: UUID) -> tuple[ColumnElement[bool], ...]:
 # ------------------------------------------------------------------------------------- attempts
 
 
-def take(connection: Connection, machine: int, session: UUID) -> Task | None:
+def take(connection: Connection, machine: int, session: UUID, quick: bool = False) -> Task | None:
     """Begin an attempt at the grading whose turn it is; None where nothing waits.
 
-    Raises SessionEnded.
+    quick: it is graded by a sample of the cases. Raises SessionEnded.
     """
     worker = connection.execute(
         select(workers.c.id, workers.c.name, workers.c.model).where(*_session(machine, session))
@@ -205,10 +205,10 @@ def take(connection: Connection, machine: int, session: UUID) -> Task | None:
         )
         .returning(table.id, table.submission, table.attempt, table.attempts, table.seen)
     ).one_or_none()
-    return None if grading is None else _task(connection, worker, grading)
+    return None if grading is None else _task(connection, worker, grading, quick)
 
 
-def _task(connection: Connection, worker: Row, grading: Row) -> Task:  # type: ignore[type-arg]
+def _task(connection: Connection, worker: Any, grading: Any, quick: bool) -> Task:
     connection.execute(
         insert(attempts).values(
             id=grading.attempt,
@@ -226,6 +226,7 @@ def _task(connection: Connection, worker: Row, grading: Row) -> Task:  # type: i
         author=author,
         source=source,
         began=grading.seen,
+        quick=quick,
     )
 
 

@@ -15,7 +15,6 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError, DBAPIError, OperationalError, TimeoutError
 from starlette.concurrency import run_in_threadpool
 
-from harness.arena.build import Build
 from harness.arena.data_dir import DataDir
 from harness.arena.problems import INVALID_KEY, Problem, database_unavailable
 from harness.arena.processes import Settings
@@ -44,8 +43,6 @@ class Site:
     data_dir: DataDir
     rules_file: RulesFile
     settings: Settings
-    build: Build
-    """The version of the judge that all of its workers have."""
 
     @classmethod
     def opened(cls, settings: Settings) -> Self:
@@ -55,7 +52,6 @@ class Site:
             data_dir=data_dir,
             rules_file=RulesFile(data_dir.rules),
             settings=settings,
-            build=Build.here(settings.quick),
         )
 
     @property

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from harness.arena import arena, rules
+from harness.arena import arena
 from harness.arena.backup import backup, restore
 from harness.arena.data_dir import DataDir
 from harness.arena.logs import log_as
@@ -110,7 +110,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     try:
         match arguments.what:
             case "run":
-                settings = _settings(arguments, data_dir)
+                chosen = {
+                    name: getattr(arguments, name) for name in ("host", "port", "root", "proxy")
+                }
+                settings = Settings(data=data_dir.folder, secure=arguments.https, **chosen)
                 arena.serve(data_dir, settings, arguments.workers, terminal.show)
                 terminal.note("The arena has ended; all submissions are kept.")
             case "backup":
@@ -146,15 +149,6 @@ def _url(text: str | None) -> URL | None:
     if url is None:
         raise UsageError("--database takes postgresql://OWNER:PASSWORD@HOST/DATABASE")
     return url
-
-
-def _settings(arguments: argparse.Namespace, data_dir: DataDir) -> Settings:
-    return Settings(
-        data=data_dir.folder,
-        quick=rules.read(data_dir.rules).quick,
-        secure=arguments.https,
-        **{name: getattr(arguments, name) for name in ("host", "port", "root", "proxy")},
-    )
 
 
 def _write_private(path: Path, key: str) -> None:
