@@ -9,8 +9,11 @@ from harness.arena import arena, postgres
 from harness.arena.data_dir import DataDir
 from harness.arena.postgres import Server
 from harness.arena.problems import NotPossible
+from harness.arena.processes import Settings
 from harness.arena.store import people, workers
 from harness.arena.store.people import Role
+from harness.protocol.errors import UsageError
+from tests.arena.submitting import free_port
 
 
 def test_a_first_start_that_is_killed_is_done_again(
@@ -67,3 +70,11 @@ def test_keys_are_made_on_the_machine(engine: Engine, folder: Path) -> None:
         assert people.by_key(connection, kept[0]) == ada
         assert workers.machine_of(connection, kept[1]) is not None
         assert connection.scalar(text("SELECT count(*) FROM audit")) == 2
+
+
+def test_a_mistake_in_the_rules_is_said_before_the_start(folder: Path) -> None:
+    data_dir = DataDir(folder / "data")
+    data_dir.rules.write_text("titel = 3\n")
+    with pytest.raises(UsageError, match=r"rules\.toml: "):
+        arena.serve(data_dir, Settings(data=data_dir.folder, port=free_port()), 1, print)
+    assert not data_dir.holds_an_arena
