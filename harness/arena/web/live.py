@@ -27,14 +27,14 @@ router = APIRouter(prefix="/live", include_in_schema=False)
 LOOK_SECONDS = 1.0
 """The time between two reads of the watched submissions."""
 
+BOARD_SECONDS = 2.0
+"""The time between two looks at the board."""
+
 ALIVE_SECONDS = 15.0
 """The longest time between two messages to a watcher, so that no proxy ends the connection."""
 
 Writer = Callable[[Status], str]
 """A function that writes a status as server-sent events."""
-
-BOARD_SECONDS = 2.0
-"""The time between two looks at the board."""
 
 
 class Watch:
@@ -71,6 +71,8 @@ class Watch:
                     yield ": nothing new\n\n"
         finally:
             self._watchers -= Counter((first.id,))
+            if first.id not in self._watchers:
+                self._latest.pop(first.id, None)
 
     def _fetch(self, ids: list[str]) -> dict[str, Status]:
         with self._site.engine.connect() as connection:
