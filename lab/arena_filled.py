@@ -18,6 +18,7 @@ quick = true
 [limits]
 in_flight = 100000
 per_day = 100000
+device_seconds_per_day = 10000000
 per_address_per_minute = 10000000
 per_person_per_minute = 10000000
 """

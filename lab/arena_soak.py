@@ -43,6 +43,7 @@ KERNELS = {
 }
 PARTS = {
     "web": "-m harness.arena.web.server ",
+    "renderer": "-m anyio.to_process ",
     "worker": "-m harness.arena.workers.process ",
     "compiler": "-m harness.judge.workers.entry_point compiler ",
     "grader": "-m harness.judge.workers.entry_point cpu ",
@@ -55,6 +56,7 @@ title = "soak"
 quick = true
 [limits]
 per_day = 100000
+device_seconds_per_day = 10000000
 per_address_per_minute = 1000000
 """
 """The limit of waiting submissions is the usual one, so people who submit all the time are told to
@@ -80,7 +82,7 @@ def main(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         data_dir = DataDir(Path(folder, "data"))
         data_dir.rules.write_text(RULES)
-        more = ("--workers", str(options.workers))
+        more = ("--lease", str(options.lease), "--workers", str(options.workers))
         with running_arena(data_dir.folder, options.port, *more) as arena:
             return soak(data_dir, arena, options)
 

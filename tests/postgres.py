@@ -75,16 +75,3 @@ def fresh_database(bare_server: Server) -> Iterator[Callable[[], URL]]:
         for name in made:
             connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
     engine.dispose()
-
-
-@pytest.fixture
-def new_arena(fresh_database: Callable[[], URL]) -> Callable[[Path], Path]:
-    """Makes an empty arena, which does not run, in a folder."""
-    from harness.arena.arena import database
-    from harness.arena.data_dir import DataDir
-
-    def make(folder: Path) -> Path:
-        with database(DataDir(folder, fresh_database())):
-            return folder
-
-    return make

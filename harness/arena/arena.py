@@ -13,11 +13,10 @@ from contextlib import contextmanager
 
 from sqlalchemy import URL, Connection
 
-from harness.arena.data_dir import DataDir
-from harness.arena.postgres import Server
+from harness.arena.data_dir import DataDir, Secrets
+from harness.arena.postgres import Server, address
 from harness.arena.problems import NotPossible
-from harness.arena.processes import Settings
-from harness.arena.rules import read
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.store import contest, people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Role
@@ -33,14 +32,15 @@ Show = Callable[[str], None]
 """Shows a line to the person at the terminal."""
 
 
-def serve(data_dir: DataDir, settings: Settings, count: int | None, show: Show) -> None:
+def serve(
+    data_dir: DataDir, url: URL | None, settings: Settings, count: int | None, show: Show
+) -> None:
     """Run the arena until it is stopped. count: of workers. Raises UsageError."""
     with alone_in(data_dir):
         check_port(settings)
-        read(data_dir.rules)
-        with database(data_dir) as (owner, server):
+        with database(data_dir, url) as (owner, server):
             first = first_key(owner, show)
-            supervisor = Supervisor(server, parts(settings, data_dir.secrets().worker, count))
+            supervisor = Supervisor(server, parts(owner, data_dir.secrets(), settings, count))
             signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
             signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
             supervisor.run(lambda: _show_address(settings, first, show))
@@ -86,12 +86,12 @@ def _answers(address: str) -> bool:
         return False
 
 
-def new_key(data_dir: DataDir, name: str, keep: Show) -> None:
+def new_key(data_dir: DataDir, url: URL | None, name: str, keep: Show) -> None:
     """Make a new key for somebody who has lost theirs. Raises NotPossible or UsageError.
 
     keep: is called with the key before it is valid.
     """
-    with _transaction(data_dir) as connection:
+    with _transaction(data_dir, url) as connection:
         person = people.named(connection, name)
         if person is None:
             raise NotPossible(f"there is no person called {name}")
@@ -99,17 +99,19 @@ def new_key(data_dir: DataDir, name: str, keep: Show) -> None:
         contest.note(connection, None, "new key", person.name)
 
 
-def new_worker_key(data_dir: DataDir, name: str, keep: Show) -> None:
+def new_worker_key(data_dir: DataDir, url: URL | None, name: str, keep: Show) -> None:
     """Make a worker key for a machine. Raises NotPossible or UsageError. keep: as for new_key."""
-    with _transaction(data_dir) as connection:
+    with _transaction(data_dir, url) as connection:
         keep(new_machine(connection, name))
         contest.note(connection, None, "new worker key", name)
 
 
 @contextmanager
-def _transaction(data_dir: DataDir) -> Iterator[Connection]:
+def _transaction(data_dir: DataDir, url: URL | None) -> Iterator[Connection]:
     """Open a transaction in an arena's database, whether it runs or not. Raises UsageError."""
-    with reached(data_dir) as owner, _connected(owner) as connection:
+    if url is None and not data_dir.holds_an_arena:
+        raise UsageError(f"there is no arena in {data_dir.folder}; name its folder with --data")
+    with reached(data_dir, url) as owner, _connected(owner) as connection:
         yield connection
 
 
@@ -144,14 +146,13 @@ def is_running(data_dir: DataDir) -> bool:
 
 
 @contextmanager
-def database(data_dir: DataDir) -> Iterator[tuple[URL, Server | None]]:
+def database(data_dir: DataDir, url: URL | None = None) -> Iterator[tuple[URL, Server | None]]:
     """Prepare an external database, or start the arena's own; yield its address and its server."""
     secrets = data_dir.secrets()
-    if data_dir.external is not None:
+    if url is not None:
         data_dir.close_to_others()
-        prepare(data_dir.external, secrets)
-        data_dir.keep_address()
-        yield data_dir.external, None
+        prepare(url, secrets)
+        yield url, None
         return
     server = Server(data_dir.database, secrets.owner)
     data_dir.close_to_others(server.user)
@@ -164,28 +165,29 @@ def database(data_dir: DataDir) -> Iterator[tuple[URL, Server | None]]:
 
 
 @contextmanager
-def reached(data_dir: DataDir) -> Iterator[URL]:
-    """Yield the address of an arena's database, which is started if it does not run. Raises
-    UsageError."""
-    if not data_dir.holds_an_arena:
-        raise UsageError(f"there is no arena in {data_dir.folder}; name its folder with --data")
-    if data_dir.external is not None:
-        yield data_dir.external
+def reached(data_dir: DataDir, url: URL | None) -> Iterator[URL]:
+    """Yield the address of an arena's database, which is started if it does not run."""
+    if url is not None:
+        yield url
     elif is_running(data_dir):
-        yield data_dir.url
+        yield address(data_dir.database, data_dir.secrets().owner)
     else:
         with alone_in(data_dir), database(data_dir) as (owner, _):
             yield owner
 
 
-def parts(settings: Settings, worker_key: str, count: int | None) -> list[Part]:
-    """Return the arena's processes, of which only the web service reaches the database.
+def parts(owner: URL, secrets: Secrets, settings: Settings, count: int | None) -> list[Part]:
+    """Return the arena's processes. Only the web service knows the database's address.
 
     count: of workers; by default one for each GPU, or one.
     """
+    environment = {
+        DATABASE_VARIABLE: owner.render_as_string(hide_password=False),
+        COOKIE_VARIABLE: secrets.cookies,
+    }
     return [
-        Part("web", "harness.arena.web.server", [settings.model_dump_json()], {}),
-        *workers(settings.address, worker_key, "auto", count),
+        Part("web", "harness.arena.web.server", [settings.model_dump_json()], environment),
+        *workers(settings.address, secrets.worker, "auto", count, settings.quick),
     ]
 
 

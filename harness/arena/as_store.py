@@ -1,42 +1,39 @@
-"""The database of an arena as a store of reports."""
+"""A PostgreSQL database as a store of reports: that of an arena, or one with a board alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, func, select, text
+from sqlalchemy import URL, Connection, Engine, func, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
 from harness.arena.arena import reached
 from harness.arena.data_dir import DataDir
-from harness.arena.store.database import open_engine
-from harness.arena.store.preparing import HEAD
+from harness.arena.store.database import address, open_engine
+from harness.arena.store.preparing import HEAD, check_version
 from harness.board import schema
-from harness.board.sqlite_file import BUSY_SECONDS
-from harness.board.store import Store
+from harness.board.sqlite_file import BUSY_SECONDS, Mode
 from harness.protocol.errors import StoreError
 
 _LOCK_NOT_AVAILABLE = "55P03"
 
 
-class ArenaStore(Store):
-    """An arena's open database."""
+class BoardDatabase:
+    """An open PostgreSQL; see harness.board.store."""
 
-    def __init__(self, engine: Engine, name: str, key: Path) -> None:
-        """Raises StoreError where the arena is of another version."""
+    def __init__(self, url: URL, name: str, key: Path | None, mode: Mode) -> None:
+        """mode: "create" makes a board in an empty database; an arena's is migrated by the arena
+        alone. Raises StoreError."""
         self.name = name
         self.key = key
-        self._engine = engine
-        with self.reading() as connection:
-            found = schema.applied(connection)
-        if found != {HEAD}:
-            raise StoreError(
-                f"the arena of {name} is of another version of the judge "
-                f"({', '.join(found)}; this one knows {HEAD}); "
-                "start it once with this version, or use the version that it runs."
-            )
+        self._engine: Engine = open_engine(url, connections=1)
+        try:
+            self._prepare(mode)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._engine.dispose()
@@ -54,11 +51,31 @@ class ArenaStore(Store):
             connection.execute(select(func.pg_advisory_xact_lock(func.hashtext("board"))))
             yield connection
 
-    def check_database(self) -> None:
+    def check(self) -> None:
         """Do nothing: the server checks its own files."""
 
     def damaged(self, reason: str) -> str:
         return f"{self.name} is damaged ({reason}). Restore a backup of it."
+
+    def _prepare(self, mode: Mode) -> None:
+        with self.reading() as connection:
+            check_version(connection)
+            if schema.applied(connection) in ({schema.HEAD}, {HEAD}):
+                return
+        with self.writing() as connection:
+            found = schema.applied(connection)
+            if not found and (mode != "create" or _tables(connection)):
+                raise StoreError(
+                    f"there is no store in {self.name}; enter a result with "
+                    "`grade KERNEL.cu --submit --author NAME`, or name another with --store."
+                )
+            if not found <= set(schema.REVISIONS):
+                raise StoreError(
+                    f"the arena of {self.name} is of another version of the judge "
+                    f"({min(found)}; this one knows {HEAD}); "
+                    "start it once with this version, or use the version that it runs."
+                )
+            schema.bring_up_to_date(connection, self.name)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -75,16 +92,34 @@ class ArenaStore(Store):
 
 
 @contextmanager
-def open_arena(folder: Path) -> Iterator[ArenaStore]:
+def of_folder(folder: Path) -> Iterator[BoardDatabase]:
     """Open the database of the arena in this folder, whether it runs or not. Raises UsageError."""
     data_dir = DataDir(folder)
     if not data_dir.holds_an_arena:
         raise StoreError(
-            f"{folder} is a folder without an arena's database; name a file, or an arena's folder."
+            f"{folder} is a folder without an arena's database; name a file, the folder of an "
+            "arena, or postgresql://OWNER@HOST/DATABASE."
         )
-    with reached(data_dir) as owner:
-        engine = open_engine(owner, connections=1)
-        try:
-            yield ArenaStore(engine, str(folder), data_dir.signing_key)
-        finally:
-            engine.dispose()
+    with (
+        reached(data_dir, None) as owner,
+        closing(BoardDatabase(owner, str(folder), data_dir.signing_key, "update")) as board,
+    ):
+        yield board
+
+
+@contextmanager
+def of_url(text: str, name: str, mode: Mode) -> Iterator[BoardDatabase]:
+    """Open the database at a URL. name: what messages call it. Raises StoreError."""
+    url = address(text)
+    if url is None:
+        raise StoreError(
+            f"{name} is no store: name a file, the folder of an arena, or "
+            "postgresql://OWNER@HOST/DATABASE."
+        )
+    with closing(BoardDatabase(url, name, None, mode)) as board:
+        yield board
+
+
+def _tables(connection: Connection) -> list[str]:
+    """Return the names of all tables, whichever program made them."""
+    return inspect(connection).get_table_names()

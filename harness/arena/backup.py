@@ -17,6 +17,7 @@ from sqlalchemy import URL
 from harness.arena.arena import alone_in, reached
 from harness.arena.data_dir import DataDir
 from harness.arena.postgres import Server
+from harness.arena.rules import THAWED
 from harness.arena.store.database import conninfo
 from harness.arena.store.preparing import prepare
 from harness.board.keys import LIST_SUFFIX
@@ -27,8 +28,10 @@ TRUSTED_KEYS = "signing-key.trusted"
 UNFINISHED = ".unfinished-backup-"
 
 
-def backup(data_dir: DataDir, file: Path) -> None:
+def backup(data_dir: DataDir, url: URL | None, file: Path) -> None:
     """Write everything into one file, atomically. Raises UsageError."""
+    if url is None and not data_dir.holds_an_arena:
+        raise UsageError(f"there is no arena in {data_dir.folder}")
     if not file.parent.is_dir():
         raise UsageError(f"there is no directory {file.parent} to write {file.name} to")
     # Remove the files of a backup that was killed.
@@ -37,7 +40,7 @@ def backup(data_dir: DataDir, file: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
     with (
         tempfile.TemporaryDirectory(dir=file.parent, prefix=unfinished) as folder,
-        reached(data_dir) as owner,
+        reached(data_dir, url) as owner,
     ):
         dump = Path(folder, DUMP)
         _run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={dump}", owner)
@@ -51,12 +54,12 @@ def backup(data_dir: DataDir, file: Path) -> None:
         whole.replace(file)
 
 
-def restore(data_dir: DataDir, file: Path) -> None:
+def restore(data_dir: DataDir, url: URL | None, file: Path) -> None:
     """Restore everything or nothing, into a folder or a database that holds no arena.
 
     Raises UsageError.
     """
-    if data_dir.external is None and data_dir.holds_an_arena:
+    if url is None and data_dir.holds_an_arena:
         raise UsageError(f"{data_dir.folder} holds an arena already; restore into another folder")
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -69,10 +72,9 @@ def restore(data_dir: DataDir, file: Path) -> None:
         dump = Path(folder, DUMP)
         if not dump.is_file():
             raise UsageError(f"{file} is no backup of an arena: it has no {DUMP}")
-        with alone_in(data_dir), _new_database(data_dir) as owner:
+        with alone_in(data_dir), _new_database(data_dir, url) as owner:
             _run("pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", str(dump), owner)
             prepare(owner, data_dir.secrets())
-            data_dir.keep_address()
             for name, path in _files(data_dir):
                 if (found := Path(folder, name)).is_file():
                     path.write_bytes(found.read_bytes())
@@ -84,16 +86,17 @@ def _files(data_dir: DataDir) -> tuple[tuple[str, Path], ...]:
     key = data_dir.signing_key
     return (
         (RULES, data_dir.rules),
+        (THAWED, data_dir.rules.with_name(THAWED)),
         (SIGNING_KEY, key),
         (TRUSTED_KEYS, key.with_suffix(LIST_SUFFIX)),
     )
 
 
 @contextmanager
-def _new_database(data_dir: DataDir) -> Iterator[URL]:
+def _new_database(data_dir: DataDir, url: URL | None) -> Iterator[URL]:
     """An empty database, which is the arena's only once everything is in it."""
-    if data_dir.external is not None:
-        yield data_dir.external
+    if url is not None:
+        yield url
         return
     unfinished = data_dir.folder / "restoring"
     shutil.rmtree(unfinished, ignore_errors=True)

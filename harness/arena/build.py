@@ -16,19 +16,21 @@ SUFFIXES = (".py", ".cu", ".h", ".sql")
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A version of the judge. source: the sha256 of its files."""
+    """A version of the judge. source: the sha256 of its files. quick: by a sample of cases."""
 
     judge: str
     cases: int
     source: str
+    quick: bool
 
     @classmethod
-    def here(cls) -> Self:
+    def here(cls, quick: bool = False) -> Self:
         version = Version.current()
-        return cls(version.judge, version.cases, _source())
+        return cls(version.judge, version.cases, _source(), quick)
 
     def __str__(self) -> str:
-        return f"judge {self.judge}, cases {self.cases}, source {self.source[:12]}"
+        how = ", quick" if self.quick else ""
+        return f"judge {self.judge}, cases {self.cases}, source {self.source[:12]}{how}"
 
 
 def refusal(arena: Build, machine: Build) -> str:

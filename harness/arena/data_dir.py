@@ -9,9 +9,6 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from sqlalchemy import URL, make_url
-
-from harness.arena.postgres import address
 from harness.protocol.files import write_whole
 from harness.protocol.report import Value
 
@@ -34,11 +31,8 @@ class Secrets(Value):
 class DataDir:
     """An arena's folder."""
 
-    def __init__(self, folder: Path, database: URL | None = None) -> None:
-        """Make the folder if it does not exist.
-
-        database: one that is not the arena's own; by default that of the arena's last start.
-        """
+    def __init__(self, folder: Path) -> None:
+        """Make the folder if it does not exist."""
         self.folder = folder.resolve()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.database = self.folder / "database"
@@ -46,26 +40,11 @@ class DataDir:
         self.signing_key = self.folder / "signing-key.pem"
         self.running = self.folder / "running"
         """The file that a running arena locks."""
-        self._address = self.folder / "database-address"
-        kept = self._address.read_text("utf-8") if self._address.exists() else None
-        self.external = database or (make_url(kept) if kept else None)
-        """The address of a database that is not the arena's own."""
 
     @property
     def holds_an_arena(self) -> bool:
-        """Return whether the arena has a complete database of its own, or an external one."""
-        return self.external is not None or (self.database / "PG_VERSION").is_file()
-
-    @property
-    def url(self) -> URL:
-        """The address of the arena's database, with its password."""
-        return self.external or address(self.database, self.secrets().owner)
-
-    def keep_address(self) -> None:
-        """Keep the address of an external database for later commands."""
-        if self.external is not None:
-            text = self.external.render_as_string(hide_password=False)
-            _write_private(self._address, text)
+        """Return whether the folder holds a complete database."""
+        return (self.database / "PG_VERSION").is_file()
 
     def secrets(self) -> Secrets:
         """Read the secrets; write new ones where there are none."""
@@ -74,7 +53,9 @@ class DataDir:
         # An earlier arena's file has other secrets, too, and not all of these.
         wanted = {name: kept.get(name) or new for name, new in Secrets.fresh()}
         if wanted != kept:
-            _write_private(path, json.dumps(wanted, indent=2) + "\n")
+            path.touch(mode=0o600)
+            write_whole(path, json.dumps(wanted, indent=2) + "\n")
+        path.chmod(0o600)
         return Secrets.model_validate(wanted)
 
     def close_to_others(self, server_user: str | None = None) -> None:
@@ -86,8 +67,3 @@ class DataDir:
         else:
             shutil.chown(self.folder, os.geteuid(), server_user)
             self.folder.chmod(0o710)
-
-
-def _write_private(path: Path, text: str) -> None:
-    write_whole(path, text)
-    path.chmod(0o600)

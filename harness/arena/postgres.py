@@ -27,7 +27,7 @@ MAX_SOCKET_PATH = 90
 """The longest path of a folder for a socket: Linux takes 107 characters for the whole name."""
 
 MOST_CONNECTIONS = 60
-"""The limit of connections: the web process has about 20, and each command one."""
+"""The limit of connections: the web process has about 20, the renderer and each command one."""
 
 RECOVERY = ("-c", "recovery_init_sync_method=syncfs") if sys.platform == "linux" else ()
 """After a kill PostgreSQL first makes its whole folder durable. One call for all of it, where the

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from enum import IntEnum
 from pathlib import Path
 
+from harness.arena.workers.api import LEASE_SECONDS
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Value
+
+DATABASE_VARIABLE = "MATMUL_ARENA_DATABASE"
+"""Holds the database's address, which only the web process and the renderer know."""
 
 ADDRESS_VARIABLE = "MATMUL_ARENA_ADDRESS"
 """Holds the address at which a worker reaches its arena."""
@@ -16,18 +21,23 @@ ADDRESS_VARIABLE = "MATMUL_ARENA_ADDRESS"
 SUPERVISOR_VARIABLE = "MATMUL_ARENA_SUPERVISOR"
 """Names the supervisor that started a worker: a fresh UUID."""
 
+COOKIE_VARIABLE = "MATMUL_ARENA_COOKIES"
+
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """The address at which this machine reaches a server that listens on all addresses."""
 
 NICENESS = 5
-"""The niceness of workers, so that the web process answers pages first."""
+"""The niceness of workers and of the renderer, so that the web process answers pages first."""
 
 
 class Settings(Value):
     """The settings of the web service: the one argument of its process, as JSON."""
 
-    data: Path
-    """The arena's folder."""
+    rules: Path
+    """The file of the rules."""
+    signing_key: Path
+    quick: bool = False
+    """Grade by a sample of the cases."""
     host: str = "127.0.0.1"
     port: int = 8040
     root: str = ""
@@ -36,6 +46,8 @@ class Settings(Value):
     """People reach it by https alone."""
     proxy: str = ""
     """The address of the proxy whose X-Forwarded-For is trusted; empty without one."""
+    lease: float = LEASE_SECONDS
+    """Seconds without a heartbeat after which a worker counts as dead."""
 
     @property
     def address(self) -> str:
@@ -48,8 +60,13 @@ class ServerFailed(UsageError):
     """PostgreSQL does not start; the text is what it said last."""
 
 
-REFUSED = 4
-"""The exit code of a worker that the arena does not take; the last line of its log says why."""
+class End(IntEnum):
+    """The exit code of a part that is not to be started again."""
+
+    DRAINED = 3
+    """A worker was drained: it has finished its tasks."""
+    REFUSED = 4
+    """The arena does not take this worker; the last line of its log says why."""
 
 
 def end_with_parent() -> None:

@@ -6,7 +6,7 @@ import tomllib
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import (
     AwareDatetime,
@@ -17,7 +17,6 @@ from pydantic import (
     model_validator,
 )
 
-from harness.judge import figures
 from harness.protocol.errors import UsageError, first_mistake
 from harness.protocol.report import Value
 
@@ -40,6 +39,8 @@ class Limits(Value):
     """Submissions that wait or are graded."""
     per_day: PositiveInt = 200
     """Submissions within 24 hours."""
+    device_seconds_per_day: PositiveInt = 3600
+    """Seconds of grading within 24 hours."""
     per_address_per_minute: PositiveInt = 6000
     """Requests from one address, which a whole class may share."""
     per_person_per_minute: PositiveInt = 300
@@ -89,7 +90,7 @@ class Rules(Value):
     frozen_from: AwareDatetime | None = None
     """The time from which the board shows contestants only earlier submissions."""
     thawed: bool = False
-    """Whether the freeze has ended."""
+    """Whether the organiser has ended the freeze."""
     private_board: bool = False
     """Only those who have signed in see the boards."""
     pseudonyms: bool = False
@@ -155,7 +156,10 @@ class Rules(Value):
         return self.sources is Sources.OPEN
 
 
-_OBSOLETE = frozenset({"leagues", "playoff_places", "device_seconds_per_day"})
+THAWED = "thawed"
+"""The file next to the rules that says which freeze the organiser has ended."""
+
+_OBSOLETE = frozenset({"leagues", "playoff_places"})
 """Rules that earlier versions had: a file with them is still valid."""
 
 
@@ -172,19 +176,14 @@ def read(path: Path) -> Rules:
     except (OSError, UnicodeDecodeError) as error:
         raise RulesError(f"{path} cannot be read: {error}.") from None
     try:
-        return Rules.model_validate(_without_obsolete(tomllib.loads(text)))
+        written = tomllib.loads(text)
+        return Rules.model_validate(
+            {name: value for name, value in written.items() if name not in _OBSOLETE}
+        )
     except tomllib.TOMLDecodeError as error:
         raise RulesError(f"{path} is no TOML: {error}.") from None
     except ValidationError as error:
         raise RulesError(f"{path}: {first_mistake(error)}.") from None
-
-
-def _without_obsolete(written: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: _without_obsolete(value) if isinstance(value, dict) else value
-        for name, value in written.items()
-        if name not in _OBSOLETE
-    }
 
 
 class RulesFile:
@@ -195,7 +194,7 @@ class RulesFile:
         self.path = path
         self.stamp = self._look()
         """A value that changes whenever the rules may have changed."""
-        self._rules = read(path)
+        self._rules = self._read()
         self.problem: str | None = None
         """The mistake for which the file is not in force, and the previous rules still are."""
 
@@ -205,18 +204,38 @@ class RulesFile:
         if stamp != self.stamp:
             self.stamp = stamp
             try:
-                self._rules, self.problem = read(self.path), None
+                self._rules, self.problem = self._read(), None
             except RulesError as error:
                 self.problem = str(error)
         return self._rules
 
-    def _look(self) -> tuple[int, int]:
+    def thaw(self) -> None:
+        """End the freeze that the file has now, and no later one."""
+        self._thawed.write_text(str(self.now.frozen_from), encoding="utf-8")
+
+    @property
+    def _thawed(self) -> Path:
+        return self.path.with_name(THAWED)
+
+    def _read(self) -> Rules:
+        rules = read(self.path)
         try:
-            found = self.path.stat()
+            thawed = self._thawed.read_text(encoding="utf-8") == str(rules.frozen_from)
         except OSError:
-            return 0, 0
-        return found.st_mtime_ns, found.st_size
+            thawed = False
+        return rules.model_copy(update={"thawed": rules.thawed or thawed})
+
+    def _look(self) -> tuple[int, ...]:
+        stamp: tuple[int, ...] = ()
+        for path in (self.path, self._thawed):
+            try:
+                found = path.stat()
+            except OSError:
+                stamp += (0, 0)
+            else:
+                stamp += (found.st_mtime_ns, found.st_size)
+        return stamp
 
 
 def _minute(moment: datetime) -> str:
-    return figures.minute(moment.astimezone(UTC).isoformat())
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -51,7 +51,7 @@ def stored(name: str, author: str, source: str) -> Submission:
         return submission.model_copy(update={"name": NAMELESS, "author": None})
 
 
-def gave_up(submission: Submission, reason: str) -> Report:
+def gave_up(submission: Submission, reason: str, quick: bool) -> Report:
     """Return the report of a submission that no worker could grade to the end."""
     return Report(
         environment=Environment(
@@ -62,7 +62,7 @@ def gave_up(submission: Submission, reason: str) -> Report:
         ),
         created=datetime.now(UTC).replace(microsecond=0),
         seed=0,
-        quick=False,
+        quick=quick,
         submission=submission,
         device=None,
         outcome=JudgeError(stage=Stage.READ, message=reason),

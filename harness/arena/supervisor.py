@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from harness.arena.processes import ADDRESS_VARIABLE, REFUSED, SUPERVISOR_VARIABLE, ServerFailed
+from harness.arena.processes import ADDRESS_VARIABLE, SUPERVISOR_VARIABLE, End, ServerFailed
 from harness.arena.workers.api import KEY_VARIABLE
 from harness.devices.available import gpus, why_no_cuda
 
@@ -42,8 +42,8 @@ class Part:
     started: float = 0.0
     wait: float = 0.0
     """The pause before the next start in seconds, which doubles while the part fails at once."""
-    refused: bool = False
-    """Whether the arena refuses it, so that it is not started again."""
+    end: End | None = None
+    """The reason why it is not started again."""
 
     def start(self) -> None:
         self.started = time.monotonic()
@@ -55,8 +55,8 @@ class Part:
         )
 
     def keep_running(self) -> None:
-        """Start it, or restart it if it has ended, unless the arena refuses it."""
-        if self.refused:
+        """Start it, or restart it if it has ended, unless it is not to be restarted."""
+        if self.end is not None:
             return
         if self.process is None:
             if time.monotonic() >= self.started + self.wait:
@@ -67,7 +67,9 @@ class Part:
             return
         log.warning("ended", extra={"which": self.name, "exit_code": code})
         self._forget()
-        self.refused = code == REFUSED
+        if code in tuple(End):
+            self.end = End(code)
+            return
         ran = time.monotonic() - self.started
         self.wait = 0.0 if ran > STEADY_SECONDS else min(2 * self.wait + 0.1, SLOWEST_RESTART)
         self.started = time.monotonic()
@@ -94,7 +96,7 @@ class Part:
 
 
 def workers(
-    address: str, key: str, device: Literal["auto", "cpu"], count: int | None
+    address: str, key: str, device: Literal["auto", "cpu"], count: int | None, quick: bool
 ) -> list[Part]:
     """Return the processes that grade for the arena at this address.
 
@@ -106,13 +108,16 @@ def workers(
         KEY_VARIABLE: key,
         SUPERVISOR_VARIABLE: str(uuid.uuid4()),
     }
+    more = ["--quick"] if quick else []
     if device == "cpu" or why_no_cuda() is not None:
-        return [_worker(f"cpu-{n}", ["--device", "cpu"], environment) for n in range(count or 1)]
+        return [
+            _worker(f"cpu-{n}", ["--device", "cpu", *more], environment) for n in range(count or 1)
+        ]
     chosen = gpus()[:count]
     return [
         _worker(
             f"gpu-{n}",
-            ["--device", "cuda", "--gpu", str(n), "--gpus", str(len(chosen))],
+            ["--device", "cuda", "--gpu", str(n), "--gpus", str(len(chosen)), *more],
             environment | {"CUDA_VISIBLE_DEVICES": gpu},
         )
         for n, gpu in enumerate(chosen)
@@ -136,13 +141,13 @@ class Supervisor:
         self._stop.set()
 
     def run(self, started: Callable[[], None] = lambda: None) -> None:
-        """Run until stopped, or until all parts were refused.
+        """Run until stopped, or until no part is to be restarted.
 
         started: called in another thread once everything was started.
         """
         threading.Thread(target=started, name="greeting", daemon=True).start()
         try:
-            while not self._stop.is_set() and not all(part.refused for part in self.parts):
+            while not self._stop.is_set() and any(part.end is None for part in self.parts):
                 if self.server is not None:
                     self._keep_server_up(self.server)
                 for part in self.parts:

@@ -60,15 +60,12 @@ def compare(a: Document, b: Document) -> Comparison:
     one, other = Entry.of(a.report, a.id), Entry.of(b.report, b.id)
     old, new = (document.report.submission.source for document in (a, b))
     too_long = old != new and (_is_too_long(old) or _is_too_long(new))
-    titles = f"A {one.name}", f"B {other.name}"
-    lines_a, lines_b = old.splitlines(keepends=True), new.splitlines(keepends=True)
-    diff = () if too_long else difflib.unified_diff(lines_a, lines_b, *titles)
     return Comparison(
         a=one,
         b=other,
         conclusion=_conclusion(one, other),
         facts=_facts(_quantities(a.report, one), _quantities(b.report, other)),
-        diff="".join(diff),
+        diff="" if too_long else _diff(old, new, f"A {one.name}", f"B {other.name}"),
         too_long=too_long,
         explained=_explained(a.report, b.report) if one.device == other.device else None,
     )
@@ -84,6 +81,11 @@ def _explained(old: Report, new: Report) -> explanation.Comparison | None:
 
 def _is_too_long(source: str) -> bool:
     return len(source) > MAX_CHARACTERS or len(source.splitlines()) > MAX_LINES
+
+
+def _diff(a: str, b: str, title_a: str, title_b: str) -> str:
+    lines_a, lines_b = a.splitlines(keepends=True), b.splitlines(keepends=True)
+    return "".join(difflib.unified_diff(lines_a, lines_b, title_a, title_b))
 
 
 def _conclusion(a: Entry, b: Entry) -> str:

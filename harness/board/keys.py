@@ -51,7 +51,7 @@ class SigningKey:
                 "it: results that it signed are then unverified."
             ) from None
         if not isinstance(key, Ed25519PrivateKey):
-            raise StoreError(f"{path} holds no Ed25519 key.")
+            raise StoreError(f"{path} holds no Ed25519 key. Name another file with --key.")
         return cls(key)
 
     def sign(self, text: str) -> Signature:
@@ -69,8 +69,10 @@ def fits(signature: Signature, text: str) -> bool:
     return True
 
 
-def trusted(key_file: Path) -> frozenset[str]:
+def trusted(key_file: Path | None) -> frozenset[str]:
     """Return the public keys that a board believes: its own, and those that are listed."""
+    if key_file is None:
+        return frozenset()
     own = {SigningKey.at(key_file).public} if key_file.exists() else set()
     return frozenset(own | listed(key_file).keys())
 
@@ -127,7 +129,9 @@ def _check_permissions(path: Path) -> None:
 def _create(path: Path) -> None:
     """Create the file completely or not at all; two processes at once end up with one key."""
     pem = Ed25519PrivateKey.generate().private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
     )
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -1,6 +1,7 @@
 """Grading again what is unverified, or what another version of the judge has scored.
 
-Every new report is entered as soon as it is there, so an interrupted regrading can go on.
+Every new report goes to a file of JSON lines as soon as it is there, so that an interrupted or
+undecided regrading is not lost: importing that file applies it.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.board.document import Document
@@ -31,7 +33,7 @@ class Change:
     after: Entry | None
     """None where it was not graded; `why` says the reason."""
     applies: bool
-    """Whether the new report replaces the old one."""
+    """Whether the new report can replace the old one."""
     why: str
     """One phrase for people."""
 
@@ -48,8 +50,8 @@ def to_regrade(boards: Iterable[Board], version: Version) -> list[Entry]:
     return list(found.values())
 
 
-def regrade(store: Store, entries: Iterable[Entry], grade: Grader) -> Iterator[Change]:
-    """Grade each entry's source again, and enter the new reports that apply."""
+def regrade(store: Store, entries: Iterable[Entry], grade: Grader, kept: Path) -> Iterator[Change]:
+    """Grade each entry's source again; new reports that apply are appended to the file `kept`."""
     elsewhere: dict[str, str] = {}
     for entry in entries:
         gpu = entry.device or ""
@@ -65,7 +67,8 @@ def regrade(store: Store, entries: Iterable[Entry], grade: Grader) -> Iterator[C
         if change.after and change.after.device not in (None, gpu):
             elsewhere[gpu] = change.after.device or ""
         if change.applies:
-            store.enter_documents([document])
+            with kept.open("a", encoding="utf-8") as lines:
+                lines.write(document.json + "\n")
         yield change
 
 

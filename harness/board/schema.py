@@ -10,7 +10,7 @@ from harness.board import tables
 from harness.protocol.errors import StoreError
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-REVISIONS = ("board_0004", "board_0006")
+REVISIONS = ("board_0004", "board_0005", "board_0006")
 """The revisions since version 0.1, oldest first; asking Alembic for them would slow every command.
 A released migration is never edited: a change is a new one, and a change of tables.py."""
 

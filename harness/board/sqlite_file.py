@@ -1,46 +1,48 @@
 """A board in one SQLite file, for one person.
 
 Entering is one transaction, so that a grader killed in the middle leaves either the whole report
-or nothing. Several graders may enter at once: each waits for the others.
+or nothing; write-ahead logging and a busy timeout let several graders enter at once.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Literal
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, StaticPool, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from harness.board import schema
-from harness.board.store import Store
 from harness.protocol.errors import StoreError
 
 BUSY_SECONDS = 60.0
 """The time to wait for other graders; entering one report takes milliseconds."""
 
+Mode = Literal["create", "update"]
+
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-class FileStore(Store):
-    """An open file."""
+class SqliteFile:
+    """An open file, which is a Database."""
 
-    def __init__(self, path: Path, create: bool = False) -> None:
-        """Open the file. create: make it if it does not exist. Raises StoreError."""
+    def __init__(self, path: Path, mode: Mode) -> None:
+        """Open the file; the mode "create" makes it if it does not exist. Raises StoreError."""
         self.path = path
-        self.name = str(path)
         self.key = path.with_suffix(".key")
-        if not create and not path.exists():
+        if mode != "create" and not path.exists():
             raise StoreError(
                 f"there is no store at {path}; enter a result with "
                 "`grade KERNEL.cu --submit --author NAME`, or name the store with --store."
             )
         with ExitStack() as undone, self._errors():
-            access = "rwc" if create else "rw"
+            access = "rwc" if mode == "create" else "rw"
             self._connection = sqlite3.connect(
                 f"file:{quote(str(path))}?mode={access}",
                 uri=True,
@@ -52,6 +54,10 @@ class FileStore(Store):
             self._engine = self._set_up()
             self._prepare()
             undone.pop_all()
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
 
     def close(self) -> None:
         self._connection.close()
@@ -67,7 +73,7 @@ class FileStore(Store):
         with self._errors(), alone.begin() as connection:
             yield connection
 
-    def check_database(self) -> None:
+    def check(self) -> None:
         with self.reading() as connection:
             verdict = connection.scalar(text("PRAGMA integrity_check(1)"))
         if verdict != "ok":
@@ -80,7 +86,9 @@ class FileStore(Store):
         )
 
     def _set_up(self) -> Engine:
+        self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("PRAGMA foreign_keys = ON")
+        _use_write_ahead_log(self._connection)
         engine = create_engine("sqlite://", creator=lambda: self._connection, poolclass=StaticPool)
 
         @event.listens_for(engine, "begin")
@@ -131,3 +139,16 @@ class FileStore(Store):
                     "nothing was changed. Try again."
                 ) from None
             raise StoreError(f"{self.path} cannot be used: {cause}.") from None
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch the journal; SQLite itself does not wait for another process that does so too."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)

@@ -21,6 +21,7 @@ from sqlalchemy import (
     column,
     table,
 )
+from sqlalchemy.ext.compiler import compiles
 
 from harness.board.entry import INDEXED, Entry
 
@@ -32,6 +33,18 @@ NAMING = {
     "pk": "pk_%(table_name)s",
 }
 metadata = MetaData(naming_convention=NAMING)
+
+
+@compiles(BigInteger, "sqlite")
+@compiles(Boolean, "sqlite")
+def _integer(*_: object, **__: object) -> str:
+    """Name the type as a strict table of SQLite does, which has no other for these."""
+    return "INTEGER"
+
+
+@compiles(Float, "sqlite")
+def _real(*_: object, **__: object) -> str:
+    return "REAL"
 
 
 _TYPES = {str: Text, int: BigInteger, bool: Boolean, float: Float}
@@ -50,6 +63,7 @@ reports = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("report", Text, nullable=False),
+    sqlite_strict=True,
 )
 """The reports themselves, apart from their index so that ranking never reads them."""
 
@@ -58,6 +72,7 @@ entries = Table(
     metadata,
     Column("id", Text, ForeignKey("reports.id"), primary_key=True),
     *(_column(name) for name in INDEXED if name != "id"),
+    sqlite_strict=True,
 )
 """The facts of each report that ranking needs: a column per field of `board.entry.INDEXED`."""
 
@@ -67,8 +82,18 @@ signatures = Table(
     Column("id", Text, ForeignKey("reports.id"), primary_key=True),
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
+    sqlite_strict=True,
 )
 """Signatures of reports, which were checked when they were entered."""
+
+refused = Table(
+    "refused",
+    metadata,
+    Column("report", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    sqlite_strict=True,
+)
+"""Reports that earlier versions set aside; this version neither reads nor changes them."""
 
 counted = table(
     "counted",

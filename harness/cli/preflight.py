@@ -6,7 +6,7 @@ import tempfile
 from argparse import Namespace
 from pathlib import Path
 
-from harness.cli.commands._stores import check_place, open_store
+from harness.cli.commands._stores import Address, check_place, open_store
 from harness.protocol.errors import UsageError
 from harness.protocol.files import cache_directory
 
@@ -22,7 +22,7 @@ def check(arguments: Namespace) -> None:
         if isinstance(path, Path) and str(path) != "-":
             _check_output(path, f"--{name}", is_folder=_names_a_folder(arguments, name))
     store = getattr(arguments, "store", None)
-    if isinstance(store, Path):
+    if isinstance(store, Address):
         check_place(store)
         if getattr(arguments, "submit", False):
             _check_store(store)
@@ -59,11 +59,11 @@ def _check_output(path: Path, option: str, is_folder: bool) -> None:
         raise UsageError(f"{option}: you may not write to {path.parent}.")
 
 
-def _check_store(store: Path) -> None:
-    if store.exists():
+def _check_store(store: Address) -> None:
+    if store.is_url or store.path.exists():
         with open_store(store):
             return
-    if not (store.parent.is_dir() and _writable(store.parent)):
+    if not (store.path.parent.is_dir() and _writable(store.path.parent)):
         raise UsageError(f"--store: {store} cannot be made; choose a folder that you may write to.")
 
 

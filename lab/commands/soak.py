@@ -25,6 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--port", type=int, default=8931)
+    parser.add_argument("--lease", type=float, default=5.0)
     parser.add_argument("--between", type=float, nargs=2, default=(2.0, 6.0), metavar="SECONDS")
     parser.add_argument("--out", type=Path)
 

@@ -12,9 +12,9 @@ from fastapi.testclient import TestClient
 from selenium.webdriver import Chrome
 from sqlalchemy import Connection, Engine, text
 
-from harness.arena.data_dir import DataDir, Secrets
+from harness.arena.build import Build
+from harness.arena.data_dir import Secrets
 from harness.arena.postgres import Server
-from harness.arena.processes import Settings
 from harness.arena.rules import RulesFile
 from harness.arena.store import people
 from harness.arena.store.database import open_engine
@@ -22,8 +22,10 @@ from harness.arena.store.people import Person, Role
 from harness.arena.store.preparing import prepare
 from harness.arena.store.tables import metadata, worker_keys
 from harness.arena.web.app import application
+from harness.arena.web.connections import LimitedProtocol
 from harness.arena.web.context import Site
 from harness.board import tables as board
+from harness.board.keys import SigningKey
 from tests.arena.submitting import Add, FakeWorker, Key
 from tests.arena.visiting import Visitor
 from tests.board import browser
@@ -53,7 +55,8 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 def engine(database: Engine) -> Engine:
     """The database, whose tables are empty except for the key of the arena's own workers."""
-    tables = {*metadata.tables, *board.metadata.tables} - {worker_keys.name}
+    queue = "procrastinate_events", "procrastinate_jobs", "procrastinate_workers"
+    tables = {*queue, *metadata.tables, *board.metadata.tables} - {worker_keys.name}
     statements = [
         "SET LOCAL session_replication_role = replica",
         "DELETE FROM worker_keys WHERE NOT own",
@@ -103,13 +106,20 @@ def rules(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """The site. Its boards are always up to date."""
+    """The site. Its boards are always up to date, however slow the machine is."""
     monkeypatch.setattr("harness.arena.web.boards.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
+    monkeypatch.setattr("harness.arena.web.boards.PATIENCE_SECONDS", float("inf"))
+    key = SigningKey.at(rules.with_name("key.pem"))
     return Site(
         engine=engine,
-        data_dir=DataDir(rules.parent),
         rules_file=RulesFile(rules),
-        settings=Settings(data=rules.parent),
+        root="",
+        secure=False,
+        cookie_secret="test",
+        signing_key=key,
+        signing_key_file=rules.with_name("key.pem"),
+        build=Build.here(),
     )
 
 
@@ -135,7 +145,9 @@ def visitor(chrome: Chrome, address: str) -> Visitor:
 def address(site: Site) -> Iterator[str]:
     """The address at which the site is served over real connections."""
     server = uvicorn.Server(
-        uvicorn.Config(application(site), log_config=None, timeout_graceful_shutdown=1)
+        uvicorn.Config(
+            application(site), http=LimitedProtocol, log_config=None, timeout_graceful_shutdown=1
+        )
     )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, args=([listening],))

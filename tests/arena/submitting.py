@@ -12,7 +12,6 @@ from sqlalchemy import Connection, Engine, text
 from harness.arena.build import Build
 from harness.arena.progress import GradingProgress
 from harness.arena.rules import Limits
-from harness.arena.states import State
 from harness.arena.store import gradings, people, watching, workers
 from harness.arena.store.people import Person, Role
 from harness.arena.store.watching import Status
@@ -26,7 +25,7 @@ SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
 BROKEN = f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ int x = ; }}\n"
 """A kernel that does not compile."""
 
-PLENTY = Limits(in_flight=10**6, per_day=10**6)
+PLENTY = Limits(in_flight=10**6, per_day=10**6, device_seconds_per_day=10**6)
 Answer = TypeVar("Answer")
 
 Add = Callable[..., Person]
@@ -101,6 +100,11 @@ class FakeWorker:
         beat = Heartbeat(attempts=attempts or {})
         return self.do(lambda c: workers.heartbeat(c, self.machine, self.session, beat, self.build))
 
+    @property
+    def leaves(self) -> bool:
+        """Return whether the arena's answer to a heartbeat lets the worker end."""
+        return self.beat().leave
+
     def go_on(self, attempt: UUID, progress: GradingProgress) -> bool:
         """Report progress, and return whether the attempt still counts."""
         return attempt not in self.beat({attempt: progress}).lost
@@ -152,9 +156,10 @@ def _own_machine(connection: Connection) -> int:
     return int(found)
 
 
-def waiting(connection: Connection) -> int:
-    """Return how many gradings wait in the queue."""
-    return watching.counts_by_state(connection).get(State.QUEUED, 0)
+def waiting_jobs(connection: Connection) -> int:
+    """Return how many jobs wait in the queue."""
+    count = "SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo'"
+    return connection.scalar(text(count)) or 0
 
 
 def graded(task: Task, score: float | None = None) -> Document:

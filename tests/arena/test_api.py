@@ -42,7 +42,7 @@ def test_a_file_is_sent_as_a_form_or_a_body(
     assert sent.status_code == 202, sent.text
     status = sent.json()
     assert (status["name"], status["author"], status["state"]) == ("my tile", "ada", "queued")
-    assert (status["place"], status["no_worker"]) == (1, True), "no worker is there"
+    assert (status["place"], status["seconds_left"]) == (1, None), "no worker is there"
     assert client.get(sent.headers["location"], headers=ada).json()["id"] == status["id"]
     assert client.get(f"{SUBMISSIONS}/{status['id']}/source", headers=ada).content == SOURCE
     assert [each["id"] for each in client.get(SUBMISSIONS, headers=ada).json()] == [status["id"]]
@@ -145,7 +145,7 @@ def test_an_invalid_request_gets_a_sentence(
 
 
 def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> None:
-    for path in ("/api/v1/board", "/who", "/nowhere", "/account", "/problem", "/join/x"):
+    for path in ("/api/v1/board", "/api/v1/me", "/nowhere", "/account", "/problem", "/join/x"):
         headers = client.get(path).headers
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"

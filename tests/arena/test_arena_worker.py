@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ import psutil
 import pytest
 from sqlalchemy import Connection, update
 
+from harness.arena.build import Build
 from harness.arena.data_dir import Secrets
 from harness.arena.processes import ADDRESS_VARIABLE, NICENESS, SUPERVISOR_VARIABLE
 from harness.arena.rules import Limits
@@ -21,7 +23,7 @@ from harness.arena.store import gradings
 from harness.arena.store.people import Person
 from harness.arena.store.tables import submissions
 from harness.arena.web.context import Site
-from harness.arena.web.workers import sweep_once
+from harness.arena.web.jobs import sweep_once
 from harness.arena.workers.api import KEY_VARIABLE
 from harness.protocol.report import Verdict
 from tests.arena.submitting import BROKEN, Add, status, submission
@@ -35,7 +37,7 @@ ENDLESS = (ROOT / "tests/submissions/time-limit/endless_loop.cu").read_text()
 @contextmanager
 def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness.arena.workers.process", "--device", "cpu"],
+        [sys.executable, "-m", "harness.arena.workers.process", "--device", "cpu", "--quick"],
         stdin=subprocess.PIPE,
         env={
             **os.environ,
@@ -55,8 +57,7 @@ def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.fixture
 def site(site: Site) -> Site:
     """An arena that judges by a sample of the cases."""
-    site.data_dir.rules.write_text("quick = true\n")
-    return site
+    return replace(site, build=Build.here(quick=True))
 
 
 def submit(connection: Connection, person: Person, source: str, name: str = "k") -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import Connection, text
+from sqlalchemy import URL, Connection, text
 
 from harness.arena.arena import alone_in
 from harness.arena.data_dir import DataDir, Secrets
@@ -16,10 +16,9 @@ from harness.arena.store.preparing import prepare
 from harness.board import keys
 from harness.board.document import Document
 from harness.board.keys import SigningKey
-from harness.board.sqlite_file import FileStore
 from harness.board.store import Store
 from harness.cli import main as cli
-from harness.cli.commands._stores import open_store
+from harness.cli.commands._stores import Address, open_store
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import StoreError
 from tests.arena.submitting import Add, FakeWorker, Key, submit
@@ -57,7 +56,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("COLUMNS", "300")
 
     def run(*words: str | Path) -> str:
-        code = cli.run(cli.parse([str(word) for word in words]), Terminal())
+        code = cli.run(cli.parser().parse_args([str(word) for word in words]), Terminal())
         said = capsys.readouterr()
         assert (code, said.err) == (0, "")
         return said.out
@@ -88,7 +87,7 @@ def test_only_counting_results_are_exported_and_they_are_signed(
     assert copied(data_dir.folder, imported) == f"2 entered into {imported}.\n"
     assert copied(data_dir.folder, imported).startswith("0 entered")
     own = SigningKey.at(data_dir.signing_key).public
-    with FileStore(imported) as store:
+    with Store(imported) as store:
         assert scores(store) == {"counts": (1.5, False), "again": (1.1, False)}
         for document in store.documents():
             assert document.signature is not None and document.signature.key == own
@@ -104,7 +103,7 @@ def test_an_imported_result_is_unverified_on_the_board(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "leaderboard.sqlite"
-    with FileStore(file, create=True) as store:
+    with Store(file, "create") as store:
         store.enter(factory.report("from a file", "bob", 1.9))
     before = board.version(connection)
     assert copied(file, data_dir.folder) == f"1 entered into {data_dir.folder}.\n"
@@ -117,7 +116,7 @@ def test_an_imported_result_is_unverified_on_the_board(
     }
     assert "from a file" in call("leaderboard", "--store", data_dir.folder)
     copied(data_dir.folder, file)
-    with FileStore(file) as store:
+    with Store(file) as store:
         assert scores(store)["from a file"] == (1.9, True)
         assert scores(store)["counts"] == (1.5, False)
 
@@ -149,7 +148,7 @@ def test_only_organisers_read_imported_reports_until_sources_are_open(
     rules: Path,
 ) -> None:
     document = Document.of(factory.report("from a file", "bob", 1.9))
-    with open_store(data_dir.folder) as store:
+    with open_store(Address(str(data_dir.folder))) as store:
         store.enter_documents([document])
     page = f"/entries/{document.id[:16]}"
     organiser, contestant = key(person("otto", Role.ORGANISER)), key(person("eve"))
@@ -163,30 +162,41 @@ def test_only_organisers_read_imported_reports_until_sources_are_open(
 def test_two_arenas_exchange_their_own_results(
     arena: dict[str, str],
     data_dir: DataDir,
-    new_arena: Callable[[Path], Path],
+    secrets: Secrets,
+    fresh_database: Callable[[], URL],
     copied: Call,
-    tmp_path: Path,
 ) -> None:
-    other = new_arena(tmp_path / "other")
-    with open_store(other) as store:
-        store.enter(factory.report("own", "bob", 1.2))
+    url = fresh_database()
+    other = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    with open_store(Address(other), "create") as store:
+        store.enter_documents([Document.of(factory.report("before it was an arena", "bob", 1.2))])
+    prepare(url, secrets)
     assert copied(data_dir.folder, other).startswith("2 entered")
     assert copied(other, data_dir.folder).startswith("1 entered")
-    with open_store(other) as store:
-        assert scores(store) == {"own": (1.2, True), "counts": (1.5, False), "again": (1.1, False)}
+    engine = open_engine(url, connections=1)
+    with engine.begin() as connection:
+        assert {(entry.name, entry.verified) for entry in board.counting(connection)} == {
+            ("counts", False),
+            ("again", False),
+            ("before it was an arena", False),
+        }
+    engine.dispose()
 
 
 def test_a_database_of_another_version_is_refused(
-    new_arena: Callable[[Path], Path], secrets: Secrets, tmp_path: Path
+    fresh_database: Callable[[], URL], secrets: Secrets
 ) -> None:
-    folder = new_arena(tmp_path / "other")
-    url = DataDir(folder).external
-    assert url is not None
+    url = fresh_database()
+    prepare(url, secrets)
     engine = open_engine(url, connections=1)
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = 'arena_9999'"))
     engine.dispose()
     with pytest.raises(StoreError, match="of a newer arena"):
         prepare(url, secrets)
-    with pytest.raises(StoreError, match="start it once with this version"), open_store(folder):
+    address = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    with (
+        pytest.raises(StoreError, match="start it once with this version"),
+        open_store(Address(address)),
+    ):
         pass

@@ -32,12 +32,12 @@ OPEN = "200 200 200 200"
 OWN = "404 404 200 200"
 SIGNED_IN = "401 200 200 200"
 ORGANISERS = "401 403 403 200"
-OWN_FORM = "401 303 303 303"
-ACTS = "401 403 403 303"
-"""A form of organisers."""
-ANSWERS = "401 403 403 200"
+OWN_FORM = "403 303 303 303"
+ACTS = "403 403 403 303"
+"""A form of organisers': a stranger has no session from which it could come."""
+ANSWERS = "403 403 403 200"
 """A form of organisers' whose answer is a page or a file."""
-FINDS_NOTHING = "401 403 403 422"
+FINDS_NOTHING = "403 403 403 422"
 """A form of organisers' about something that is not there."""
 NOT_FOUND = "404 404 404 404"
 WORKERS = "401 401 401 401"
@@ -66,19 +66,20 @@ ROUTES: dict[str, Row] = {
     "GET /who": Row(OPEN),
     "GET /mine": Row(SIGNED_IN),
     "GET /submissions/{id}": Row(OWN),
-    "POST /submissions/{id}/{what}": Row("404 404 303 303", address="/submissions/{id}/withdraw"),
+    "POST /submissions/{id}/{what}": Row("403 404 303 303", address="/submissions/{id}/withdraw"),
     "GET /live/submissions/{id}": Row(OWN),
     "GET /account": Row(OPEN),
     "POST /signin": Row(WORKERS, {"data": {"key": "arena_wrong"}}),
     "POST /signout": Row(OWN_FORM),
     "POST /signout/everywhere": Row(OWN_FORM),
-    "POST /account/keys": Row("401 200 200 200"),
-    "POST /account/keys/revoke": Row("401 404 404 404", {"data": {"hash": "{stranger_hash}"}}),
+    "POST /account/keys": Row("403 200 200 200"),
+    "POST /account/keys/revoke": Row("403 404 404 404", {"data": {"hash": "{stranger_hash}"}}),
     "GET /join/{link}": Row(OPEN),
     "POST /join/{link}": Row(NOT_FOUND, {"data": {"name": "new"}}, "/join/nothing"),
     "GET /openid/begin": Row(NOT_FOUND),
     "GET /openid/back": Row(NOT_FOUND),
     "GET /healthz": Row("503 503 503 503"),
+    "GET /metrics": Row(OPEN),
     "GET /organiser/people/{id}": Row(ORGANISERS, address="/organiser/people/{owner}"),
     "GET /organiser/rejudgings/{id}": Row("401 403 403 404", address="/organiser/rejudgings/1"),
     "POST /organiser/rejudgings/{id}/{what}": Row(
@@ -91,17 +92,20 @@ ROUTES: dict[str, Row] = {
     "POST /organiser/people/key": Row(FINDS_NOTHING, NONE),
     "POST /organiser/people/extend": Row(ACTS, {"data": {"id": "{owner}", "until": ""}}),
     "POST /organiser/roster": Row(ANSWERS, {"data": {"roster": "name,login\nEve,eve@x.org\n"}}),
+    "POST /organiser/thaw": Row(FINDS_NOTHING),
+    "POST /organiser/workers/drain": Row(FINDS_NOTHING, {"data": {"id": "none"}}),
     "POST /organiser/workers/keys": Row(ANSWERS, {"data": {"name": "lab"}}),
     "POST /organiser/workers/keys/revoke": Row(FINDS_NOTHING, NONE),
     "POST /organiser/disqualify": Row(ACTS, {"data": {"id": "{id}", "reason": "a test"}}),
     "POST /organiser/reinstate": Row(ACTS, {"data": {"id": "{id}"}}),
+    "GET /api/v1/me": Row(SIGNED_IN),
     "POST /api/v1/submissions": Row("401 202 202 202", FILE),
     "GET /api/v1/submissions": Row(SIGNED_IN),
     "GET /api/v1/submissions/{id}": Row(OWN),
     "GET /api/v1/submissions/{id}/events": Row(OWN),
     "GET /api/v1/submissions/{id}/report": Row(OWN),
     "GET /api/v1/submissions/{id}/source": Row(OWN),
-    "POST /api/v1/submissions/{id}/cancel": Row("404 404 409 409"),
+    "POST /api/v1/submissions/{id}/cancel": Row("401 404 409 409"),
     "GET /api/v1/board": Row(OPEN),
 }
 ENDLESS = {"GET /live/board"}
@@ -221,18 +225,19 @@ STATES = {
 
 
 CLOSED = {
-    "POST /submit": "401 403 403 303",
+    "POST /submit": "403 403 403 303",
     "POST /api/v1/submissions": "401 403 403 202",
 }
+THAWS = {"POST /organiser/thaw": ACTS}
 SOURCES_OPEN = dict.fromkeys(
     (route for route, row in ROUTES.items() if row.statuses == OWN), OPEN
-) | {"POST /api/v1/submissions/{id}/cancel": "403 403 409 409"}
+) | {"POST /api/v1/submissions/{id}/cancel": "401 403 409 409"}
 CHANGED: dict[str, dict[str, str]] = {
     "before": CLOSED,
     "running": {},
-    "frozen": {},
-    "ended": CLOSED | SOURCES_OPEN,
-    "thawed": CLOSED | SOURCES_OPEN,
+    "frozen": THAWS,
+    "ended": CLOSED | THAWS | SOURCES_OPEN,
+    "thawed": CLOSED | THAWS | SOURCES_OPEN,
 }
 """The routes that answer differently in a state of the contest, with their statuses by role."""
 
@@ -242,6 +247,7 @@ LAST = (
     "POST /organiser/disqualify",
     "POST /submissions/{id}/{what}",
     "POST /organiser/reinstate",
+    "POST /organiser/thaw",
     "POST /signout/everywhere",
 )
 
@@ -306,38 +312,34 @@ def test_submissions_are_read_and_cancelled_as_the_table_says(
         assert found == [others, others, status, status], route
     cancel = "POST /api/v1/submissions/{id}/cancel"
     found = [scene.ask(cancel, role) for role in ROLES]
-    others = 403 if others_read else 404
-    assert found == [others, others, cancels, 409]
+    assert found == [401, 403 if others_read else 404, cancels, 409]
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site"},
-        {"Origin": "https://evil.example"},
-        {"Origin": "null"},
-    ],
-)
-def test_a_form_of_another_site_is_refused(headers: dict[str, str], scene: Scene) -> None:
-    session = people.sign_in(scene.connection, scene.people["organiser"].id)
-    headers = {**headers, "Cookie": f"{COOKIE}={session}"}
+def test_every_form_needs_the_token_of_its_page(scene: Scene) -> None:
+    organiser = scene.people["organiser"]
+    session = people.sign_in(scene.connection, organiser.id)
+    own = {"POST /signin", "POST /join/{link}"}
     for route in sorted(routes()):
-        if route.startswith("POST /"):
-            _, address, sent = scene.request(route)
-            found = scene.client.post(
-                address, data=sent.get("data"), files=sent.get("files"), headers=headers
-            )
-            assert found.status_code == 403, route
-            assert "another site" in found.text
-    assert people.by_session(scene.connection, session) == scene.people["organiser"]
+        if not route.startswith("POST /") or " /api/" in route:
+            continue
+        _, address, sent = scene.request(route)
+        data = sent.get("data", {})
+        if route in own:
+            address = f"/join/{scene.words['link']}" if "join" in route else address
+            headers = {"Sec-Fetch-Site": "cross-site"}
+        else:
+            headers = {"Cookie": f"{COOKIE}={session}"}
+            data["token"] = "guessed"
+        found = scene.client.post(address, data=data, files=sent.get("files"), headers=headers)
+        assert found.status_code == 403, route
+    assert people.by_session(scene.connection, session) == organiser
 
 
-def test_a_form_of_the_arena_is_taken(scene: Scene) -> None:
-    for said in ({"Sec-Fetch-Site": "same-origin"}, {"Origin": "http://testserver"}):
-        session = people.sign_in(scene.connection, scene.people["owner"].id)
-        headers = {**said, "Cookie": f"{COOKIE}={session}"}
-        assert scene.client.post("/signout", headers=headers).status_code == 303
+def test_the_api_changes_nothing_by_cookie(scene: Scene) -> None:
+    session = people.sign_in(scene.connection, scene.people["owner"].id)
+    headers = {"Cookie": f"{COOKIE}={session}"}
+    for path in ("/api/v1/submissions", f"/api/v1/submissions/{scene.id}/cancel"):
+        assert scene.client.post(path, content=SOURCE, headers=headers).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -382,6 +384,15 @@ def test_a_frozen_board_says_so_to_all_but_organisers(
     assert bool(scene.client.get("/api/v1/board").json()) == (not frozen)
     assert ("The board is frozen" in scene.client.get("/").text) == frozen
     assert scene.client.get("/api/v1/board", headers=scene.key("organiser")).json()
+
+
+def test_an_organiser_thaws_the_board_from_the_page(scene: Scene, rules: Path) -> None:
+    rules.write_text(STATES["ended"])
+    assert scene.client.get("/api/v1/board").json() == []
+    assert scene.ask("POST /organiser/thaw", "organiser") == 303
+    assert scene.client.get("/api/v1/board").json() != []
+    rules.write_text(STATES["frozen"])
+    assert scene.client.get("/api/v1/board").json() == [], "a later freeze is another one"
 
 
 def test_no_cache_keeps_a_source_or_report(scene: Scene) -> None:

@@ -1,6 +1,6 @@
-"""Tests of the boards, which are made once for all visitors.
+"""Tests of the boards, which a separate process makes once for all visitors.
 
-They are served even if the database cannot be reached.
+They are served even if that process was killed or the database cannot be reached.
 """
 
 import asyncio
@@ -10,18 +10,39 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import event
 
 from harness.arena.problems import Problem
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.store.database import open_engine
 from harness.arena.web.app import application
-from harness.arena.web.boards import Boards, Rendered, Variant, render
+from harness.arena.web.board_files import Form, Rendered, Variant, render
+from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site, Visitor
+from harness.arena.web.renderer import Renderer, RendererProcess
 from tests.arena.submitting import FakeWorker
 from tests.board import factory
+from tests.waiting import eventually
+
+
+def renderers() -> list[psutil.Process]:
+    """Return the child processes that render."""
+    children = psutil.Process().children()
+    return [each for each in children if "anyio.to_process" in each.cmdline()]
+
+
+class Counted(Renderer):
+    """A renderer that counts the boards it makes."""
+
+    count = 0
+
+    async def boards(self, variant: Variant) -> Rendered:
+        self.count += 1
+        return await super().boards(variant)
 
 
 @pytest.fixture
@@ -36,29 +57,25 @@ def result(worker: FakeWorker) -> Callable[[float], None]:
 
 
 def test_boards_are_made_once_and_again_for_each_change(
-    site: Site, result: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+    site: Site, result: Callable[[float], None]
 ) -> None:
-    made = []
-
-    def noted(site: Site, variant: Variant) -> Rendered:
-        made.append(variant)
-        return render(site, variant)
-
-    monkeypatch.setattr("harness.arena.web.boards.render", noted)
-    boards = Boards(site)
+    maker = Counted(site)
+    boards = Boards(site, maker)
     result(1.0)
 
     async def visits() -> list[Rendered]:
-        return await asyncio.gather(*(boards.rendered(Visitor(site, None)) for _ in range(20)))
+        return await asyncio.gather(
+            *(boards.rendered(Visitor(site, None), Form.PAGES) for _ in range(20))
+        )
 
     async def scenario() -> tuple[list[Rendered], list[Rendered]]:
         before = [*await visits(), *await visits()]
-        assert len(made) == 1
+        assert maker.count == 1
         await asyncio.to_thread(result, 2.0)
         return before, await visits()
 
     before, after = asyncio.run(scenario())
-    assert len(made) == 2
+    assert maker.count == 2
     assert {rendered.version for rendered in before}.isdisjoint(
         {rendered.version for rendered in after}
     )
@@ -68,9 +85,9 @@ def test_boards_are_made_once_and_again_for_each_change(
 def test_a_page_says_what_version_of_the_board_it_shows(
     site: Site, result: Callable[[float], None]
 ) -> None:
-    empty = render(site, Variant(False, site.rules_file.stamp, None))
+    empty = render(site, Variant(Form.PAGES, site.rules_file.stamp, None))
     result(1.0)
-    ranked = render(site, Variant(False, site.rules_file.stamp, None))
+    ranked = render(site, Variant(Form.PAGES, site.rules_file.stamp, None))
     assert empty.version != ranked.version
     for rendered in (empty, ranked):
         for file in rendered.files.values():
@@ -78,23 +95,41 @@ def test_a_page_says_what_version_of_the_board_it_shows(
             assert said.encode() in gzip.decompress(file.compressed)
 
 
+def test_a_large_board_stays_until_the_next_is_ready(
+    site: Site, result: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.arena.web.boards.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
+    boards = Boards(site, Renderer(site))
+    result(1.0)
+
+    async def scenario() -> None:
+        first = await boards.rendered(Visitor(site, None), Form.PAGES)
+        await asyncio.to_thread(result, 2.0)
+        assert await boards.rendered(Visitor(site, None), Form.PAGES) is first
+        while await boards.rendered(Visitor(site, None), Form.PAGES) is first:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
 def test_the_board_stays_while_the_database_is_away(
     site: Site, result: Callable[[float], None]
 ) -> None:
     site = replace(site, engine=open_engine(site.engine.url))
-    boards = Boards(site)
+    boards = Boards(site, Renderer(site))
     result(1.0)
 
     def refused(*_: object) -> None:
         raise psycopg.OperationalError("connection refused")
 
     async def scenario() -> None:
-        kept = await boards.rendered(Visitor(site, None))
+        kept = await boards.rendered(Visitor(site, None), Form.PAGES)
         event.listen(site.engine, "do_connect", refused)
         site.engine.dispose()
-        assert await boards.rendered(Visitor(site, None)) is kept
+        assert await boards.rendered(Visitor(site, None), Form.PAGES) is kept
         with pytest.raises(Problem, match="nothing is lost"):
-            await boards.rendered(Visitor(site, None), as_data=True)
+            await boards.rendered(Visitor(site, None), Form.DATA)
 
     asyncio.run(scenario())
 
@@ -132,3 +167,25 @@ def test_without_a_gpu_the_board_may_show_estimates(
         rows = re.findall(r'class="rank">(.)<.*?<bdi>([\w ]+)</bdi>', page, re.DOTALL)
         assert rows == [("1", "fast"), ("1", "as fast"), ("3", "slow"), ("–", "unknown")]
         assert client.get("/api/v1/board").json() == [], "an estimate is no score"
+
+
+def test_another_process_makes_the_same_boards_and_may_be_killed(
+    site: Site, rules: Path, result: Callable[[float], None]
+) -> None:
+    before = renderers()
+    result(1.0)
+    settings = Settings(rules=rules, signing_key=rules.with_name("key.pem"))
+    database = site.engine.url.render_as_string(hide_password=False)
+    secrets = {DATABASE_VARIABLE: database, COOKIE_VARIABLE: "test"}
+
+    async def scenario() -> None:
+        renderer = RendererProcess(settings, secrets)
+        for form in (Form.PAGES, Form.DATA):
+            variant = Variant(form, site.rules_file.stamp, None)
+            assert await renderer.boards(variant) == render(site, variant)
+            (process,) = [each for each in renderers() if each not in before]
+            process.kill()
+
+    asyncio.run(scenario())
+    ended = "the process has ended with its parent"
+    eventually(lambda: set(renderers()) <= set(before), ended)

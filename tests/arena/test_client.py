@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from harness.arena.client import main
 from harness.arena.store import people, watching
 from harness.protocol.report import Report
-from tests.arena.submitting import Add, FakeWorker, waiting
+from tests.arena.submitting import Add, FakeWorker, waiting_jobs
 from tests.board import factory
 
 
@@ -40,7 +40,7 @@ def working(
 
     def work() -> None:
         while not over.wait(0.1):
-            if waiting(connection):
+            if waiting_jobs(connection):
                 worker.grade(report=report)
 
     thread = threading.Thread(target=work)

@@ -1,33 +1,9 @@
 """Tests of the database: its version, its own constraints and its connections."""
 
-from collections.abc import Callable
-
 import pytest
-from sqlalchemy import URL, Engine, text
+from sqlalchemy import Engine, text
 
-from harness.arena.data_dir import Secrets
-from harness.arena.store import board
 from harness.arena.store.database import open_engine
-from harness.arena.store.preparing import prepare
-from harness.board import schema
-from harness.board.document import Document
-from harness.board.store import enter_document
-from tests.board import factory
-
-
-def test_a_board_of_an_earlier_judge_becomes_an_arenas(
-    fresh_database: Callable[[], URL], secrets: Secrets
-) -> None:
-    url = fresh_database()
-    engine = open_engine(url, connections=1)
-    with engine.begin() as connection:
-        schema.bring_up_to_date(connection, "the board")
-        enter_document(connection, Document.of(factory.report("tile", "ada", 1.2)))
-    prepare(url, secrets)
-    with engine.begin() as connection:
-        (entry,) = board.counting(connection)
-    assert (entry.name, entry.verified) == ("tile", False)
-    engine.dispose()
 
 
 def test_not_even_its_owner_edits_the_audit_log(engine: Engine) -> None:

@@ -40,7 +40,7 @@ CONTAINER = after_session(json.loads(named("ENTRYPOINT (.*)", IMAGE)))
 def test_every_option_of_the_deployed_commands_exists() -> None:
     behind_proxy = json.loads(named("# command: (.*)", COMPOSE))
     for words in (SERVICE, CONTAINER, CONTAINER + behind_proxy):
-        parsed = main.parse(words)
+        parsed = main.parser().parse_args(words)
         assert parsed.what == "run" and parsed.data.is_absolute()
 
 
@@ -50,8 +50,8 @@ def test_the_deployed_paths_agree() -> None:
     mounted = set(re.findall(r"^ +- \w+:(/.*)$", COMPOSE, re.MULTILINE))
     workdir = named("WORKDIR (.*)", IMAGE)
     assert set(named("VOLUME (.*)", IMAGE).split()) == mounted == {"/data", f"{workdir}/.nox"}
-    assert main.parse(CONTAINER).data == Path("/data")
-    data = main.parse(SERVICE).data
+    assert main.parser().parse_args(CONTAINER).data == Path("/data")
+    data = main.parser().parse_args(SERVICE).data
     assert data == Path("/var/lib", UNIT["StateDirectory"])
     assert UNIT["ExecStart"].startswith(f"{UNIT['WorkingDirectory']}/nox/bin/nox -s arena ")
 

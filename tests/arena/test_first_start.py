@@ -9,11 +9,8 @@ from harness.arena import arena, postgres
 from harness.arena.data_dir import DataDir
 from harness.arena.postgres import Server
 from harness.arena.problems import NotPossible
-from harness.arena.processes import Settings
 from harness.arena.store import people, workers
 from harness.arena.store.people import Role
-from harness.protocol.errors import UsageError
-from tests.arena.submitting import free_port
 
 
 def test_a_first_start_that_is_killed_is_done_again(
@@ -62,19 +59,11 @@ def test_keys_are_made_on_the_machine(engine: Engine, folder: Path) -> None:
     with engine.begin() as connection:
         ada = people.add_person(connection, "Ada", Role.CONTESTANT)
     kept: list[str] = []
-    arena.new_key(DataDir(folder, engine.url), "ada", kept.append)
-    arena.new_worker_key(DataDir(folder, engine.url), "lab", kept.append)
+    arena.new_key(DataDir(folder), engine.url, "ada", kept.append)
+    arena.new_worker_key(DataDir(folder), engine.url, "lab", kept.append)
     with pytest.raises(NotPossible, match="there is no person called eve"):
-        arena.new_key(DataDir(folder, engine.url), "eve", kept.append)
+        arena.new_key(DataDir(folder), engine.url, "eve", kept.append)
     with engine.begin() as connection:
         assert people.by_key(connection, kept[0]) == ada
         assert workers.machine_of(connection, kept[1]) is not None
         assert connection.scalar(text("SELECT count(*) FROM audit")) == 2
-
-
-def test_a_mistake_in_the_rules_is_said_before_the_start(folder: Path) -> None:
-    data_dir = DataDir(folder / "data")
-    data_dir.rules.write_text("titel = 3\n")
-    with pytest.raises(UsageError, match=r"rules\.toml: "):
-        arena.serve(data_dir, Settings(data=data_dir.folder, port=free_port()), 1, print)
-    assert not data_dir.holds_an_arena

@@ -116,7 +116,7 @@ def test_too_old(machine: URL, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_not_its_owner(machine: URL) -> None:
     url = course(machine, "anothers", owner=False)
-    refused(url, "the database cannot be used: .*permission denied")
+    refused(url, "anothers_course does not own the database anothers: .* OWNER TO anothers_course;")
 
 
 def test_another_encoding(machine: URL) -> None:

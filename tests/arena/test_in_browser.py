@@ -8,12 +8,11 @@ import pytest
 from selenium.webdriver.common.by import By
 from sqlalchemy import Connection
 
-from harness.arena.problems import Problem
 from harness.arena.progress import GradingProgress
 from harness.arena.similar import SOLUTIONS
 from harness.arena.store import contest, gradings, people, watching
 from harness.arena.store.people import Role
-from harness.arena.web import live
+from harness.arena.web import guard
 from harness.protocol.report import Stage
 from tests.arena.submitting import PLENTY, Add, FakeWorker, graded, submission, submit
 from tests.arena.visiting import Visitor
@@ -30,10 +29,6 @@ const transfer = new DataTransfer();
 for (const [name, text] of files) transfer.items.add(new File([text], name));
 form.dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, bubbles: true}));
 """
-
-
-async def refuse(*_: object) -> None:
-    raise Problem(429, "too many requests", retry_after=1)
 
 
 def drop(visitor: Visitor, *files: tuple[str, str]) -> None:
@@ -53,6 +48,7 @@ def test_a_person_submits_watches_and_reads(
     visitor.fill("file", str(file))
     visitor.press("Submit")
     visitor.sees("queued, place 1", "[data-state]")
+    visitor.sees("s left", "[data-left]")
     attempt = worker.take()
     so_far = GradingProgress().began(Stage.COMPILE, None).having_found([f"32 registers {HOSTILE}"])
     so_far = so_far.began(Stage.VERIFY, 70).stepped("17×5×3, uniform")
@@ -62,6 +58,7 @@ def test_a_person_submits_watches_and_reads(
     assert visitor.text("[data-state]") == "grading"
     assert f"32 registers {HOSTILE}" in visitor.text(".stages")
     assert "wrong at 17×5×3: the last row of blocks" in visitor.text(".stages")
+    visitor.sees("s left", "[data-left]")
     shown = visitor.text(".stages")
     visitor.chrome.refresh()  # what the server writes, and what a script put there, are the same
     visitor.until(lambda: visitor.text(".stages") == shown)
@@ -83,12 +80,11 @@ def test_a_page_recovers_when_its_stream_was_refused(
     ada = person("ada")
     visitor.sign_in(connection, ada)
     id = submit(connection, ada)
-    follow = live._follow
-    monkeypatch.setattr(live, "_follow", refuse)
+    monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 0)
     visitor.go(f"submissions/{id}")
     visitor.sees("queued, place 1", "[data-state]")
     worker.grade(1.25)
-    monkeypatch.setattr(live, "_follow", follow)
+    monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 12)
     visitor.sees("1.250 × cuBLAS", ".verdict")
 
 

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from harness.arena.processes import End
 from harness.arena.workers import process
 from harness.arena.workers.api import Heartbeat, HeartbeatAnswer, Join, Outcome, Task
 from harness.arena.workers.process import Worker
@@ -14,7 +15,7 @@ from harness.protocol.report import CompileError, Report, Stage
 from harness.protocol.request import Fault
 from tests.board import factory
 from tests.judge.stages.fakes import FakeDevice, FakeSession, Process
-from tests.waiting import PATIENCE, eventually
+from tests.waiting import PATIENCE
 
 
 class Compiler(Process):
@@ -38,31 +39,40 @@ def task(name: str) -> Task:
         author="ada",
         source=factory.SOURCE,
         began=datetime.now(UTC),
-        quick=True,
     )
 
 
 class Arena:
-    """An arena that has some tasks, and notes the verdicts."""
+    """An arena that has some tasks, and drains its worker when it has all reports."""
 
     def __init__(self, tasks: int) -> None:
         self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
         for number in range(tasks):
             self._tasks.put(task(f"k{number}"))
+        self._missing = tasks
         self.verdicts: list[str] = []
+        self.joined: Join | None = None
 
     def join(self, join: Join) -> UUID:
+        self.joined = join
         return uuid4()
 
     def heartbeat(self, session: UUID, heartbeat: Heartbeat) -> HeartbeatAnswer:
-        return HeartbeatAnswer(lost=())
+        over = len(self.verdicts) == self._missing
+        return HeartbeatAnswer(leave=over, lost=())
 
     def fetch(self, session: UUID) -> Task | None:
-        return self._tasks.get()
+        try:
+            return self._tasks.get(timeout=0.1)
+        except queue.Empty:
+            return None
 
     def finish(self, attempt: UUID, report: str) -> Outcome:
         self.verdicts.append(Report.model_validate_json(report).verdict.value)
         return Outcome.COUNTED
+
+    def leave(self, session: UUID) -> None:
+        pass
 
 
 def test_each_lane_compiles_one_submission_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,8 +81,7 @@ def test_each_lane_compiles_one_submission_at_a_time(monkeypatch: pytest.MonkeyP
     compilers = [Compiler(both), Compiler(both)]
     sessions = [FakeSession(each, FakeDevice()) for each in compilers]
     arena = Arena(tasks=6)
-    worker = Worker(arena, sessions, uuid4(), "gpu-0")
-    threading.Thread(target=worker.run, daemon=True).start()
-    eventually(lambda: len(arena.verdicts) == 6, "all are graded")
+    assert Worker(arena, sessions, True, uuid4(), "gpu-0").run() is End.DRAINED
     assert arena.verdicts == ["compile-error"] * 6
     assert [each.asked for each in compilers] == [3, 3], "a lane has one submission at a time"
+    assert arena.joined is not None and arena.joined.model is None, "quick gradings are not ranked"

@@ -1,8 +1,9 @@
-"""Tests of limits on requests and comparisons, and of the disk's space."""
+"""Tests of limits on requests, connections, streams and comparisons, and of the disk's space."""
 
 import asyncio
 import time
 from collections import namedtuple
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -13,15 +14,18 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import OperationalError
 
 from harness.arena.problems import Problem
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.rules import Limits
 from harness.arena.store import contest, gradings, watching
 from harness.arena.store.people import Role
-from harness.arena.web import guard, health, other_process
+from harness.arena.web import connections, guard, health, renderer
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Buckets
+from harness.arena.web.renderer import RendererProcess
 from harness.board.document import Document
 from tests.arena.submitting import Add, FakeWorker, Key, graded, submission, submit
+from tests.arena.test_attacks import connect
 from tests.board import factory
 
 
@@ -54,15 +58,37 @@ def test_too_many_requests_of_one_person_or_address_are_refused(
 ) -> None:
     rules.write_text("[limits]\nper_person_per_minute = 5\nper_address_per_minute = 20\n")
     ada, bob = key(person("ada")), key(person("bob"))
-    answers = [client.get("/api/v1/submissions", headers=ada).status_code for _ in range(7)]
+    answers = [client.get("/api/v1/me", headers=ada).status_code for _ in range(7)]
     assert answers == [200] * 5 + [429] * 2
-    assert client.get("/api/v1/submissions", headers=bob).status_code == 200
+    assert client.get("/api/v1/me", headers=bob).status_code == 200
     while client.get("/problem").status_code == 200:
         pass
     refused = client.get("/problem")
     assert refused.status_code == 429 and int(refused.headers["retry-after"]) >= 1
     for free in ("/assets/site.css", "/healthz"):
         assert client.get(free).status_code != 429
+
+
+def test_watching_pages_of_one_person_are_bounded(
+    client: TestClient, person: Add, key: Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 0)
+    answer = client.get("/live/board", headers=key(person("ada")))
+    assert answer.status_code == 429 and "live pages are open" in answer.json()["detail"]
+
+
+def test_idle_connections_and_endless_headers_are_cut(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 2.0)
+    with connect(address) as endless:
+        endless.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: ")
+        with pytest.raises(OSError):
+            for _ in range(1000):
+                endless.sendall(b"x" * 100_000)
+                time.sleep(0.01)
+    with connect(address) as idle, suppress(ConnectionResetError):
+        assert idle.recv(1) == b""
 
 
 def test_a_judge_error_does_not_count_against_the_limits(
@@ -74,7 +100,7 @@ def test_a_judge_error_does_not_count_against_the_limits(
         worker.finish(worker.take().attempt, Document.of(factory.our_fault(day=day)))
     page = client.get(f"/submissions/{id}", headers=key(ada)).text
     assert "does not count against your limits" in page and "3 times" in page
-    limits = Limits(per_day=1)
+    limits = Limits(per_day=1, device_seconds_per_day=1)
     assert gradings.submit(connection, ada.id, submission("other"), limits, None)
 
 
@@ -96,10 +122,16 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
     assert scores == {"ada": 1.0, "bob": 2.0}
 
 
-def test_comparisons_are_bounded_in_number_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(other_process, "COMPARISON_SECONDS", 0.05)
-    monkeypatch.setattr(other_process, "MAX_WAITING", 2)
-    process = other_process.OtherProcess()
+def test_comparisons_are_bounded_in_number_and_time(
+    monkeypatch: pytest.MonkeyPatch, engine: Engine, rules: Path
+) -> None:
+    monkeypatch.setattr(renderer, "COMPARISON_SECONDS", 0.05)
+    monkeypatch.setattr(renderer, "MAX_WAITING", 2)
+    key = rules.with_name("key.pem")
+    settings = Settings(rules=rules, signing_key=key)
+    database = engine.url.render_as_string(hide_password=False)
+    secrets = {DATABASE_VARIABLE: database, COOKIE_VARIABLE: "test"}
+    process = RendererProcess(settings, secrets)
 
     async def many() -> list[str]:
         asked = (process.call(partial(time.sleep, 100)) for _ in range(4))

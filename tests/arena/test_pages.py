@@ -27,7 +27,7 @@ HOSTILE = "<img src=x onerror=alert(1)>\"'&"
 
 
 class Browser:
-    """A person's: it keeps cookies and the last page."""
+    """A person's: it keeps cookies and sends the token of the page it is on."""
 
     def __init__(self, site: Site) -> None:
         self.client = TestClient(application(site), follow_redirects=True)
@@ -37,8 +37,10 @@ class Browser:
         return self._seen(self.client.get(path), status)
 
     def post(self, path: str, status: int = 200, **fields: object) -> str:
-        files = fields.pop("files", None)
-        return self._seen(self.client.post(path, data=fields, files=files), status)  # type: ignore[arg-type]
+        token = re.search(r'name="token" value="(\w+)"', self.page)
+        data = {"token": token[1] if token else "", **fields}
+        files = data.pop("files", None)
+        return self._seen(self.client.post(path, data=data, files=files), status)  # type: ignore[arg-type]
 
     def _seen(self, answer: Response, status: int) -> str:
         assert answer.status_code == status, answer.text[-2000:]
@@ -234,8 +236,7 @@ def test_everybody_reads_the_rules(browser: Callable[[], Browser], rules: Path) 
     assert "it does not end" in browser().get("/problem")
     rules.write_text(
         'ends = 2999-12-19T18:00:00Z\nsources = "after-end"\n'
-        '[leagues]\ncores = ["a rule of an earlier version"]\n[limits]\n'
-        "in_flight = 3\ndevice_seconds_per_day = 9\n"
+        '[leagues]\ncores = ["a rule of an earlier version"]\n[limits]\nin_flight = 3\n'
     )
     page = browser().get("/problem")
     for said in ("2999-12-19 18:00 UTC", "after the end everybody does", "3 submis"):
@@ -255,7 +256,7 @@ def test_a_page_without_scripts_shows_findings_so_far(
     assert worker.go_on(attempt.attempt, said)
     page = signed_in(ada).get(f"/submissions/{id}")
     assert "wrong-answer: the last row" in page and "step 1 of 96" in page and "a case" in page
-    assert "<noscript>" in page
+    assert "s left" in page and "<noscript>" in page
     assert HOSTILE not in page and "warning: &lt;img" in page
     assert worker.finish(attempt.attempt, graded(attempt, 1.25))
     page = signed_in(ada).get(f"/submissions/{id}")
@@ -327,8 +328,7 @@ def test_behind_a_proxy_that_leaves_the_path(
     site: Site, connection: Connection, person: Add
 ) -> None:
     key = people.new_key(connection, person("ada").id, "test")
-    settings = site.settings.model_copy(update={"root": "/arena"})
-    client = TestClient(application(replace(site, settings=settings)), follow_redirects=False)
+    client = TestClient(application(replace(site, root="/arena")), follow_redirects=False)
     answer = client.post("/arena/signin", data={"key": key})
     assert answer.status_code == 303 and answer.headers["location"] == "/arena/submit"
     page = client.get("/arena/index.html").text
@@ -336,10 +336,10 @@ def test_behind_a_proxy_that_leaves_the_path(
     assert client.get("/arena/assets/site.css").status_code == 200
 
 
-def test_a_long_board_says_how_much_of_it_is_shown(
+def test_a_long_board_leads_from_the_best_to_others(
     site: Site, browser: Callable[[], Browser], worker: FakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.arena.web.boards.MAX_ROWS", 2)
+    monkeypatch.setattr("harness.arena.web.board_files.MAX_ROWS", 2)
     for score in (1.0, 2.0, 3.0):
         worker.submit(f"kernel {score}")
         worker.grade(score)
@@ -347,4 +347,6 @@ def test_a_long_board_says_how_much_of_it_is_shown(
     best = reader.get("/")
     assert "The best 2 of 3 kernels." in best, re.findall(r"<bdi>[^<]*", best)
     assert "<bdi>kernel 1.0" not in best
+    assert "<bdi>kernel 1.0" in reader.get("/?all=true")
     assert "The newest 2 of 3 runs." in reader.get("/runs.html")
+    assert "<bdi>kernel 1.0" in reader.get("/runs.html?all=true")

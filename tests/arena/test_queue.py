@@ -13,7 +13,7 @@ from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import board, gradings, watching
 from harness.arena.web.context import Site
-from harness.arena.web.workers import sweep_once
+from harness.arena.web.jobs import sweep_once
 from harness.arena.workers.api import Task
 from harness.protocol.report import Report, Stage, Verdict
 from tests.arena import submitting
@@ -47,19 +47,19 @@ def test_the_database_allows_only_the_changes_of_state_of_the_table(
         link.rollback()
 
 
-def test_a_submission_is_kept_and_queued_in_one_transaction(
+def test_a_submission_and_its_job_are_one_transaction(
     engine: Engine, connection: Connection, person: submitting.Add
 ) -> None:
     ada = person("ada")
     with pytest.raises(ZeroDivisionError), engine.begin() as transaction:
         submitting.submit(transaction, ada)
         raise ZeroDivisionError
-    assert not submitting.waiting(connection)
+    assert not submitting.waiting_jobs(connection)
     assert watching.recent(connection) == []
     with engine.begin() as transaction:
         submitting.submit(transaction, ada)
-        assert not submitting.waiting(connection), "nobody may have it before it is kept"
-    assert submitting.waiting(connection)
+        assert not submitting.waiting_jobs(connection), "nobody may have it before it is kept"
+    assert submitting.waiting_jobs(connection)
 
 
 def test_a_graded_submission_has_a_report_and_a_row(
@@ -78,6 +78,9 @@ def test_a_graded_submission_has_a_report_and_a_row(
     done = worker.status(id)
     assert (done.state, done.verdict, done.score) == (State.DONE, Verdict.ACCEPTED, 1.25)
     assert board.version(connection) > before
+    spent = sum(stage.seconds for stage in document.report.stages)
+    # The time that it waited for the device does not count.
+    assert watching.past_seconds(connection) == [pytest.approx(spent)]
     assert [entry.id for entry in board.counting(connection)] == [document.id]
     assert done.report is not None and board.report_text(connection, done.report) == document.text
 
@@ -94,6 +97,25 @@ def test_progress_that_a_worker_reports_is_bounded(
     # Progress that another version of the arena wrote is ignored without an error.
     connection.execute(text("""UPDATE gradings SET progress = '{"stages": [{"phase": 1}]}'"""))
     assert worker.status(id).stages == ()
+
+
+def test_the_time_left_comes_from_gradings_of_that_length(
+    connection: Connection, worker: submitting.FakeWorker
+) -> None:
+    for seconds in (10, 20, 300):
+        worker.submit(f"took {seconds}")
+        worker.grade()
+        of_this = text("UPDATE gradings SET seconds = :s WHERE seconds < 5")
+        connection.execute(of_this, {"s": seconds})
+    id = worker.submit("now")
+    assert worker.status(id).seconds_left == pytest.approx(1.5 * 20)
+    worker.take()
+    began = text(
+        "UPDATE gradings SET started = now() - make_interval(secs => :spent) WHERE submission = :id"
+    )
+    for spent, left in ((0, 20), (15, 145), (100, 200), (400, 0)):
+        connection.execute(began, {"spent": spent, "id": id})
+        assert worker.status(id).seconds_left == pytest.approx(left, abs=5)
 
 
 def dead(worker: submitting.FakeWorker) -> Task:
@@ -133,7 +155,7 @@ def test_three_dead_attempts_are_reported_as_a_judge_error(
     assert (done.state, done.verdict) == (State.DONE, Verdict.JUDGE_ERROR)
     report = Report.model_validate_json(board.report_text(connection, done.report) or "")
     assert "3 workers died" in getattr(report.outcome, "message", "")
-    assert not submitting.waiting(connection)
+    assert not submitting.waiting_jobs(connection)
 
 
 def test_a_task_given_back_costs_no_attempt(worker: submitting.FakeWorker, site: Site) -> None:
@@ -175,7 +197,7 @@ def test_a_report_after_cancelling_does_not_count(
         assert not worker.finish(attempt.attempt, submitting.graded(attempt))
     sweep_once(site, lease_seconds=-1)
     assert worker.fetch() is None, "nobody grades what was cancelled"
-    assert not submitting.waiting(connection)
+    assert not submitting.waiting_jobs(connection)
 
 
 def test_limits_hold_under_simultaneous_submissions(
@@ -203,6 +225,7 @@ def test_limits_hold_under_simultaneous_submissions(
         (Limits(in_flight=1), False, "not graded yet"),
         (Limits(in_flight=1), True, "not graded yet"),
         (Limits(per_day=1), False, "within 24 hours"),
+        (Limits(device_seconds_per_day=1), False, "s of a device"),
     ],
 )
 def test_a_refusal_names_the_limit_and_when_to_return(
@@ -217,6 +240,8 @@ def test_a_refusal_names_the_limit_and_when_to_return(
     submitting.submit(connection, ada)
     if begun:
         worker.take()
+    if limits.device_seconds_per_day == 1:
+        connection.execute(text("UPDATE gradings SET seconds = 2, ended = now()"))
     with pytest.raises(Problem, match=reason) as refused:
         gradings.submit(connection, ada.id, submitting.submission(), limits, None)
     assert 0 < int(refused.value.headers["Retry-After"]) <= 86400

@@ -4,12 +4,17 @@ import threading
 from pathlib import Path
 
 import pytest
+from sqlalchemy import URL
 
 from harness.arena import supervisor
 from harness.arena.arena import parts
+from harness.arena.data_dir import Secrets
 from harness.arena.processes import Settings
 from harness.arena.supervisor import Part, Supervisor
 from tests.waiting import PATIENCE, eventually
+
+OWNER = URL.create("postgresql+psycopg", "owner", "of the owner", "db.example", database="contest")
+SECRETS = Secrets(owner="of the owner", worker="of worker", cookies="of cookies")
 
 
 @pytest.fixture
@@ -25,7 +30,8 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def started(tmp_path: Path, workers: int | None = None) -> dict[str, Part]:
-    made = parts(Settings(data=tmp_path), "the key of workers", workers)
+    settings = Settings(rules=tmp_path / "rules.toml", signing_key=tmp_path / "key.pem")
+    made = parts(OWNER, SECRETS, settings, workers)
     return {part.name: part for part in made}
 
 
@@ -49,11 +55,14 @@ def test_without_a_gpu_the_cpu_device_grades(
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_only_workers_are_given_a_key(tmp_path: Path) -> None:
-    for name, part in started(tmp_path).items():
-        given = "the key of workers" in part.environment.values()
-        assert given == (name == "cpu-0")
-        assert "the key of workers" not in " ".join(part.arguments), "ps shows it"
+def test_only_the_web_process_knows_the_database(tmp_path: Path) -> None:
+    known = {"web": {"of the owner", "of cookies"}, "cpu-0": {"of worker"}}
+    found = started(tmp_path)
+    assert found.keys() == known.keys()
+    for name, part in found.items():
+        known_to_it = " ".join([*part.environment.values(), *part.arguments]).replace("%20", " ")
+        assert {secret for _, secret in SECRETS if secret in known_to_it} == known[name], name
+        assert not any(secret in " ".join(part.arguments) for _, secret in SECRETS), "ps shows them"
 
 
 FOREVER = "import time; time.sleep(1000)"

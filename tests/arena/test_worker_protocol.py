@@ -14,11 +14,9 @@ from harness.arena.build import Build
 from harness.arena.problems import Problem
 from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
-from harness.arena.store import workers
+from harness.arena.store import watching, workers
 from harness.arena.store.workers import SessionEnded
-from harness.arena.web.context import Site
-from harness.arena.web.workers import sweep_once
-from harness.arena.workers.api import LEASE_SECONDS, PATH, Join, Outcome
+from harness.arena.workers.api import PATH, Join, Outcome
 from harness.arena.workers.connection import Connection as WorkerConnection
 from harness.board.document import Document
 from harness.protocol.errors import UsageError
@@ -39,7 +37,7 @@ def test_a_gpu_has_one_worker(engine: Engine) -> None:
         FakeWorker(engine, other)
     FakeWorker(engine, asking("GPU-2", supervisor=uuid4()))
     first.leave()
-    FakeWorker(engine, other).beat()
+    assert not FakeWorker(engine, other).leaves
     with pytest.raises(SessionEnded):
         first.beat()
 
@@ -59,7 +57,7 @@ def test_a_silent_or_restarted_worker_is_replaced_at_once(
 ) -> None:
     worker.submit("old")
     old = worker.take()
-    FakeWorker(engine, successor(connection)).beat()
+    assert not FakeWorker(engine, successor(connection)).leaves
     worker.submit("new", "bob")
     for refused in (worker.beat, worker.fetch):
         with pytest.raises(SessionEnded):
@@ -71,6 +69,16 @@ def test_an_upgraded_arena_ends_sessions_of_another_judge(worker: FakeWorker) ->
     worker.build = replace(Build.here(), cases=1)
     with pytest.raises(SessionEnded):
         worker.beat()
+
+
+def test_workers_that_start_while_their_machine_is_drained_leave(
+    engine: Engine, worker: FakeWorker
+) -> None:
+    assert worker.do(lambda link: workers.drain_machine(link, worker.machine)) == 1
+    late = FakeWorker(engine, asking("late"))
+    assert worker.leaves and late.leaves
+    late.leave()
+    assert not FakeWorker(engine, asking("late", supervisor=uuid4())).leaves
 
 
 @pytest.mark.parametrize(
@@ -107,37 +115,34 @@ def test_another_machine_cannot_touch_an_attempt(
 
 
 def test_an_undelivered_task_is_queued_again_without_an_attempt(
-    worker: FakeWorker, connection: Connection, site: Site
+    worker: FakeWorker, connection: Connection
 ) -> None:
     id = worker.submit()
+    long_ago = text(
+        "UPDATE attempts SET started = now() - interval '11 seconds' WHERE ended IS NULL;"
+        "UPDATE gradings SET seen = now() - interval '11 seconds' WHERE state = 'grading'"
+    )
     for _ in range(MAX_ATTEMPTS + 1):
         worker.take()
-        pass_over(connection)
-        worker.beat()  # a live worker that does not name the attempt
-        assert sweep_once(site, LEASE_SECONDS) == {id: True}
-    assert fates(connection) == ["given back"] * (MAX_ATTEMPTS + 1)
+        connection.execute(long_ago)
+        worker.beat()
+        assert worker.status(id).state is State.QUEUED
+    assert watching.counts_by_fate(connection) == {"given back": MAX_ATTEMPTS + 1}
 
 
-def test_a_restarted_worker_loses_what_it_graded_before(
-    worker: FakeWorker, connection: Connection, engine: Engine, site: Site
+def test_a_restarted_worker_ends_what_it_graded_before(
+    worker: FakeWorker, connection: Connection, engine: Engine
 ) -> None:
     id = worker.submit()
-    assert worker.go_on(worker.take().attempt, GradingProgress())
-    pass_over(connection)
-    FakeWorker(engine).beat()
-    assert sweep_once(site, LEASE_SECONDS) == {id: True}
-    assert fates(connection) == ["died"]
-
-
-def fates(connection: Connection) -> list[str]:
-    return list(connection.scalars(text("SELECT fate FROM attempts")))
-
-
-def pass_over(connection: Connection) -> None:
-    """Let a lease pass since the last heartbeat that named an attempt."""
-    earlier = f"- interval '{LEASE_SECONDS + 1} seconds'"
-    connection.execute(text(f"UPDATE attempts SET started = started {earlier}"))
-    connection.execute(text(f"UPDATE gradings SET seen = seen {earlier}"))
+    task = worker.take()
+    assert worker.go_on(task.attempt, GradingProgress())
+    again = FakeWorker(engine)
+    again.beat()
+    assert worker.status(id).state is State.GRADING, "it may only just have fetched it"
+    connection.execute(text("UPDATE attempts SET started = now() - interval '11 seconds'"))
+    again.beat()
+    assert worker.status(id).state is State.QUEUED
+    assert watching.counts_by_fate(connection) == {"died": 1}
 
 
 def test_a_judge_error_is_final_only_at_the_third_attempt(worker: FakeWorker) -> None:
@@ -172,7 +177,7 @@ def test_a_submission_is_graded_over_http(
     so_far = GradingProgress().began(Stage.VERIFY, 10).model_dump(mode="json")
     beat = {"attempts": {task["attempt"]: so_far}}
     answer = arena.post(f"{PATH}/{session}/heartbeat", json=beat).json()
-    assert answer == {"lost": []}
+    assert answer == {"leave": False, "lost": []}
     assert status(connection, id).stages[0].total == 10
     report = factory.report("fast", "ada", 1.5, source=task["source"])
     address = f"{PATH}/attempts/{task['attempt']}/result"

@@ -1,7 +1,9 @@
-"""Workers on the organiser's page, and what an organiser does to them."""
+"""Workers on the organiser's page and in the metrics, and what an organiser does to them."""
+
+import re
 
 from fastapi.testclient import TestClient
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, text
 
 from harness.arena.store import workers
 from harness.arena.store.people import Role
@@ -12,12 +14,36 @@ def gpu(engine: Engine) -> FakeWorker:
     return FakeWorker(engine, asking("GPU-1", model="NVIDIA H200"))
 
 
+def test_metrics_count_gradings_and_workers(
+    client: TestClient, engine: Engine, worker: FakeWorker
+) -> None:
+    gpu(engine)
+    for name in ("held", "waits"):
+        worker.submit(name)
+    worker.take()
+    metrics = client.get("/metrics").text
+    for state in ("queued", "grading"):
+        assert f'arena_gradings{{state="{state}"}} 1.0' in metrics
+    assert "arena_workers 2.0" in metrics
+
+
+def test_an_organiser_drains_a_worker(
+    client: TestClient, connection: Connection, engine: Engine, person: Add, key: Key
+) -> None:
+    boss, worker = person("boss", Role.ORGANISER), gpu(engine)
+    assert not worker.leaves
+    drain = client.post("/organiser/workers/drain", data={"id": "GPU-1"}, headers=key(boss))
+    assert drain.status_code == 303 and worker.leaves
+    assert connection.scalar(text("SELECT action FROM audit")) == "drain"
+
+
 def test_a_worker_key_is_made_on_the_page_and_revoked(
     client: TestClient, connection: Connection, person: Add, key: Key
 ) -> None:
     boss = person("boss", Role.ORGANISER)
     client.post("/signin", data={"key": key(boss)["Authorization"].split()[1]})
-    form = {"name": "lab 3"}
+    found = re.search(r'name="token" value="(\w+)"', client.get("/organiser").text)
+    form = {"token": found[1], "name": "lab 3"}
     made = client.post("/organiser/workers/keys", data=form)
     assert 'filename="lab-3.key"' in made.headers["content-disposition"]
     header = {"Authorization": f"Bearer {made.text.strip()}"}

@@ -1,6 +1,5 @@
 """Fixtures of the leaderboard's tests."""
 
-import itertools
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -8,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from harness.board.regrade import Grader
-from harness.board.sqlite_file import FileStore
+from harness.board.store import Store
 from harness.cli import main as cli
 from harness.cli.commands import _arguments
+from harness.cli.commands._stores import Address
 from harness.cli.views.console import Terminal
 from harness.protocol.report import Report, Submission
 from tests.board.stores import KINDS, New, Where
@@ -30,7 +30,7 @@ def stored(path: Path) -> Callable[..., Path]:
     """A function that enters reports into a store and returns its path."""
 
     def enter(*reports: Report) -> Path:
-        with FileStore(path, create=True) as store:
+        with Store(path, "create") as store:
             for report in reports:
                 store.enter(report)
         return path
@@ -40,21 +40,24 @@ def stored(path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def new(tmp_path: Path, request: pytest.FixtureRequest) -> New:
-    """A function that returns a new place for a store of a given kind."""
-    numbers = itertools.count()
+    """A function that returns a new address and key file for a store of a given kind."""
+    made: list[Where] = []
 
     def find(kind: str) -> Where:
-        name = f"store-{next(numbers)}"
-        if kind == "file":
-            return Where(tmp_path / f"{name}.sqlite")
-        return Where(request.getfixturevalue("new_arena")(tmp_path / name))
+        name = f"store-{len(made)}"
+        address = str(tmp_path / f"{name}.sqlite")
+        if kind == "postgresql":
+            url = request.getfixturevalue("fresh_database")()
+            address = url.set(drivername=kind).render_as_string(hide_password=False)
+        made.append(Where(Address(address), tmp_path / f"{name}.key"))
+        return made[-1]
 
     return find
 
 
 @pytest.fixture(params=KINDS)
 def where(request: pytest.FixtureRequest, new: New) -> Where:
-    """The place of a new store, of each kind in turn."""
+    """The address and key file of a new store, of each kind in turn."""
     return new(request.param)
 
 
@@ -69,7 +72,7 @@ def call(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     monkeypatch.setenv("COLUMNS", "400")
 
     def run(*words: str | Path, grade: Grader = no_grading) -> tuple[int, str, str]:
-        chosen = cli.parse([str(word) for word in words])
+        chosen = cli.parser().parse_args([str(word) for word in words])
         chosen.grader = lambda: nullcontext(grade)
         return cli.run(chosen, Terminal()), *capsys.readouterr()
 

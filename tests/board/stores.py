@@ -1,4 +1,4 @@
-"""Stores of both kinds, for the tests of what they have in common."""
+"""Stores of every kind, for the tests of what all kinds have in common."""
 
 from __future__ import annotations
 
@@ -7,27 +7,24 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.cli.commands._stores import key_of, open_store
+from harness.cli.commands._stores import Address, open_store
 
 if TYPE_CHECKING:
+    from harness.board.sqlite_file import Mode
     from harness.board.store import Store
 
-KINDS = ("file", "arena")
+KINDS = ("sqlite", "postgresql")
 
 
 class Where(NamedTuple):
-    """The path of a store that a test may create."""
+    """The address of a store that a test may create, and the file of the key that it signs with."""
 
-    path: Path
+    address: Address
+    key: Path
 
-    @property
-    def key(self) -> Path:
-        """The file of the key that it signs with."""
-        return key_of(self.path)
-
-    def open(self, create: bool = True) -> AbstractContextManager[Store]:
-        return open_store(self.path, create)
+    def open(self, mode: Mode = "create") -> AbstractContextManager[Store]:
+        return open_store(self.address, mode, self.key)
 
 
 New = Callable[[str], Where]
-"""A function that returns a new place for a store of this kind."""
+"""A function that returns a new address and key file for a store of this kind."""

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from harness.board.document import Document
 from harness.board.entry import Version
-from harness.board.sqlite_file import FileStore
+from harness.board.store import Store
 from harness.cli.commands import _arguments
 from harness.cli.commands.leaderboard import REPORTS
 from harness.protocol.report import Badge
@@ -71,7 +71,7 @@ def test_a_missing_store_is_one_sentence(call: Call, path: Path) -> None:
     assert (code, out) == (2, "")
     assert err.startswith(f"leaderboard: there is no store at {path}")
     assert err.count("\n") == 1
-    FileStore(path, create=True).close()
+    Store(path, "create").close()
     for file, said in (("nowhere.jsonl", "No such file"), (path.name, "is not UTF-8 text")):
         code, _, err = call("import", path.with_name(file))
         assert code == 2 and file in err and said in err
@@ -91,10 +91,10 @@ def test_bundled_reports_are_shown_until_there_is_a_score(
     gpus = [folder for folder in REPORTS.iterdir() if folder.is_dir()]
     assert " ".join(out.split()).count("CUDA 13.2") == len(gpus), "once, below each table"
     assert list(tmp_path.iterdir()) == []
-    with FileStore(tmp_path / "leaderboard.sqlite", create=True) as store:
+    with Store(tmp_path / "leaderboard.sqlite", "create") as store:
         store.enter(factory.report("laptop", score=None))
     assert "01_naive" in call("leaderboard")[1]
-    with FileStore(tmp_path / "leaderboard.sqlite") as store:
+    with Store(tmp_path / "leaderboard.sqlite") as store:
         store.enter(factory.report("mine", score=0.5))
     code, out, err = call("leaderboard")
     assert "mine" in out and "01_naive" not in out and err == ""
@@ -136,5 +136,5 @@ def test_import_is_all_or_nothing_and_names_the_line(
     code, _, err = call("import", file)
     assert code == 2
     assert "torn.jsonl, line 2, is not a report" in err
-    with FileStore(path) as store:
+    with Store(path) as store:
         assert store.entries() == []

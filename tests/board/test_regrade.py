@@ -1,4 +1,4 @@
-"""Regrading shows and enters what changes, and loses nothing."""
+"""Regrading shows what changes, enters it only when told to, and loses nothing."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from harness.board.document import Document
 from harness.board.entry import Version
 from harness.board.ranking import rank
 from harness.board.regrade import Change, Grader, as_data, regrade, to_regrade
-from harness.board.sqlite_file import FileStore
+from harness.board.store import Store
 from harness.protocol import report as protocol
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Report, Submission
@@ -44,17 +44,33 @@ def old(stored: Enter) -> Path:
 
 
 def places(path: Path) -> list[tuple[str, float | None]]:
-    with FileStore(path) as store:
+    with Store(path) as store:
         (board,) = rank(store.entries())
     return [(row.entry.name, row.entry.score) for row in board.rows]
 
 
-def test_new_results_are_shown_and_entered(call: Call, old: Path) -> None:
+def test_nothing_is_entered_until_it_is_confirmed(call: Call, old: Path) -> None:
     code, out, _ = call("regrade", grade=graded)
+    assert code == 1
+    assert "−11.1 %" in out
+    assert "+20.0 %" in out
+    assert places(old) == [("new", 0.5)]
+
+    kept = old.with_suffix(".regraded.jsonl")
+    assert len(kept.read_text().splitlines()) == 2
+    code, _, err = call("regrade", grade=graded)
+    assert code == 2
+    assert "was not entered" in err
+    assert call("import", kept)[0] == 0
+    assert places(old) == [("wide", 1.2), ("tile", 0.8), ("new", 0.5)]
+
+
+def test_yes_enters_the_results(call: Call, old: Path) -> None:
+    code, out, _ = call("regrade", "--yes", grade=graded)
     assert code == 0
-    assert "−11.1 %" in out and "+20.0 %" in out
     assert "2 new results entered" in out
     assert places(old) == [("wide", 1.2), ("tile", 0.8), ("new", 0.5)]
+    assert not old.with_suffix(".regraded.jsonl").exists()
     assert "Nothing to regrade" in call("regrade")[1]
 
 
@@ -62,21 +78,22 @@ def test_a_filter_limits_what_is_regraded(call: Call, old: Path) -> None:
     assert "Nothing to regrade" in call("regrade", "--gpu", "L4", grade=graded)[1]
 
 
-def test_an_interrupted_regrading_goes_on(call: Call, old: Path) -> None:
+def test_an_interrupted_regrading_keeps_its_reports(call: Call, old: Path) -> None:
     def interrupted(submission: Submission) -> Report:
         if submission.name == "tile":
             raise KeyboardInterrupt
         return graded(submission)
 
     with pytest.raises(KeyboardInterrupt):
-        call("regrade", grade=interrupted)
-    assert places(old) == [("wide", 1.2), ("new", 0.5)]
-    assert "1 of 1: larger than the noise" in call("regrade", grade=graded)[1]
+        call("regrade", "--yes", grade=interrupted)
+    kept = old.with_suffix(".regraded.jsonl")
+    (line,) = kept.read_text().splitlines()
+    assert json.loads(line)["submission"]["name"] == "wide"
 
 
 def test_a_rejection_is_entered_and_settles_the_matter(call: Call, old: Path) -> None:
     rejecting = grading(outcome=protocol.RuntimeFault(stage=protocol.Stage.VERIFY, message="trap"))
-    _, out, _ = call("regrade", grade=rejecting)
+    _, out, _ = call("regrade", "--yes", grade=rejecting)
     assert "now runtime-error" in out
     assert "Nothing to regrade" in call("regrade")[1]
 
@@ -103,29 +120,29 @@ def gone(submission: Submission) -> Report:
 def test_what_does_not_apply_is_not_entered(
     call: Call, old: Path, grade: Grader, said: str
 ) -> None:
-    code, out, _ = call("regrade", grade=grade)
+    code, out, _ = call("regrade", "--yes", grade=grade)
     assert code == 1
     assert said in out
-    assert "0 new results entered" in out
-    with FileStore(old) as store:
+    assert "Nothing to enter" in out
+    with Store(old) as store:
         assert len(store.entries()) == 3
 
 
 def test_an_unverified_result_is_graded_here_once(call: Call, path: Path) -> None:
     claim = factory.report("tile", "ada", 2.5)
-    with FileStore(path, create=True) as store:
+    with Store(path, "create") as store:
         store.enter_documents([Document.of(claim), Document.of(factory.report("tile", "ada", 2.6))])
-    code, out, _ = call("regrade", grade=graded)
+    code, out, _ = call("regrade", "--yes", grade=graded)
     assert code == 0 and "−68.0 %" in out
     assert places(path) == [("tile", 0.8)]
-    assert "Nothing to regrade" in call("regrade")[1]
+    assert "Nothing to regrade" in call("regrade", "--yes")[1]
 
 
 def test_a_forged_hash_of_the_source_is_corrected(path: Path) -> None:
     claim = factory.report("tile", "ada", 2.5, source=factory.SOURCE)
     true = claim.submission.sha256
     forged = claim.submission.model_copy(update={"sha256": "0" * 64})
-    with FileStore(path, create=True) as store:
+    with Store(path, "create") as store:
         store.enter_documents([Document.of(claim.model_copy(update={"submission": forged}))])
         asked: list[str] = []
 
@@ -133,16 +150,16 @@ def test_a_forged_hash_of_the_source_is_corrected(path: Path) -> None:
             asked.append(submission.sha256)
             return graded(submission)
 
-        list(regrade(store, store.entries(), noted))
+        list(regrade(store, store.entries(), noted, path.with_suffix(".kept")))
     assert asked == [true]
 
 
 def before_and(grade: Grader, path: Path, *entries: str) -> list[Change]:
     """The changes that regrading the entries of these names finds."""
-    with FileStore(path) as store:
+    with Store(path) as store:
         found = {entry.name: entry for entry in store.entries()}
         chosen = [found[name] for name in entries]
-        return [*regrade(store, chosen, grade)]
+        return [*regrade(store, chosen, grade, path.with_suffix(".kept"))]
 
 
 def test_a_board_of_another_gpu_is_tried_once(old: Path) -> None:
@@ -168,7 +185,7 @@ def test_programs_get_both_entries(old: Path) -> None:
 
 
 def test_what_is_unverified_or_of_another_version_is_regraded(old: Path) -> None:
-    with FileStore(old) as store:
+    with Store(old) as store:
         boards = rank(store.entries())
         assert {each.name for each in to_regrade(boards, Version.current())} == {"wide", "tile"}
         assert {each.name for each in to_regrade(boards, BEFORE)} == {"new"}

@@ -1,4 +1,4 @@
-"""Stores in files and in arenas: what both keep, and what moves between them."""
+"""Stores in files and in PostgreSQL: what both keep, and what moves between them."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import create_engine, inspect, text
 
 from harness.board import keys, names
 from harness.board.document import Document
 from harness.board.entry import Entry
+from harness.cli.commands._stores import open_store
 from harness.protocol.errors import StoreError
 from harness.protocol.report import Report
 from tests.board import factory
@@ -29,7 +31,7 @@ def test_a_report_comes_back_as_it_was(where: Where) -> None:
     ]
     with where.open() as store:
         ids = [store.enter(report) for report in reports]
-    with where.open(create=False) as store:
+    with where.open("update") as store:
         for id, report in zip(ids, reports, strict=True):
             kept = store.report(id)
             assert kept.signature is not None
@@ -84,7 +86,7 @@ def test_any_text_is_kept_or_refused(where: Where) -> None:
 
 def everything(where: Where) -> tuple[list[str], list[Entry]]:
     """Return what is in a store, apart from what it trusts."""
-    with where.open(create=False) as store:
+    with where.open("update") as store:
         entries = [entry._replace(verified=False) for entry in store.entries()]
         return [document.text for document in store.documents()], sorted(entries)
 
@@ -99,8 +101,8 @@ def pair(new: New) -> tuple[Where, Where]:
 def copied(call: Call, source: Where, into: Where) -> str:
     """Import an export of one store into another, and return the sentence about it."""
     file = source.key.with_suffix(".jsonl")
-    file.write_text(call("export", "--store", source.path)[1], encoding="utf-8")
-    code, out, err = call("import", file, "--store", into.path)
+    file.write_text(call("export", "--store", source.address.text)[1], encoding="utf-8")
+    code, out, err = call("import", file, "--store", into.address.text)
     assert (code, err) == (0, "")
     return out
 
@@ -119,11 +121,11 @@ def test_merging_in_any_order_gives_the_same(
 
     def merge(source: Where, into: Where) -> str:
         out = copied(call, source, into)
-        return out.partition(" into ")[0] + out.rpartition(f"{into.path}")[2]
+        return out.partition(" into ")[0] + out.rpartition(f"{into.address}")[2]
 
     fill(one, reports[:4])
     fill(other, reports[2:])
-    third = new("file")
+    third = new("sqlite")
     assert merge(one, third) == "4 entered.\n"
     assert merge(other, one) == "2 entered, 2 already there.\n"
     assert merge(third, other) == "2 entered, 2 already there.\n"
@@ -141,7 +143,7 @@ def test_signatures_move_with_reports(pair: tuple[Where, Where], call: Call) -> 
     with other.open() as store:
         store.enter(factory.report("native"))
     copied(call, one, other)
-    with other.open(create=False) as store:
+    with other.open("update") as store:
         assert {entry.name: entry.verified for entry in store.entries()} == {
             "own": False,
             "stranger": False,
@@ -151,7 +153,7 @@ def test_signatures_move_with_reports(pair: tuple[Where, Where], call: Call) -> 
         assert document.signature is not None and keys.fits(document.signature, document.text)
         assert store.document(stranger.id).signature is None
     copied(call, other, one)
-    with one.open(create=False) as store:
+    with one.open("update") as store:
         assert {entry.name: entry.verified for entry in store.entries()} == {
             "own": True,
             "stranger": False,
@@ -172,9 +174,41 @@ def test_of_several_signatures_a_trusted_one_comes_first(where: Where, tmp_path:
         assert kept is not None and kept.key == keys.SigningKey.at(where.key).public
 
 
-def test_what_is_no_store_is_one_sentence(call: Call, tmp_path: Path) -> None:
-    for place in (tmp_path, "postgres", "postgresql://ada@host/team"):
-        code, _, err = call("leaderboard", "--store", place)
-        assert code == 2
-        assert err.count("\n") == 1
-        assert "without an arena's database" in err or "there is no file or folder" in err
+def test_a_password_is_not_shown(new: New, call: Call) -> None:
+    where = new("postgresql")
+    with where.open() as store:
+        assert "***" in store.name
+        password = where.address.text.split(":")[2].split("@")[0]
+        assert password and password not in store.name
+    code, _, err = call("leaderboard", "--store", where.address.text.replace(password, "wrong"))
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "cannot be used" in err and password not in err
+
+
+def test_a_database_asks_for_a_key(new: New) -> None:
+    address = new("postgresql").address
+    with open_store(address, "create") as store, pytest.raises(StoreError, match="--key"):
+        store.enter(factory.report())
+
+
+@pytest.mark.parametrize(
+    "address", ["mysql://host/base", "postgresql://host", "http://host/x", "://", "postgres"]
+)
+def test_a_wrong_address_is_refused_in_one_sentence(address: str, call: Call) -> None:
+    code, _, err = call("leaderboard", "--store", address)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "is no store" in err or "there is no" in err
+
+
+def test_another_programs_database_is_left_alone(new: New) -> None:
+    where = new("postgresql")
+    engine = create_engine(where.address.text.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE photos (title text)"))
+    with pytest.raises(StoreError, match="there is no store"), where.open():
+        pass
+    with engine.begin() as connection:
+        assert inspect(connection).get_table_names() == ["photos"]
+    engine.dispose()

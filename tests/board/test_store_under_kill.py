@@ -12,8 +12,8 @@ from tests.board import factory
 from tests.board.stores import KINDS, New, Where
 from tests.forked import in_fork
 
-STATEMENTS = {"file": 5, "arena": 6}
-"""The statements that enter one signed report: BEGIN (an arena also sets a time limit), three
+STATEMENTS = {"sqlite": 5, "postgresql": 6}
+"""The statements that enter one signed report: BEGIN (PostgreSQL also sets a time limit), three
 INSERTs, COMMIT."""
 
 ONE, OTHER = (factory.report(f"kernel {number}", rounds=8) for number in range(2))
@@ -29,7 +29,7 @@ def die(store: Store, statement: int) -> None:
         if begun == statement:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    engine = store._engine  # type: ignore[attr-defined]
+    engine = store._database._engine  # type: ignore[attr-defined]
     event.listen(engine, "before_cursor_execute", count)
     event.listen(engine, "commit", count)
 
@@ -50,7 +50,7 @@ def test_a_kill_at_any_statement_leaves_all_or_nothing(new: New, kind: str, stat
         store.enter(ONE)
     killed = statement <= STATEMENTS[kind]
     assert in_fork(lambda: enter_and_die(where, statement)) == (-signal.SIGKILL if killed else id)
-    with where.open(create=False) as store:
+    with where.open("update") as store:
         texts = list(store.documents())
         assert store.enter(OTHER) == id
         store.check()

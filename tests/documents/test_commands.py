@@ -103,6 +103,7 @@ ELSEWHERE = {
     r"nox -s (lint|tests)|-m pytest": ".ci/run",
     r"harness arena|-s arena|harness worker|-s worker|--arena ": "tests/arena",
     r"arena-data": "tests/arena",
+    r"postgresql://": "tests/board",
     r"keys --(trust|distrust)": "tests/board",
     r"regrade --gpu": "tests/board",
     r"--submit --author": "tests/faults",

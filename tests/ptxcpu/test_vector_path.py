@@ -483,9 +483,8 @@ def test_loops_that_all_threads_run_equally_often_may_have_barriers(name: str) -
 @pytest.mark.parametrize("name", ALIKE | APART)
 def test_loops_over_positions_have_the_same_result_on_both_paths(name: str) -> None:
     step = "x = x * 0.5f + A[i & 1023]; ++steps;"
-    body = (
-        f"float x = 1; int steps = 0; {(ALIKE | APART)[name].replace('STEP', step)} *c = x + steps;"
-    )
+    loop = (ALIKE | APART)[name].replace("STEP", step)
+    body = f"float x = 1; int steps = 0; {loop} *c = x + steps;"
     vector, threads = kernels(KERNEL.format(body=body))
     fast, _ = run(vector, (4, 4, 1), 64, 16, 64)
     slow, _ = run(threads, (4, 4, 1), 64, 16, 64)

@@ -91,6 +91,15 @@ for (const progress of document.querySelectorAll("[data-live]")) {
       reload(); // the page with the whole result
     },
   });
+  setInterval(() => {
+    const left = progress.querySelector("[data-left]");
+    if (!left) return;
+    left.dataset.left -= 1;
+    left.textContent =
+      left.dataset.left > 0
+        ? `About ${left.dataset.left} s left.`
+        : "This grading takes longer than expected.";
+  }, 1000);
 }
 
 // A board that has changed is loaded again, unless its reader is searching in it.

@@ -16,13 +16,23 @@ CREATE TRIGGER arena_hold_transitions BEFORE UPDATE OF state ON gradings
     FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state)
     EXECUTE FUNCTION arena_hold_transitions();
 
+-- Tell the watchers of a submission that something has changed.
+CREATE FUNCTION arena_tell() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify('arena', NEW.submission);
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER arena_tell AFTER INSERT OR UPDATE ON gradings
+    FOR EACH ROW EXECUTE FUNCTION arena_tell();
+
 -- Count the changes of a board, so that whoever has one knows whether it is the newest.
 CREATE SEQUENCE board_version;
 SELECT nextval('board_version'); -- the first number that is drawn does not show
 
 CREATE FUNCTION arena_count_board() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM nextval('board_version');
+    PERFORM nextval('board_version'), pg_notify('arena', 'board');
     RETURN NULL;
 END $$;
 

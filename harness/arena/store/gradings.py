@@ -1,29 +1,38 @@
 """Submissions and their gradings: submitting, cancelling, recovering lost ones.
 
-The queue is the gradings that wait, in the order of their turns. A worker that takes one begins an
-attempt in the same transaction (workers.py).
+The queue is Procrastinate's tables and functions. It holds a job for each grading that waits. The
+transaction that fetches a job also begins an attempt (workers.py), so none is ever in between.
 """
 
 from __future__ import annotations
 
 import secrets
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 
 from harness.arena.problems import Problem
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store.tables import attempts, gradings, people, submissions
+from harness.arena.store.watching import DEFAULT_SECONDS, typical_seconds
 from harness.arena.submitted import gave_up, stored
 from harness.board.document import Document
 from harness.board.store import enter_document
 from harness.protocol.report import Submission
 
-RETRY_SECONDS = 30.0
-"""The time after which a person with many submissions in the queue may try again."""
+QUEUE, TASK = "gradings", "grade"
+"""The queue that every worker serves, and the name of its jobs."""
 
 DAY = timedelta(days=1)
 MAX_RETURNS = 10
@@ -80,7 +89,7 @@ def queue_grading(
     rejudge: int | None = None,
     model: str | None = None,
 ) -> None:
-    """Make a grading that waits, in the caller's transaction.
+    """Make a grading and its job, in the caller's transaction.
 
     The turns are those of start-time fair queueing (P. Goyal, H. Vin, H. Cheng, SIGCOMM 1996), each
     grading costing one: a person's next grading comes one turn after their last, but never before
@@ -93,15 +102,18 @@ def queue_grading(
     own = select(func.coalesce(func.max(gradings.c.turn), -1) + 1).where(
         gradings.c.person == person
     )
-    connection.execute(
-        insert(gradings).values(
+    id = connection.execute(
+        insert(gradings)
+        .values(
             submission=submission,
             person=person,
             rejudge=rejudge,
             model=model,
             turn=func.greatest(served.scalar_subquery(), own.scalar_subquery()),
         )
-    )
+        .returning(gradings.c.id)
+    ).scalar_one()
+    enqueue(connection, id)
 
 
 def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
@@ -117,11 +129,11 @@ def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
         raise Problem(
             429,
             f"{waiting} of your submissions are not graded yet; at most {limits.in_flight} may be",
-            retry_after=RETRY_SECONDS,
+            retry_after=typical_seconds(connection),
         )
     since = func.now() - DAY
     judge_failed = gradings.c.verdict == "judge-error"
-    count, wait = connection.execute(
+    today = connection.execute(
         select(func.count(), func.extract("epoch", func.min(submissions.c.received) - since))
         .outerjoin(gradings, gradings.c.id == submissions.c.counts)
         .where(
@@ -130,11 +142,29 @@ def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
             judge_failed.is_not(True),
         )
     ).one()
-    if count >= limits.per_day:
+    if today[0] >= limits.per_day:
         raise Problem(
             429,
-            f"you have submitted {count} times within 24 hours; {limits.per_day} are allowed",
-            retry_after=wait,
+            f"you have submitted {today[0]} times within 24 hours; {limits.per_day} are allowed",
+            retry_after=today[1],
+        )
+    spent = connection.execute(
+        select(
+            func.coalesce(func.sum(gradings.c.seconds), 0),
+            func.extract("epoch", func.min(gradings.c.ended) - since),
+        ).where(
+            gradings.c.person == person,
+            gradings.c.rejudge.is_(None),
+            gradings.c.ended > since,
+            judge_failed.is_not(True),
+        )
+    ).one()
+    if spent[0] >= limits.device_seconds_per_day:
+        raise Problem(
+            429,
+            f"your gradings of the last 24 hours took {spent[0]:.0f} s of a device, "
+            f"and {limits.device_seconds_per_day} s are allowed",
+            retry_after=spent[1] or DEFAULT_SECONDS,
         )
 
 
@@ -165,6 +195,7 @@ def cancel_rejudging(connection: Connection, rejudge: int) -> bool:
 
 
 def _cancel(connection: Connection, *which: ColumnElement[bool]) -> bool:
+    """A worker that fetches the job of a cancelled grading drops it."""
     found = lock(connection, *which, gradings.c.state.in_((State.QUEUED, State.GRADING)))
     for held in found:
         _end(connection, held, "cancelled", state=State.CANCELLED)
@@ -198,12 +229,16 @@ def lock(
 def requeue(connection: Connection, held: Held, fate: str) -> None:
     """Put a grading back into the queue, keeping its turn."""
     _end(connection, held, fate, state=State.QUEUED)
+    enqueue(connection, held.id)
 
 
-def keep_result(connection: Connection, held: Held, document: Document, fate: str) -> None:
+def keep_result(
+    connection: Connection, held: Held, document: Document, fate: str, seconds: float
+) -> None:
+    """Keep a report. seconds: what the grading cost its device."""
     enter_document(connection, document)
     verdict = document.report.verdict.value
-    _end(connection, held, fate, state=State.DONE, verdict=verdict, report=document.id)
+    _end(connection, held, fate, seconds, state=State.DONE, verdict=verdict, report=document.id)
     if held.rejudge is None:
         connection.execute(
             update(submissions).where(submissions.c.id == held.submission).values(counts=held.id)
@@ -216,10 +251,23 @@ def dead_attempts(connection: Connection, held: Held) -> int:
     return connection.scalar(select(func.count()).where(*dead)) or 0
 
 
-def _end(connection: Connection, held: Held, fate: str, **values: object) -> None:
-    """End an attempt, if there is one, and change the grading's state."""
-    ended = update(attempts).where(attempts.c.id == held.attempt)
-    connection.execute(ended.values(ended=func.now(), fate=fate))
+def _end(
+    connection: Connection, held: Held, fate: str, seconds: float | None = None, **values: object
+) -> None:
+    """End an attempt, if there is one, and change the grading's state.
+
+    The time of an attempt counts however it ended; that of a dead one ends with its last heartbeat.
+    """
+    if held.attempt is not None:
+        end = held.seen if fate == "died" else func.now()
+        started = connection.execute(
+            update(attempts)
+            .where(attempts.c.id == held.attempt)
+            .values(ended=func.now(), fate=fate)
+            .returning(attempts.c.started)
+        ).scalar_one()
+        spent: Any = seconds if seconds is not None else func.extract("epoch", end - started)
+        values["seconds"] = func.coalesce(gradings.c.seconds, 0) + spent
     if values["state"] is not State.QUEUED:
         values["ended"] = func.now()
     connection.execute(
@@ -229,21 +277,35 @@ def _end(connection: Connection, held: Held, fate: str, **values: object) -> Non
     )
 
 
+def enqueue(connection: Connection, grading: int) -> None:
+    """Give a grading a job: in the queue of its GPU model, or in the one that all workers serve."""
+    connection.execute(_ENQUEUE, {"grading": grading, "queue": QUEUE, "task": TASK})
+
+
+_ENQUEUE = text(
+    """SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
+        coalesce('model ' || model, CAST(:queue AS text)), CAST(:task AS text), -turn, NULL,
+        NULL, jsonb_build_object('grading', id), NULL
+    )::procrastinate_job_to_defer_v1]) FROM gradings WHERE id = :grading"""
+)
+
+
 # ------------------------------------------------------------------------ attempts that were lost
 
 
-def sweep(connection: Connection, lease_seconds: float) -> dict[str, bool]:
+def sweep(connection: Connection, lease_seconds: float, quick: bool) -> dict[str, bool]:
     """Queue the gradings again whose worker has died, or end them; return, for each submission,
     whether it was queued again.
 
-    The caller makes sure that workers could reach the arena for the whole lease.
+    The caller makes sure that workers could reach the arena for the whole lease. quick: whether
+    the arena grades by a sample of the cases.
     """
     silent = gradings.c.seen < func.now() - timedelta(seconds=lease_seconds)
     held = lock(connection, gradings.c.state == State.GRADING, silent, skip_locked=True)
-    return {each.submission: lose(connection, each) for each in held}
+    return {each.submission: lose(connection, each, quick) for each in held}
 
 
-def lose(connection: Connection, held: Held) -> bool:
+def lose(connection: Connection, held: Held, quick: bool) -> bool:
     """End an attempt that its worker does not have any more; return whether there is another one.
 
     An attempt that no heartbeat ever named did not reach its worker, and counts as given back,
@@ -256,6 +318,6 @@ def lose(connection: Connection, held: Held) -> bool:
         requeue(connection, held, "died" if arrived else "given back")
         return True
     submission = stored(*submitted(connection, held.submission))
-    report = gave_up(submission, f"{dead} workers died while they graded this")
-    keep_result(connection, held, Document.of(report), "died")
+    report = gave_up(submission, f"{dead} workers died while they graded this", quick)
+    keep_result(connection, held, Document.of(report), "died", 0.0)
     return False

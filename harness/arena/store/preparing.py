@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from procrastinate.schema import SchemaManager
 from sqlalchemy import URL, Connection, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
@@ -17,7 +18,7 @@ from harness.protocol.errors import StoreError
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "versions"
 FUNCTIONS = Path(__file__).with_name("functions.sql")
-REVISIONS = ("arena_0004", "arena_0011", "arena_0012")
+REVISIONS = tuple(f"arena_{number:04}" for number in range(4, 12))
 """The revisions since version 0.1, oldest first. The last depends on the board's last: a new one
 there needs a new one here."""
 
@@ -35,7 +36,8 @@ def prepare(owner: URL, secrets: Secrets) -> None:
         raise StoreError(_unreachable(owner, error)) from None
     try:
         with engine.begin() as connection:
-            _check_server(connection)
+            check_version(connection)
+            check_owner(connection, owner)
             # Two arenas that are started on one database at once migrate it one after the other.
             connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('arena'))"))
             found = schema.applied(connection)
@@ -64,21 +66,41 @@ def _create(connection: Connection) -> None:
     metadata.create_all(connection)
     driver = connection.connection.dbapi_connection
     assert driver is not None
-    # By the driver, which takes several statements, with per cent signs and colons as they stand.
-    driver.cursor().execute(FUNCTIONS.read_text(encoding="utf-8"))
+    # The queue's own tables, of the version that pyproject.toml pins. Several statements, with per
+    # cent signs and colons as they stand.
+    for script in (SchemaManager.get_schema(), FUNCTIONS.read_text(encoding="utf-8")):
+        driver.cursor().execute(script)
     schema.stamp(connection, HEAD)
 
 
-def _check_server(connection: Connection) -> None:
-    """Raises StoreError where an arena cannot be kept on this server."""
+def check_version(connection: Connection) -> None:
+    """Raises StoreError where the server is too old."""
     version = int(connection.scalar(text("SHOW server_version_num")) or 0) // 10000
     if version < OLDEST_POSTGRES:
         raise StoreError(
             f"the database is PostgreSQL {version}; {OLDEST_POSTGRES} or newer is needed."
         )
+
+
+def check_owner(connection: Connection, owner: URL) -> None:
+    """Raises StoreError where this login cannot keep an arena in the database."""
     encoding = connection.scalar(text("SHOW server_encoding"))
     if encoding != "UTF8":
-        raise StoreError(f"the database is in {encoding}; make one with ENCODING 'UTF8'.")
+        raise StoreError(
+            f"the database {owner.database} is in {encoding}; make one with ENCODING 'UTF8'."
+        )
+    name, owns = connection.execute(_RIGHTS).one()
+    if not owns:
+        raise StoreError(
+            f"{name} does not own the database {owner.database}: name its owner in --database, or "
+            f"let a superuser say: ALTER DATABASE {owner.database} OWNER TO {name};"
+        )
+
+
+_RIGHTS = text(
+    """SELECT current_user, pg_has_role(datdba, 'USAGE')
+    FROM pg_database WHERE datname = current_database()"""
+)
 
 
 def _unreachable(owner: URL, error: OperationalError) -> str:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
+    Float,
     ForeignKey,
     Identity,
     Index,
@@ -154,6 +155,7 @@ gradings = Table(
     Column("progress", JSONB(none_as_null=True)),
     Column("verdict", Text),
     Column("report", Text, ForeignKey(reports.c.id)),
+    Column("seconds", Float, comment="that a worker spent on it, dead attempts included"),
     CheckConstraint("state IN ('queued', 'grading', 'done', 'cancelled')", name="state"),
     CheckConstraint("(state = 'grading') = (attempt IS NOT NULL)", name="held_by_an_attempt"),
     CheckConstraint("(state = 'done') = (report IS NOT NULL)", name="done_with_a_report"),
@@ -163,6 +165,7 @@ gradings = Table(
     Index("ix_gradings_waiting", "turn", "id", postgresql_where=text("state = 'queued'")),
     Index("ix_gradings_held", "id", postgresql_where=text("state = 'grading'")),
     Index("ix_gradings_started_turn", "turn", postgresql_where=text("started IS NOT NULL")),
+    Index("ix_gradings_ended", "ended"),
     Index("ix_gradings_report", "report", postgresql_ops={"report": "text_pattern_ops"}),
 )
 
@@ -206,6 +209,7 @@ workers = Table(
     Column("build", Text, nullable=False, comment="the version of its judge"),
     Column("joined", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("seen", DateTime(timezone=True), comment="none: it has left"),
+    Column("draining", Boolean, nullable=False),
     UniqueConstraint("session"),
 )
 

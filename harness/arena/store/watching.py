@@ -1,7 +1,9 @@
-"""Shows people and organisers their submissions and the queue."""
+"""Shows people and organisers their submissions, the queue, and how long it takes."""
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
@@ -10,9 +12,14 @@ from sqlalchemy import Connection, RowMapping, func, or_, select, text
 
 from harness.arena.progress import GradingProgress, StageProgress
 from harness.arena.states import State
-from harness.arena.store.tables import gradings, people, submissions, workers
+from harness.arena.store.tables import attempts, gradings, people, submissions, workers
 from harness.board.tables import entries
 from harness.protocol.report import Value
+
+DEFAULT_SECONDS = 30.0
+"""The estimate of a grading's time before the first grading."""
+
+PAST_GRADINGS = 50
 
 
 class Status(Value):
@@ -26,8 +33,8 @@ class Status(Value):
     state: State
     place: int | None = None
     """The place in the queue, from 1."""
-    no_worker: bool = False
-    """Whether it waits and no worker is there."""
+    seconds_left: float | None = None
+    """An estimate from past gradings; None without a worker."""
     attempts: int
     started: datetime | None
     ended: datetime | None
@@ -40,6 +47,12 @@ class Status(Value):
     disqualified: str | None
     person: int = Field(exclude=True)
     pseudonym: str = Field(exclude=True)
+    now: datetime = Field(exclude=True)
+    """The time of the database."""
+
+    @property
+    def under_pseudonym(self) -> Status:
+        return self.model_copy(update={"author": self.pseudonym})
 
 
 _STATUS = (
@@ -51,6 +64,7 @@ _STATUS = (
         people.c.name.label("author"),
         people.c.pseudonym,
         entries.c.score,
+        func.now().label("now"),
     )
     .join(people, people.c.id == submissions.c.person)
     .join(
@@ -69,7 +83,7 @@ _STATUS = (
 def status(connection: Connection, ids: Collection[str]) -> dict[str, Status]:
     """Return the statuses by id; unknown ids are left out."""
     rows = connection.execute(_STATUS.where(submissions.c.id.in_(ids))).mappings().all()
-    return {each.id: each for each in _with_places(connection, rows)}
+    return {each.id: each for each in _with_estimates(connection, rows)}
 
 
 def recent(
@@ -91,7 +105,7 @@ def recent(
         places = submissions.c.name, people.c.name, gradings.c.verdict
         query = query.where(or_(*(place.icontains(find, autoescape=True) for place in places)))
     rows = connection.execute(query.limit(limit).offset(offset)).mappings().all()
-    return _with_places(connection, rows)
+    return _with_estimates(connection, rows)
 
 
 def totals(connection: Connection, person: int) -> tuple[int, int, float | None]:
@@ -125,24 +139,34 @@ def previous(connection: Connection, status: Status) -> str | None:
     )
 
 
-def _with_places(connection: Connection, rows: Sequence[RowMapping]) -> list[Status]:
-    """Add the places in the queue, which need a query only if something waits."""
+def _with_estimates(connection: Connection, rows: Sequence[RowMapping]) -> list[Status]:
+    """Add the places in the queue and the time left, which need a query only if something waits."""
     found = [_as_status(row) for row in rows]
-    if all(each.state is not State.QUEUED for each in found):
+    if all(each.state.final for each in found):
         return found
-    places, no_worker = _places(connection), not alive_workers(connection)
-    return [
-        each.model_copy(update={"place": places[each.id], "no_worker": no_worker})
-        if each.id in places
-        else each
-        for each in found
-    ]
+    queue = _places(connection)
+    past, count = past_seconds(connection), alive_workers(connection)
+    return [_estimated(each, queue.get(each.id), past, count) for each in found]
 
 
 def _as_status(row: RowMapping) -> Status:
     progress = GradingProgress.read(row["progress"])
     known = {name: value for name, value in row.items() if name != "progress"}
     return Status(**known, stages=progress.stages, step=progress.step)
+
+
+def _estimated(each: Status, place: int | None, past: Sequence[float], workers: int) -> Status:
+    """Add the time left, estimated from past gradings."""
+    left = None
+    if each.state is State.QUEUED and workers:
+        ahead = math.ceil((place or 1) / workers)
+        left = _median(past, DEFAULT_SECONDS) * (ahead + 0.5)
+    elif each.state is State.GRADING:
+        spent = (each.now - (each.started or each.now)).total_seconds()
+        # Of the gradings that took longer than this one has taken already.
+        longer = [seconds for seconds in past or [DEFAULT_SECONDS] if seconds > spent]
+        left = _median(longer, spent) - spent
+    return each.model_copy(update={"place": place, "seconds_left": left})
 
 
 def _places(connection: Connection) -> dict[str, int]:
@@ -154,6 +178,25 @@ def _places(connection: Connection) -> dict[str, int]:
     return {row.submission: place for place, row in enumerate(rows, start=1)}
 
 
+def past_seconds(connection: Connection) -> Sequence[float]:
+    """Return the seconds that the last gradings took."""
+    return connection.scalars(
+        select(gradings.c.seconds)
+        .where(gradings.c.ended.is_not(None), gradings.c.seconds.is_not(None))
+        .order_by(gradings.c.ended.desc())
+        .limit(PAST_GRADINGS)
+    ).all()
+
+
+def typical_seconds(connection: Connection, otherwise: float = DEFAULT_SECONDS) -> float:
+    """Return the median of what the last gradings took."""
+    return _median(past_seconds(connection), otherwise)
+
+
+def _median(values: Sequence[float], otherwise: float) -> float:
+    return statistics.median(values) if values else otherwise
+
+
 def alive_workers(connection: Connection) -> int:
     """Return how many workers have sent a heartbeat within 30 seconds."""
     alive = workers.c.seen > func.now() - timedelta(seconds=30)
@@ -163,6 +206,12 @@ def alive_workers(connection: Connection) -> int:
 def counts_by_state(connection: Connection) -> dict[State, int]:
     rows = connection.execute(select(gradings.c.state, func.count()).group_by(gradings.c.state))
     return {State(row[0]): row[1] for row in rows}
+
+
+def counts_by_fate(connection: Connection) -> dict[str, int]:
+    """Return how many attempts have ended in each way."""
+    fate = func.coalesce(attempts.c.fate, "open")
+    return {row[0]: row[1] for row in connection.execute(select(fate, func.count()).group_by(fate))}
 
 
 def oldest_waiting(connection: Connection) -> float:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Row,
     RowMapping,
     exists,
     func,
     insert,
-    or_,
     select,
     text,
     update,
@@ -28,7 +28,7 @@ from harness.arena.problems import NotPossible, Problem
 from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import contest, gradings
-from harness.arena.store.gradings import Held, lock
+from harness.arena.store.gradings import QUEUE, Held, lock
 from harness.arena.store.people import Person, change, hashed
 from harness.arena.store.tables import attempts, workers
 from harness.arena.store.tables import gradings as gradings_table
@@ -47,6 +47,8 @@ from harness.board.document import Document
 from harness.protocol.report import Verdict
 
 MAX_NAME = 60
+LIST_SECONDS = 10.0
+"""The longest time from a fetch to the first heartbeat that lists its attempt."""
 
 
 class SessionEnded(Problem):
@@ -106,6 +108,20 @@ def join(connection: Connection, machine: int, join: Join, build: Build) -> Join
     """Let a worker in: one for each GPU, and all with the same judge. Raises Problem."""
     if join.build != build:
         raise Problem(403, refusal(build, join.build))
+    lock = func.hashtext(f"arena worker {join.worker}")
+    connection.execute(select(func.pg_advisory_xact_lock(lock)))
+    found = connection.execute(
+        select(workers.c.name, workers.c.supervisor).where(
+            workers.c.id == join.worker,
+            workers.c.seen > func.now() - timedelta(seconds=LEASE_SECONDS),
+        )
+    ).one_or_none()
+    if found is not None and found.supervisor != join.supervisor:
+        raise Problem(409, f"{join.worker} is held by {found.name}: a GPU has one worker")
+    # A worker that was still starting when its machine was drained leaves with the others.
+    draining = connection.scalar(
+        select(func.count()).where(workers.c.supervisor == join.supervisor, workers.c.draining)
+    )
     session = uuid.uuid4()
     values = {
         "name": join.name,
@@ -115,18 +131,10 @@ def join(connection: Connection, machine: int, join: Join, build: Build) -> Join
         "supervisor": join.supervisor,
         "build": str(build),
         "seen": func.now(),
+        "draining": bool(draining),
     }
-    lease = timedelta(seconds=LEASE_SECONDS)
-    held = (workers.c.supervisor != join.supervisor) & (workers.c.seen > func.now() - lease)
     statement = upsert(workers).values(id=join.worker, **values)
-    statement = statement.on_conflict_do_update(
-        index_elements=["id"],
-        set_=values,
-        where=held.is_not(True),  # one that has left was not seen
-    )
-    if connection.scalar(statement.returning(workers.c.id)) is None:
-        name = connection.scalar(select(workers.c.name).where(workers.c.id == join.worker))
-        raise Problem(409, f"{join.worker} is held by {name}: a GPU has one worker")
+    connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
     return Joined(session=session)
 
 
@@ -138,16 +146,17 @@ def heartbeat(
         update(workers)
         .where(*_session(machine, session), workers.c.build == str(build))
         .values(seen=func.now())
-        .returning(workers.c.id)
-    ).scalar_one_or_none()
+        .returning(workers.c.id, workers.c.draining)
+    ).one_or_none()
     if worker is None:
         raise SessionEnded
     lost = [
         attempt
         for attempt, progress in beat.attempts.items()
-        if not _keep_progress(connection, worker, attempt, progress)
+        if not _keep_progress(connection, worker.id, attempt, progress)
     ]
-    return HeartbeatAnswer(lost=tuple(lost))
+    _end_unlisted(connection, worker.id, beat.attempts, build.quick)
+    return HeartbeatAnswer(leave=worker.draining, lost=tuple(lost))
 
 
 def _keep_progress(
@@ -163,52 +172,89 @@ def _keep_progress(
     return changed.rowcount > 0
 
 
+def _end_unlisted(
+    connection: Connection, worker: str, listed: Mapping[UUID, GradingProgress], quick: bool
+) -> None:
+    """End attempts that their worker does not have.
+
+    They never reached it, or it died and was started again.
+    """
+    unlisted = select(attempts.c.id).where(
+        attempts.c.worker_id == worker,
+        attempts.c.ended.is_(None),
+        attempts.c.id.not_in(listed),
+        attempts.c.started < func.now() - timedelta(seconds=LIST_SECONDS),
+    )
+    for held in lock(connection, gradings_table.c.attempt.in_(unlisted), skip_locked=True):
+        gradings.lose(connection, held, quick)
+
+
 def leave(connection: Connection, machine: int, session: UUID) -> None:
     connection.execute(update(workers).where(*_session(machine, session)).values(seen=None))
 
 
+def drain_machine(connection: Connection, machine: int) -> int:
+    """Let a machine's workers end after their current tasks; return how many are still there."""
+    alive = workers.c.seen > func.now() - timedelta(seconds=LEASE_SECONDS)
+    return connection.execute(
+        update(workers).where(workers.c.machine == machine, alive).values(draining=True)
+    ).rowcount
+
+
 def _session(machine: int, session: UUID) -> tuple[ColumnElement[bool], ...]:
-    return (workers.c.session == session, workers.c.machine == machine, workers.c.seen.is_not(None))
+    return (
+        workers.c.session == session,
+        workers.c.machine == machine,
+        workers.c.seen.is_not(None),
+    )
 
 
 # ------------------------------------------------------------------------------------- attempts
 
 
-def take(connection: Connection, machine: int, session: UUID, quick: bool = False) -> Task | None:
+def take(connection: Connection, machine: int, session: UUID) -> Task | None:
     """Begin an attempt at the grading whose turn it is; None where nothing waits.
 
-    quick: it is graded by a sample of the cases. Raises SessionEnded.
+    Fetching the job and beginning the attempt are one transaction. Raises SessionEnded where the
+    worker's session is over or the worker is to fetch nothing.
     """
     worker = connection.execute(
-        select(workers.c.id, workers.c.name, workers.c.model).where(*_session(machine, session))
+        select(workers.c.id, workers.c.name, workers.c.model).where(
+            *_session(machine, session), ~workers.c.draining
+        )
     ).one_or_none()
     if worker is None:
         raise SessionEnded
-    table = gradings_table.c
-    first = (
-        select(table.id)
-        .where(table.state == State.QUEUED, or_(table.model.is_(None), table.model == worker.model))
-        .order_by(table.turn, table.id)
-        .limit(1)
-        .with_for_update(skip_locked=True)
-    )
-    grading = connection.execute(
-        update(gradings_table)
-        .where(table.id == first.scalar_subquery())
-        .values(
-            state=State.GRADING,
-            attempt=uuid.uuid4(),
-            attempts=table.attempts + 1,
-            started=func.coalesce(table.started, func.now()),
-            seen=func.now(),
-            progress=None,
-        )
-        .returning(table.id, table.submission, table.attempt, table.attempts, table.seen)
-    ).one_or_none()
-    return None if grading is None else _task(connection, worker, grading, quick)
+    queues = [QUEUE, *([f"model {worker.model}"] if worker.model else [])]
+    while (job := connection.execute(_FETCH, {"queues": queues}).one()).id is not None:
+        connection.execute(_FINISH, {"job": job.id})
+        grading = connection.execute(
+            update(gradings_table)
+            .where(gradings_table.c.id == job.grading, gradings_table.c.state == State.QUEUED)
+            .values(
+                state=State.GRADING,
+                attempt=uuid.uuid4(),
+                attempts=gradings_table.c.attempts + 1,
+                started=func.coalesce(gradings_table.c.started, func.now()),
+                seen=func.now(),
+                progress=None,
+            )
+            .returning(*(gradings_table.c[name] for name in _TAKEN))
+        ).one_or_none()
+        if grading is not None:
+            return _task(connection, worker, grading)  # a cancelled one has a job, too
+    return None
 
 
-def _task(connection: Connection, worker: Any, grading: Any, quick: bool) -> Task:
+_FETCH = text(
+    """SELECT id, CAST(args ->> 'grading' AS bigint) AS grading
+    FROM procrastinate_fetch_job_v2(CAST(:queues AS character varying[]), NULL)"""
+)
+_FINISH = text("SELECT procrastinate_finish_job_v1(:job, 'succeeded', true)")
+_TAKEN = ("id", "submission", "attempt", "attempts", "seen")
+
+
+def _task(connection: Connection, worker: Row, grading: Row) -> Task:  # type: ignore[type-arg]
     connection.execute(
         insert(attempts).values(
             id=grading.attempt,
@@ -226,7 +272,6 @@ def _task(connection: Connection, worker: Any, grading: Any, quick: bool) -> Tas
         author=author,
         source=source,
         began=grading.seen,
-        quick=quick,
     )
 
 
@@ -243,7 +288,8 @@ def finish(connection: Connection, machine: int, attempt: UUID, document: Docume
     if failed and gradings.dead_attempts(connection, held) + 1 < MAX_ATTEMPTS:
         gradings.requeue(connection, held, "died")
         return Outcome.RETRY
-    gradings.keep_result(connection, held, document, "died" if failed else "finished")
+    seconds = math.fsum(stage.seconds for stage in document.report.stages)
+    gradings.keep_result(connection, held, document, "died" if failed else "finished", seconds)
     return Outcome.COUNTED
 
 
@@ -269,11 +315,11 @@ def _held(connection: Connection, machine: int, attempt: UUID) -> Held | None:
 
 
 _ALL_WORKERS = text(
-    """SELECT w.id, w.name, coalesce(m.name, 'the arena''s own') AS machine, w.model,
+    """SELECT w.id, w.name, coalesce(m.name, 'the arena''s own') AS machine, w.model, w.draining,
         l.alive, g.submission,
         CASE WHEN NOT l.alive THEN 'away'
             WHEN g.id IS NOT NULL THEN coalesce(g.progress -> 'stages' -> -1 ->> 'stage', 'begins')
-            ELSE 'waits'
+            WHEN w.draining THEN 'leaves' ELSE 'waits'
         END AS activity,
         (SELECT count(*) FROM attempts e WHERE e.worker_id = w.id AND e.fate = 'finished'
             AND e.ended > now() - interval '1 day') AS graded,
@@ -297,3 +343,11 @@ def all_workers(connection: Connection) -> Sequence[RowMapping]:
     """Return all GPUs that ever joined, and other workers that are present. graded and died: the
     attempts of the last 24 hours that ended so."""
     return connection.execute(_ALL_WORKERS, {"lease": LEASE_SECONDS}).mappings().all()
+
+
+def drain(connection: Connection, actor: Person, id: str) -> None:
+    """Let a worker end after its current tasks. Raises NotPossible."""
+    present = workers.c.id == id, workers.c.seen.is_not(None)
+    statement = update(workers).where(*present).values(draining=True)
+    change(connection, statement, "this worker is not here")
+    contest.note(connection, actor, "drain", id)

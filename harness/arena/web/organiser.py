@@ -21,9 +21,18 @@ from harness.arena.problems import NotPossible, Problem, unknown_submission
 from harness.arena.store import contest, course, people, watching, workers
 from harness.arena.store.course import Result
 from harness.arena.store.people import Role
-from harness.arena.web.context import PRIVATE, OrganisersChange, Site, ThisOrganiser, Visitor, now
-from harness.arena.web.other_process import Call
-from harness.arena.web.pages import history_page
+from harness.arena.web.context import (
+    PRIVATE,
+    OrganisersChange,
+    Site,
+    ThisOrganiser,
+    ThisVisitor,
+    Visitor,
+    now,
+)
+from harness.arena.web.history import history_page
+from harness.arena.web.pages import sign_in_page
+from harness.arena.web.renderer import Renderer
 from harness.arena.web.rendering import PER_PAGE, page
 from problem import starter
 
@@ -46,13 +55,17 @@ def shown(visitor: Visitor, template: str, found: Mapping[str, Any], **more: Any
 
 
 @router.get("")
-def overview(request: Request, visitor: ThisOrganiser) -> Response:
+def overview(request: Request, visitor: ThisVisitor) -> Response:
+    if visitor.person is None:
+        return sign_in_page(visitor)
+    visitor.check_organiser()
     site, rules = visitor.site, visitor.rules
     with site.transaction() as connection:
         found = {
             "rules_problem": site.rules_file.problem,
             "closed": rules.closed(now()),
             "frozen": rules.frozen(now()),
+            "thawed": rules.thawed,
             "states": watching.counts_by_state(connection),
             "workers": workers.all_workers(connection),
             "machines": workers.machines(connection),
@@ -62,16 +75,19 @@ def overview(request: Request, visitor: ThisOrganiser) -> Response:
             visitor,
             "organiser.html",
             found,
+            typical=watching.typical_seconds(connection, otherwise=0),
             oldest=watching.oldest_waiting(connection),
             gpu=rules.gpu,
-            rules_file=site.data_dir.rules,
+            rules_file=site.rules_file.path,
             address=str(request.base_url).rstrip("/"),
         )
 
 
 @router.get("/submissions")
 def everybodys_submissions(
-    visitor: ThisOrganiser, find: Annotated[str, Query(max_length=100)] = "", offset: Offset = 0
+    visitor: ThisOrganiser,
+    find: Annotated[str, Query(max_length=100)] = "",
+    offset: Offset = 0,
 ) -> Response:
     with visitor.site.transaction() as connection:
         found = watching.recent(connection, find=find, limit=PER_PAGE + 1, offset=offset)
@@ -186,7 +202,7 @@ def import_roster(
     links = course.import_roster(change.connection, change.person, course.read_roster(roster))
     change.note("import roster", str(len(links)))
     rows = ((*astuple(each), str(request.url_for("join_form", link=link))) for each, link in links)
-    return _file("links.csv", course.as_csv((*course.COLUMNS, "link"), rows), "text/csv")
+    return _csv("links.csv", course.as_csv((*course.COLUMNS, "link"), rows))
 
 
 @router.get("/gradebook.csv")
@@ -194,7 +210,11 @@ def gradebook(visitor: ThisOrganiser) -> Response:
     with visitor.site.transaction() as connection:
         found = course.gradebook(connection, visitor.rules)
     head = tuple(each.name for each in fields(Result))
-    return _file("gradebook.csv", course.as_csv(head, map(astuple, found)), "text/csv")
+    return _csv("gradebook.csv", course.as_csv(head, map(astuple, found)))
+
+
+def _csv(name: str, content: str) -> Response:
+    return _file(name, content, "text/csv")
 
 
 def _file(name: str, content: str, kind: str) -> Response:
@@ -221,7 +241,25 @@ def _moment(text: str) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
+@router.post("/thaw")
+def thaw(change: OrganisersChange) -> Response:
+    """Show everybody the board as it is now."""
+    frozen_from = change.site.rules.frozen_from
+    if frozen_from is None:
+        raise NotPossible("the rules do not freeze the board")
+    change.note("thaw", str(frozen_from))
+    change.site.rules_file.thaw()
+    return change.to("organiser")
+
+
 # ------------------------------------------------------------------------------ workers
+
+
+@router.post("/workers/drain")
+def drain(change: OrganisersChange, id: Text = "") -> Response:
+    """Let a worker end after its current tasks."""
+    workers.drain(change.connection, change.person, id)
+    return change.to("organiser")
 
 
 @router.post("/workers/keys")
@@ -297,15 +335,15 @@ async def similar_kernels(
 
     They are compared in another process.
     """
-    call: Call = request.app.state.compare
+    renderer: Renderer = request.app.state.comparisons
     kernels = await run_in_threadpool(_kernels, visitor.site, of)
     pairs: list[similar.Pair] = []
     rows: list[similar.Row] = []
     if of is None:
-        pairs = await call(partial(similar.pairs, kernels, starter.text()))
+        pairs = await renderer.call(partial(similar.pairs, kernels, starter.text()))
     elif len(kernels) == 2:
         a, b = kernels
-        rows = await call(partial(similar.side_by_side, a.text, b.text))
+        rows = await renderer.call(partial(similar.side_by_side, a.text, b.text))
     else:
         raise unknown_submission()
     return await run_in_threadpool(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import mimetypes
 import secrets
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi import Form as FormField
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
@@ -18,25 +18,26 @@ from starlette.datastructures import UploadFile
 from harness.arena import client
 from harness.arena.problems import Problem, nothing_here, unknown_submission
 from harness.arena.store import board, contest, watching
-from harness.arena.store.people import Person
 from harness.arena.store.watching import Status
 from harness.arena.web import api
+from harness.arena.web.board_files import Form
 from harness.arena.web.boards import Boards
 from harness.arena.web.context import PRIVATE, ThisVisitor, Visitor, now
 from harness.arena.web.guard import MAX_BODY, policy
-from harness.arena.web.other_process import Call
+from harness.arena.web.history import history_page
+from harness.arena.web.renderer import Renderer
 from harness.arena.web.rendering import PER_PAGE, assets, page
 from harness.board.compare import Comparison, compare
 from harness.board.document import Document
 from harness.board.entry import Entry
 from harness.board.site import entry_page
-from harness.judge import figures
 from harness.protocol.report import Verdict
 from problem import starter
 from problem.cases import RANKED
 
 router = APIRouter(include_in_schema=False)
 
+Token = Annotated[str, FormField(max_length=100)]
 Compared = Annotated[str, StringConstraints(max_length=64)]
 VERDICTS = {
     Verdict.ACCEPTED: "C is right in every case, and the kernel is safe.",
@@ -56,15 +57,22 @@ CHARTS = {"Content-Security-Policy": policy("'self' 'unsafe-inline'")}
 
 
 @router.get("/")
-async def root(request: Request, visitor: ThisVisitor) -> Response:
-    return await shown_board(request, visitor, "index")
+async def root(
+    request: Request, visitor: ThisVisitor, whole: Annotated[bool, Query(alias="all")] = False
+) -> Response:
+    return await shown_board(request, visitor, "index", whole)
 
 
 @router.get("/{name}.html")
-async def shown_board(request: Request, visitor: ThisVisitor, name: str) -> Response:
+async def shown_board(
+    request: Request,
+    visitor: ThisVisitor,
+    name: str,
+    whole: Annotated[bool, Query(alias="all")] = False,
+) -> Response:
     """Show a GPU's board, or all runs."""
     boards: Boards = request.app.state.boards
-    rendered = await boards.rendered(visitor)
+    rendered = await boards.rendered(visitor, Form.WHOLE_PAGES if whole else Form.PAGES)
     file = rendered.files.get(f"{name}.html")
     if file is None:
         raise nothing_here()
@@ -118,22 +126,27 @@ def _document(visitor: Visitor, id: str) -> Document:
 
 @router.get("/compare")
 async def compared(
-    request: Request, visitor: ThisVisitor, of: Annotated[list[Compared] | None, Query()] = None
+    request: Request,
+    visitor: ThisVisitor,
+    of: Annotated[list[Compared] | None, Query()] = None,
 ) -> Response:
     """Show two submissions side by side, compared in another process."""
     chosen = [id.strip() for id in of or () if id.strip()]
     comparison = problem = None
     if len(chosen) == 2:
         a, b = [await run_in_threadpool(_document, visitor, id) for id in chosen]
-        call: Call = request.app.state.compare
-        comparison = await call(partial(compare, a, b))
+        renderer: Renderer = request.app.state.comparisons
+        comparison = await renderer.call(partial(compare, a, b))
     elif len(chosen) > 2:
         problem = f"You chose {len(chosen)} submissions; two can be compared."
     return await run_in_threadpool(_comparison, visitor, chosen, comparison, problem)
 
 
 def _comparison(
-    visitor: Visitor, chosen: list[str], comparison: Comparison | None, problem: str | None
+    visitor: Visitor,
+    chosen: list[str],
+    comparison: Comparison | None,
+    problem: str | None,
 ) -> Response:
     known: list[Status] = []
     if visitor.person is not None:
@@ -162,13 +175,14 @@ def submit_form(request: Request, visitor: ThisVisitor) -> Response:
 async def submit(request: Request, visitor: ThisVisitor) -> Response:
     """Submit a file that was chosen or dropped, or text that was pasted."""
     async with request.form(max_files=1, max_fields=8, max_part_size=MAX_BODY) as form:
-        pasted = str(form.get("pasted", ""))
+        token, pasted = str(form.get("token", "")), str(form.get("pasted", ""))
         name = str(form.get("name", "")) or "kernel"
         file = form.get("file")
         content = pasted.encode()
         chosen = not isinstance(file, str) and file is not None and bool(file.filename)
         if chosen and isinstance(file, UploadFile):
             name, content = file.filename or name, await file.read()
+    visitor.check(token)
     try:
         if not chosen and not pasted:
             raise Problem(422, "There is no file: choose one, drop one or paste its text.")
@@ -186,7 +200,9 @@ async def submit(request: Request, visitor: ThisVisitor) -> Response:
 def _submit_page(
     request: Request, visitor: Visitor, *, problem: Problem | None = None, pasted: str = ""
 ) -> HTMLResponse:
-    person, rules = visitor.signed_in, visitor.rules
+    if visitor.person is None:
+        return sign_in_page(visitor)
+    person, rules = visitor.person, visitor.rules
     return page(
         visitor,
         "submit.html",
@@ -236,38 +252,9 @@ def who(visitor: ThisVisitor) -> Response:
 
 @router.get("/mine")
 def mine(visitor: ThisVisitor, offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0) -> Response:
-    return history_page(visitor, visitor.signed_in, offset, here="mine")
-
-
-def history_page(visitor: Visitor, person: Person, offset: int, here: str = "") -> Response:
-    """Return the page of a person's submissions, newest first."""
-    with visitor.site.transaction() as connection:
-        found = watching.recent(connection, person=person.id, limit=PER_PAGE + 1, offset=offset)
-        count, accepted, best = watching.totals(connection, person.id)
-    return page(
-        visitor,
-        "mine.html",
-        here=here,
-        author=None if here else person.name,
-        submissions=found[:PER_PAGE],
-        changes={newer.id: (older.id, _change(older, newer)) for newer, older in pairwise(found)},
-        count=count,
-        accepted=accepted,
-        best=best,
-        offset=offset,
-        more=len(found) > PER_PAGE,
-    )
-
-
-def _change(older: Status, newer: Status) -> str:
-    """Return the change in a few words; empty where there is nothing to compare yet."""
-    if older.report is None or newer.report is None:
-        return ""
-    if older.sha256 == newer.sha256:
-        return "same file"
-    if older.score and newer.score:
-        return figures.change(older.score, newer.score)
-    return "source"
+    if visitor.person is None:
+        return sign_in_page(visitor)
+    return history_page(visitor, visitor.person, offset, here="mine")
 
 
 @router.get("/submissions/{id}")
@@ -298,8 +285,9 @@ def watched(visitor: ThisVisitor, id: api.SubmissionId) -> Response:
 
 
 @router.post("/submissions/{id}/{what}")
-def change(visitor: ThisVisitor, id: api.SubmissionId, what: str) -> Response:
+def change(visitor: ThisVisitor, id: api.SubmissionId, what: str, token: Token = "") -> Response:
     """Cancel or withdraw a submission of one's own."""
+    visitor.check(token)
     status = api.readable(visitor, id)
     if what == "cancel":
         api.give_up(visitor, id)
@@ -309,3 +297,14 @@ def change(visitor: ThisVisitor, id: api.SubmissionId, what: str) -> Response:
     else:
         raise unknown_submission()
     return visitor.site.to(f"submissions/{id}")
+
+
+def sign_in_page(visitor: Visitor, problem: str | None = None, status: int = 401) -> HTMLResponse:
+    return page(
+        visitor,
+        "signin.html",
+        here="account",
+        problem=problem,
+        openid=visitor.rules.openid,
+        status=status,
+    )

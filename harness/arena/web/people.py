@@ -13,6 +13,7 @@ from harness.arena.store import contest, people
 from harness.arena.store.people import Role
 from harness.arena.web.context import Change, OwnChange, Site, ThisVisitor, Visitor
 from harness.arena.web.guard import COOKIE
+from harness.arena.web.pages import sign_in_page
 from harness.arena.web.rendering import page
 
 router = APIRouter(include_in_schema=False)
@@ -27,18 +28,23 @@ def with_session(site: Site, answer: Response, token: str) -> Response:
         token,
         max_age=people.SESSION_DAYS * 86400,
         path=f"{site.root}/",
-        secure=site.settings.secure,
+        secure=site.secure,
         httponly=True,
         samesite="lax",
     )
     return answer
 
 
+def same_site(request: Request) -> None:
+    """Refuse a form that the browser says is from another site. Raises Problem."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise Problem(403, "This form came from another site.")
+
+
 @router.get("/account")
 def account(visitor: ThisVisitor) -> Response:
     if visitor.person is None:
-        openid = visitor.rules.openid
-        return page(visitor, "signin.html", here="account", problem=None, openid=openid)
+        return sign_in_page(visitor, status=200)
     with visitor.site.transaction() as connection:
         return _account(visitor, connection)
 
@@ -56,6 +62,7 @@ def _account(visitor: Visitor, connection: Connection, new_key: str | None = Non
 
 @router.post("/signin")
 def sign_in(request: Request, visitor: ThisVisitor, key: Text = "") -> Response:
+    same_site(request)
     with visitor.site.transaction() as connection:
         person = people.by_key(connection, key.strip())
         token = people.sign_in(connection, person.id, key.strip()) if person else ""
@@ -63,7 +70,7 @@ def sign_in(request: Request, visitor: ThisVisitor, key: Text = "") -> Response:
         address = request.client.host if request.client else ""
         contest.note(connection, person, action, person.name if person else address)
     if person is None:
-        raise Problem(401, INVALID_KEY)
+        return sign_in_page(visitor, INVALID_KEY)
     return with_session(visitor.site, visitor.site.to("submit"), token)
 
 
@@ -131,6 +138,7 @@ def _join(visitor: Visitor, link: str, name: str = "", problem: str | None = Non
 
 @router.post("/join/{link}")
 def join(request: Request, visitor: ThisVisitor, link: str, name: Text = "") -> Response:
+    same_site(request)
     site = visitor.site
     try:
         with site.transaction() as connection:

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from importlib.metadata import distribution
+from importlib.resources import files
+from pathlib import Path
 from typing import Self
 
 from fastapi import Request, Response
@@ -15,8 +18,10 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
-from harness.arena.web.context import PRIVATE, Visitor
+from harness.arena.progress import StageProgress
+from harness.arena.web.context import PRIVATE, Site, Visitor
 from harness.board import site as static
+from harness.board.annotated_source import style_sheet
 from harness.board.entry import Version
 from harness.board.site import Page
 from harness.judge import figures
@@ -36,31 +41,45 @@ PER_PAGE = 50
 ORGANISERS = Page("organiser", "Organiser")
 
 
-def page(
-    visitor: Visitor,
+def page(visitor: Visitor, template: str, *, status: int = 200, **values: object) -> HTMLResponse:
+    """Return a page for one visitor. here: its entry in the navigation."""
+    more = (ORGANISERS,) if visitor.organises else ()
+    html = _rendered(
+        visitor.site,
+        template,
+        shared=False,
+        person=visitor.person,
+        token=visitor.token,
+        pages=(LEADERBOARD, *PAGES, *more),
+        **values,
+    )
+    return HTMLResponse(html, status, PRIVATE)
+
+
+def shared_page(
+    site: Site,
     template: str,
     *,
-    status: int = 200,
     boards: Sequence[Page] = (LEADERBOARD,),
-    shared: bool = False,
+    status: int = 200,
     **values: object,
 ) -> HTMLResponse:
-    """Return a page. here: its entry in the navigation. boards: their entries there. shared: it is
-    the same for everybody, and so for a visitor of whom nothing is known."""
-    organisers = (ORGANISERS,) if visitor.organises else ()
+    """Return a page that is the same for everybody. boards: their entries in the navigation."""
+    pages = *boards, *PAGES
+    html = _rendered(site, template, shared=True, person=None, token="", pages=pages, **values)
+    return HTMLResponse(html, status)
+
+
+def _rendered(site: Site, template: str, **values: object) -> str:
     frame = {
         "served": True,
-        "root": f"{visitor.site.root}/",
-        "title": visitor.rules.title,
+        "root": f"{site.root}/",
+        "title": site.rules.title,
         "version_of_judge": Version.current(),
         "shortened": "",
         "here": "",
-        "shared": shared,
-        "person": visitor.person,
-        "pages": (*boards, *PAGES, *organisers),
     }
-    html = templates().get_template(template).render(frame | values)
-    return HTMLResponse(html, status, None if shared else PRIVATE)
+    return templates().get_template(template).render(frame | values)
 
 
 def fragment(template: str, **values: object) -> str:
@@ -73,14 +92,14 @@ def templates() -> Environment:
     environment = static.templates().overlay(
         loader=ChoiceLoader([PackageLoader("harness.arena"), PackageLoader("harness.board")])
     )
-    for function in (_moment, _when, figures.quantity, _duration):
+    for function in (_moment, _when, figures.quantity, _seconds_until, _duration):
         environment.filters[function.__name__.lstrip("_")] = function
     environment.globals["per_page"] = PER_PAGE
     return environment
 
 
 def _moment(at: datetime | None) -> str:
-    return figures.minute(at.astimezone(UTC).isoformat()) if at else "–"
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if at else "–"
 
 
 def _when(at: datetime | None) -> Markup:
@@ -88,6 +107,10 @@ def _when(at: datetime | None) -> Markup:
     if at is None:
         return Markup("–")
     return Markup('<time data-moment datetime="{}">{}</time>').format(at.isoformat(), _moment(at))
+
+
+def _seconds_until(stage: StageProgress, after: StageProgress) -> str:
+    return f"{(after.began - stage.began).total_seconds():.1f} s"
 
 
 def _duration(seconds: float) -> str:
@@ -125,5 +148,12 @@ class File:
 @lru_cache
 def assets() -> dict[str, File]:
     """Return every file below /assets/, compressed."""
-    found = static.assets("harness.board", "harness.arena")
+    found = {
+        source.name: source.read_bytes()
+        for package in ("harness.board", "harness.arena")
+        for source in (files(package) / "assets").iterdir()
+    }
+    found["site.css"] += style_sheet().encode()
+    library = Path(str(distribution("plotly").locate_file("plotly/package_data/plotly.min.js")))
+    found[library.name] = library.read_bytes()
     return {name: File.of(content) for name, content in found.items()}

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 
 import uvicorn
 
 from harness.arena.logs import log_as
-from harness.arena.processes import Settings, end_with_parent
+from harness.arena.processes import (
+    COOKIE_VARIABLE,
+    DATABASE_VARIABLE,
+    Settings,
+    end_with_parent,
+)
 from harness.arena.web.app import application
+from harness.arena.web.connections import LimitedProtocol
 from harness.arena.web.context import Site
-from harness.arena.web.other_process import OtherProcess
+from harness.arena.web.renderer import RendererProcess
 
 MAX_CONNECTIONS = 4000
 SHUTDOWN_SECONDS = 3
@@ -21,14 +28,19 @@ def main(settings: Settings) -> None:
     log_as("web")
     end_with_parent()
     _raise_file_limit()
+    # Taken out of the environment, which child processes inherit.
+    environment = {name: os.environ.pop(name) for name in (DATABASE_VARIABLE, COOKIE_VARIABLE)}
     uvicorn.run(
         application(
-            Site.opened(settings),
-            OtherProcess().call,
+            Site.opened(settings, environment, connections=20),
+            RendererProcess(settings, environment),
+            RendererProcess(settings, environment),
+            settings.lease,
             local=not settings.proxy and settings.host in ("127.0.0.1", "::1", "localhost"),
         ),
         host=settings.host,
         port=settings.port,
+        http=LimitedProtocol,
         proxy_headers=bool(settings.proxy),
         forwarded_allow_ips=settings.proxy or None,
         server_header=False,

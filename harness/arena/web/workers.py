@@ -1,31 +1,28 @@
-"""The routes for workers, whose messages are in harness/arena/workers/api.py, and their queue."""
+"""The routes for workers; harness/arena/workers/api.py has the messages."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
+from contextlib import suppress
 from typing import Annotated, TypeVar
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, ValidationError
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.concurrency import run_in_threadpool
 
-from harness.arena.build import Build
 from harness.arena.problems import Problem
 from harness.arena.store import workers
-from harness.arena.store.gradings import sweep
 from harness.arena.store.workers import SessionEnded
 from harness.arena.web.context import Site, ThisSite
+from harness.arena.web.jobs import Jobs
 from harness.arena.workers.api import (
-    LEASE_SECONDS,
     MAX_MESSAGE,
     PATH,
     POLL_SECONDS,
     ArenaInfo,
+    Drained,
     Heartbeat,
     HeartbeatAnswer,
     Join,
@@ -37,53 +34,12 @@ from harness.board.document import Document
 from harness.protocol.errors import StoreError, first_mistake
 from harness.protocol.report import Report
 
-log = logging.getLogger(__name__)
-
 router = APIRouter(prefix=PATH, include_in_schema=False)
 
-LOOK_SECONDS = 1.0
-"""The time between two looks for a task."""
-
-LATE_SECONDS = 2.0
-"""A sweep that is this late was delayed, and workers' heartbeats may have been, too."""
-
-NO_LEASE = 1e9
-"""A lease that never ends, with which a sweep only checks that the database answers."""
+LOOK_SECONDS = 2.0
+"""The longest time between two looks for a job, in case a notification was lost."""
 
 Message = TypeVar("Message", bound=BaseModel)
-
-
-async def keep_sweeping(site: Site) -> None:
-    """Sweep until cancelled. A lease runs only while workers reach this process, and it the
-    database."""
-    reachable_since = time.monotonic()
-    while True:
-        due = time.monotonic() + LEASE_SECONDS / 5
-        await asyncio.sleep(LEASE_SECONDS / 5)
-        if time.monotonic() > due + LATE_SECONDS:
-            reachable_since = time.monotonic()
-        held_up = time.monotonic() < reachable_since + LEASE_SECONDS
-        try:
-            await asyncio.to_thread(sweep_once, site, NO_LEASE if held_up else LEASE_SECONDS)
-        except (DBAPIError, PoolTimeoutError) as error:
-            log.warning("the database does not answer: %s", error)
-            reachable_since = time.monotonic()
-
-
-def sweep_once(site: Site, lease_seconds: float) -> dict[str, bool]:
-    """Put gradings whose worker has died back into the queue, or give them up; return, for each
-    submission, whether it was queued again."""
-    with site.engine.begin() as connection:
-        swept = sweep(connection, lease_seconds)
-    for submission, again in swept.items():
-        if again:
-            log.warning("queued again", extra={"submission": submission})
-        else:
-            log.error("given up", extra={"submission": submission})
-    return swept
-
-
-# ---------------------------------------------------------------------------------------- routes
 
 
 def machine(request: Request, site: ThisSite) -> int:
@@ -118,21 +74,28 @@ Body = Annotated[bytes, Depends(body)]
 @router.get("")
 def info(site: ThisSite, _: ThisMachine) -> ArenaInfo:
     """Return how this arena judges."""
-    return ArenaInfo(build=Build.here())
+    return ArenaInfo(build=site.build)
 
 
 @router.post("")
 def join(site: ThisSite, machine: ThisMachine, body: Body) -> Joined:
     asked = _read(Join, body)
     with site.transaction() as connection:
-        return workers.join(connection, machine, asked, Build.here())
+        return workers.join(connection, machine, asked, site.build)
+
+
+@router.post("/drain")
+def drain(site: ThisSite, machine: ThisMachine) -> Drained:
+    """Let this machine's workers end after their current tasks."""
+    with site.transaction() as connection:
+        return Drained(left=workers.drain_machine(connection, machine))
 
 
 @router.post("/{session}/heartbeat")
 def heartbeat(site: ThisSite, machine: ThisMachine, session: UUID, body: Body) -> HeartbeatAnswer:
     beat = _read(Heartbeat, body)
     with site.transaction() as connection:
-        return workers.heartbeat(connection, machine, session, beat, Build.here())
+        return workers.heartbeat(connection, machine, session, beat, site.build)
 
 
 @router.post("/{session}/fetch", response_model=None)
@@ -140,8 +103,10 @@ async def fetch(
     request: Request, site: ThisSite, machine: ThisMachine, session: UUID
 ) -> Task | Response:
     """Return the next task as soon as there is one; 204 if no task comes for a while."""
+    jobs: Jobs = request.app.state.jobs
     deadline = time.monotonic() + POLL_SECONDS
     while True:
+        new = jobs.next()
         try:
             task = await run_in_threadpool(_take, site, machine, session)
         except SessionEnded:
@@ -151,15 +116,17 @@ async def fetch(
             return task
         if task is not None:
             await run_in_threadpool(release, site, machine, task.attempt)
-        if not connected or time.monotonic() > deadline:
+        left = deadline - time.monotonic()
+        if left <= 0 or not connected:
             break
-        await asyncio.sleep(LOOK_SECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(new), min(left, LOOK_SECONDS))
     return Response(status_code=204)
 
 
 def _take(site: Site, machine: int, session: UUID) -> Task | None:
     with site.transaction() as connection:
-        return workers.take(connection, machine, session, site.rules.quick)
+        return workers.take(connection, machine, session)
 
 
 @router.post("/{session}/leave", status_code=204)

@@ -60,6 +60,8 @@ class Heartbeat(Value):
 class HeartbeatAnswer(Value):
     """The arena's answer to a heartbeat."""
 
+    leave: bool
+    """The worker ends after the tasks in hand."""
     lost: tuple[UUID, ...]
     """Attempts that were cancelled, or given to another worker."""
 
@@ -74,8 +76,6 @@ class Task(Value):
     source: str
     began: datetime
     """The beginning of the attempt by the arena's clock."""
-    quick: bool
-    """Grade it by a sample of the cases."""
 
 
 class Outcome(StrEnum):
@@ -98,3 +98,9 @@ class ArenaInfo(Value):
     """The arena's description of itself."""
 
     build: Build
+
+
+class Drained(Value):
+    """How many workers of a machine have not left yet."""
+
+    left: int

@@ -16,6 +16,7 @@ from harness.arena.workers.api import (
     PATH,
     POLL_SECONDS,
     ArenaInfo,
+    Drained,
     Heartbeat,
     HeartbeatAnswer,
     Join,
@@ -99,6 +100,10 @@ class Connection:
 
     def leave(self, session: UUID) -> None:
         self._send("POST", f"/{session}/leave", None)
+
+    def drain(self) -> int:
+        """Tell this machine's workers to leave; return how many are still there."""
+        return self._ask("POST", "/drain", None, Drained).left
 
     def _ask(
         self, method: str, path: str, message: BaseModel | None, answer: type[Answer]

@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import NoReturn
 from uuid import UUID
 
 from harness.arena.build import Build
@@ -27,13 +26,20 @@ from harness.arena.logs import log_as
 from harness.arena.processes import (
     ADDRESS_VARIABLE,
     NICENESS,
-    REFUSED,
     SUPERVISOR_VARIABLE,
+    End,
     end_with_parent,
 )
 from harness.arena.progress import GradingProgress
 from harness.arena.submitted import stored
-from harness.arena.workers.api import KEY_VARIABLE, LEASE_SECONDS, Heartbeat, Join, Outcome, Task
+from harness.arena.workers.api import (
+    KEY_VARIABLE,
+    LEASE_SECONDS,
+    Heartbeat,
+    Join,
+    Outcome,
+    Task,
+)
 from harness.arena.workers.connection import Connection, Held, Refused, SessionLost
 from harness.board.document import Document
 from harness.judge.grade import GradingOptions, grade
@@ -44,6 +50,7 @@ from harness.protocol.report import Stage
 log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 1.0
+FASTEST_BEAT_SECONDS = 0.1
 
 
 class Superseded(BaseException):
@@ -59,61 +66,75 @@ class AttemptProgress:
     It implements harness.judge.progress.Progress.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, changed: threading.Event) -> None:
+        """changed: set when there is something to report at once."""
+        self._changed = changed
         self.progress = GradingProgress()
         self.lost = False
 
     def begin(self, stage: Stage, total: int | None) -> None:
-        self._go_on(self.progress.began(stage, total))
+        self._check()
+        self.progress = self.progress.began(stage, total)
+        self._changed.set()
 
     def step(self, text: str) -> None:
-        self._go_on(self.progress.stepped(text))
+        self._check()
+        self.progress = self.progress.stepped(text)
 
     def found(self, sentences: Iterable[str]) -> None:
-        self._go_on(self.progress.having_found(sentences))
+        self._check()
+        self.progress = self.progress.having_found(sentences)
+        self._changed.set()
 
-    def _go_on(self, progress: GradingProgress) -> None:
+    def _check(self) -> None:
         if self.lost:
             raise Superseded
-        self.progress = progress
 
 
 class Worker:
-    """A worker, which serves until a signal ends it."""
+    """A worker, which serves until the arena lets it leave."""
 
     def __init__(
         self,
         arena: Connection,
         sessions: Sequence[Session],
+        quick: bool,
         supervisor: UUID,
         name: str,
     ) -> None:
-        """sessions: of one device, one for each lane."""
+        """sessions: of one device, one for each lane. quick: grade by a sample of the cases."""
         host, device = socket.gethostname(), sessions[0].info
         self._arena = arena
         self._sessions = sessions
+        self._options = GradingOptions(quick=quick)
         self._supervisor = supervisor
         self._id = device.uuid or f"{host}/{name}"
         self._name = f"{name} on {host}"
-        self._model = device.name if sessions[0].timing is not None else None
+        ranked = sessions[0].timing is not None and not quick
+        self._model = device.name if ranked else None
         self._session = UUID(int=0)
+        self._leaves = threading.Event()
+        self._changed = threading.Event()
         self._held: dict[UUID, AttemptProgress] = {}
-        """What the lanes hold. The main thread uses copies, which no lane can change."""
+        self._lock = threading.Lock()
 
-    def run(self) -> NoReturn:
-        """Work until a signal ends the process. Raises Refused or Held."""
+    def run(self) -> End:
+        """Work until the arena says leave, or a signal does. Raises Refused or Held."""
         self._join()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._give_back())
-        for lane in self._sessions:
-            threading.Thread(target=self._lane, args=(lane,), daemon=True).start()
-        while True:
-            try:
-                self._send_heartbeat()
-            except SessionLost:
-                log.warning("this worker counted as dead at the arena; it joins again")
-                self._join()
-            time.sleep(BEAT_SECONDS)
+            signal.signal(number, lambda *_: self._leave_at_once())
+        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+        lanes = [
+            threading.Thread(target=self._lane, args=(session,), name=f"lane-{n}", daemon=True)
+            for n, session in enumerate(self._sessions)
+        ]
+        for lane in lanes:
+            lane.start()
+        for lane in lanes:
+            while lane.is_alive():
+                lane.join(1.0)  # a wait without an end would keep signals out
+        self._arena.leave(self._session)
+        return End.DRAINED
 
     # ------------------------------------------------------------------------ joining, heartbeats
 
@@ -126,7 +147,7 @@ class Worker:
                 supervisor=self._supervisor,
                 name=self._name,
                 model=self._model,
-                build=Build.here(),
+                build=Build.here(self._options.quick),
             )
             try:
                 self._session = self._arena.join(join)
@@ -138,18 +159,46 @@ class Worker:
                 log.info("waiting: %s", held)
                 time.sleep(2 * BEAT_SECONDS)
 
+    def _beat(self) -> None:
+        while True:
+            try:
+                self._send_heartbeat()
+            except SessionLost:
+                log.warning("this worker counted as dead at the arena; it joins again")
+                self._join_or_end()
+            except Refused as error:
+                _end_refused(error)
+            self._changed.wait(BEAT_SECONDS)
+            time.sleep(FASTEST_BEAT_SECONDS)
+            self._changed.clear()
+
     def _send_heartbeat(self) -> None:
-        held = self._held.copy()
+        with self._lock:
+            held = dict(self._held)
         progress = {attempt: each.progress for attempt, each in held.items()}
         answer = self._arena.heartbeat(self._session, Heartbeat(attempts=progress))
         for attempt in answer.lost:
             if attempt in held:
                 held[attempt].lost = True
+        if answer.leave and not self._leaves.is_set():
+            log.info("leaves after the current tasks")
+            self._leaves.set()
 
-    def _give_back(self) -> NoReturn:
+    def _join_or_end(self) -> None:
+        try:
+            self._join()
+        except (Refused, Held) as error:
+            _end_refused(error)
+
+    def _leave_at_once(self) -> None:
         """Give back what is held and end; the judge's processes end with this one."""
+        threading.Thread(target=self._give_back, name="leaving", daemon=True).start()
+
+    def _give_back(self) -> None:
+        with self._lock:
+            held = list(self._held)
         with suppress(Exception):
-            for attempt in self._held.copy():
+            for attempt in held:
                 self._arena.release(attempt)
                 log.info("given back", extra={"attempt": str(attempt)})
             self._arena.leave(self._session)
@@ -158,12 +207,12 @@ class Worker:
     # ----------------------------------------------------------------------------------- grading
 
     def _lane(self, session: Session) -> None:
-        while True:
+        while not self._leaves.is_set():
             try:
                 task = self._arena.fetch(self._session)
             except (SessionLost, Refused) as error:
                 log.warning("no task: %s", error)
-                time.sleep(BEAT_SECONDS)  # the main thread joins again, or ends this process
+                time.sleep(BEAT_SECONDS)  # the heartbeat joins again, or ends this process
                 continue
             if task is not None:
                 self._grade(task, session)
@@ -172,11 +221,12 @@ class Worker:
         about = {"submission": task.submission, "attempt": str(task.attempt)}
         log.info("grading", extra=about)
         began = time.monotonic()
-        progress = AttemptProgress()
-        self._held[task.attempt] = progress
+        progress = AttemptProgress(self._changed)
+        with self._lock:
+            self._held[task.attempt] = progress
         try:
             submission = stored(task.name, task.author, task.source)
-            report = grade(submission, session, GradingOptions(quick=task.quick), progress)
+            report = grade(submission, session, self._options, progress)
             document = Document.of(report.model_copy(update={"created": task.began}))
             outcome = self._arena.finish(task.attempt, document.text)
         except Superseded:
@@ -190,7 +240,8 @@ class Worker:
             log.exception("the judge failed", extra=about)
             return
         finally:
-            del self._held[task.attempt]
+            with self._lock:
+                del self._held[task.attempt]
         seconds = round(time.monotonic() - began, 3)
         verdict: dict[str, object] = {"verdict": report.verdict.value, "seconds": seconds}
         log.info(_MESSAGES[outcome], extra=about | verdict)
@@ -203,10 +254,16 @@ _MESSAGES = {
 }
 
 
-def main(arguments: Sequence[str]) -> NoReturn:
+def _end_refused(error: Exception) -> None:
+    log.error("refused: %s", error)
+    os._exit(End.REFUSED)
+
+
+def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="A worker, which its supervisor starts.")
     parser.add_argument("--name", default="worker")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cpu")
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--gpu", type=int, default=0, help="which of this machine's it has")
     parser.add_argument("--gpus", type=int, help="how many of them work")
     options = parser.parse_args(arguments)
@@ -221,13 +278,13 @@ def main(arguments: Sequence[str]) -> NoReturn:
     # The kernels that are graded are strangers': their processes inherit no key.
     arena = Connection(os.environ.pop(ADDRESS_VARIABLE), os.environ.pop(KEY_VARIABLE))
     supervisor = UUID(os.environ.pop(SUPERVISOR_VARIABLE))
-    with open_sessions(options.device, None, cores) as sessions:
-        try:
-            Worker(arena, sessions, supervisor, options.name).run()
-        except (Refused, Held) as error:
-            log.error("refused: %s", error)
-            os._exit(REFUSED)  # the judge's processes end with this one
+    try:
+        with open_sessions(options.device, None, cores) as sessions:
+            return Worker(arena, sessions, options.quick, supervisor, options.name).run()
+    except (Refused, Held) as error:
+        log.error("refused: %s", error)
+        return End.REFUSED
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -1,7 +1,5 @@
 """The commands, one file each: the arguments a command takes, what it calls and shows.
 
 `harness/cli/main.py` finds every module here whose name has no underscore in front. The first line
-of its docstring is its summary, in `--help` and in `nox --list`. `HELP`, examples and
-more, ends its `--help`. `arguments(parser)` adds its arguments. `run(arguments, terminal)` returns
-its exit code, or raises UsageError.
+of its docstring is its summary, in `--help` and in `nox --list`.
 """

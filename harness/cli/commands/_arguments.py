@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from harness.board.ranking import Filter
-from harness.cli.commands._stores import DEFAULT_STORE
+from harness.cli.commands._stores import DEFAULT_STORE, Address
 from harness.cli.views.console import Terminal
 from harness.protocol.compiler import ARCHITECTURES
 from harness.protocol.files import write_whole
@@ -30,11 +30,17 @@ MAX_PRODUCTS = 1 << 33
 def add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
-        type=Path,
-        default=Path(os.environ.get(STORE_VARIABLE) or DEFAULT_STORE),
+        type=Address,
+        default=Address(os.environ.get(STORE_VARIABLE) or DEFAULT_STORE.text),
         metavar="STORE",
-        help="the leaderboard: a file, or the folder of an arena "
+        help="the leaderboard: a file, the folder of an arena, or postgresql://OWNER@HOST/DATABASE "
         f"(default: %(default)s; or set {STORE_VARIABLE})",
+    )
+    parser.add_argument(
+        "--key",
+        type=Path,
+        metavar="FILE",
+        help="the key that signs results (default: next to the store, or in the arena's folder)",
     )
 
 
@@ -108,7 +114,11 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
 
 def chosen(arguments: argparse.Namespace) -> Filter:
     """Return the filter that the options of add_filters describe."""
-    return Filter(gpu=arguments.gpu, badges=frozenset(arguments.badge), accuracy=arguments.accuracy)
+    return Filter(
+        gpu=arguments.gpu,
+        badges=frozenset(arguments.badge),
+        accuracy=arguments.accuracy,
+    )
 
 
 def number(what: str, low: int, high: int) -> Callable[[str], int]:

@@ -1,54 +1,110 @@
-"""Stores, which are files or the folders of arenas, and the reports in them."""
+"""The place of a store: in a file, in the folder of an arena, or in a PostgreSQL database."""
 
 from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from harness.board.document import Document
 from harness.protocol.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
+    from harness.board.sqlite_file import Mode
     from harness.board.store import Store
 
 
-DEFAULT_STORE = Path("leaderboard.sqlite")
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The address of a store, as a person writes it."""
+
+    text: str
+
+    def __str__(self) -> str:
+        """Return the address without its password."""
+        if not self.is_url:
+            return self.text
+        password = urlsplit(self.text).password
+        return self.text.replace(f":{password}@", ":***@") if password else self.text
+
+    @property
+    def is_url(self) -> bool:
+        return "://" in self.text
+
+    @property
+    def is_arena(self) -> bool:
+        """Return whether this is the folder of an arena."""
+        return not self.is_url and self.path.is_dir()
+
+    @property
+    def path(self) -> Path:
+        """The file or the folder."""
+        return Path(self.text)
+
+    @property
+    def key(self) -> Path | None:
+        """The file of its signing key, which need not exist; None for a database."""
+        if self.is_url:
+            return None
+        return self.path / "signing-key.pem" if self.is_arena else self.path.with_suffix(".key")
+
+    def sibling(self, suffix: str) -> Path:
+        """Return the path of a file that belongs to the store; a database's is in the current
+        folder."""
+        if self.is_url:
+            return Path(f"leaderboard{suffix}")
+        folder, file = self.path / f"leaderboard{suffix}", self.path.with_suffix(suffix)
+        return folder if self.is_arena else file
+
+
+DEFAULT_STORE = Address("leaderboard.sqlite")
 
 ENTRY_HELP = "the beginning of an entry's id, or AUTHOR/NAME for its best run"
 
 
-def key_of(store: Path) -> Path:
-    """Return the file of a store's signing key, which need not exist."""
-    return store / "signing-key.pem" if store.is_dir() else store.with_suffix(".key")
-
-
-def check_place(store: Path) -> None:
+def check_place(address: Address) -> None:
     """Raise UsageError for a place that is neither a store nor looks like the file of a new one."""
-    if store.exists() or store.suffix:
+    path = address.path
+    if address.is_url or path.exists() or path.suffix:
         return
     raise UsageError(
-        f"--store: there is no file or folder {store}. A new store needs a suffix, such as "
-        f"{store.name or 'leaderboard'}.sqlite; a new arena is made by `nox -s arena`."
+        f"--store: there is no file or folder {path}. A new store needs a suffix, such as "
+        f"{path.name or 'leaderboard'}.sqlite; a new arena is made by `nox -s arena`."
     )
 
 
 @contextmanager
-def open_store(path: Path, create: bool = False) -> Iterator[Store]:
-    """Open a store: a file, which may be new, or the folder of an arena. Raises UsageError."""
-    check_place(path)
-    if path.is_dir():
-        from harness.arena.as_store import open_arena  # not all have its packages
+def open_store(address: Address, mode: Mode = "update", key: Path | None = None) -> Iterator[Store]:
+    """Open the store at an address. Raises UsageError.
 
-        with open_arena(path) as store:
-            yield store
-    else:
-        from harness.board.sqlite_file import FileStore  # slow to load
+    mode: as for a Store. key: the signing key's file, if it is not the address's own.
+    """
+    from harness.board.store import Store  # slow to load
 
-        with FileStore(path, create) as store:
+    check_place(address)
+    if not (address.is_url or address.is_arena):
+        with Store(address.path, mode, key) as store:
             yield store
+        return
+    try:
+        from harness.arena import as_store
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"{address} needs {error.name}; `nox -s arena` installs all that it needs"
+        ) from None
+    with (
+        (
+            as_store.of_url(address.text, str(address), mode)
+            if address.is_url
+            else as_store.of_folder(address.path)
+        ) as database,
+        Store(database, key=key) as store,
+    ):
+        yield store
 
 
 def check_regular(path: Path) -> None:

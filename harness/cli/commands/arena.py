@@ -9,20 +9,18 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sqlalchemy import URL
-
-from harness.arena import arena
-from harness.arena.backup import backup, restore
-from harness.arena.data_dir import DataDir
-from harness.arena.logs import log_as
-from harness.arena.problems import NotPossible
-from harness.arena.processes import Settings
-from harness.arena.store.database import address
 from harness.cli.commands._arguments import count, number
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+    from harness.arena.data_dir import DataDir
+    from harness.arena.processes import Settings
 
 HELP = """\
 examples:
@@ -84,19 +82,33 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--proxy", default="", metavar="ADDRESS", help="the proxy whose X-Forwarded-For is trusted"
     )
     parser.add_argument(
-        "--database",
-        metavar="URL",
-        help="a PostgreSQL database (15 or newer), as its owner (default: that of the last start, "
-        "or the arena's own)",
+        "--database", metavar="URL", help="a PostgreSQL database (15 or newer), as its owner"
     )
     parser.add_argument(
         "--workers", type=count, metavar="N", help="default: one for each GPU; without a GPU, one"
+    )
+    parser.add_argument(
+        "--lease",
+        type=_seconds,
+        default=15.0,
+        metavar="SECONDS",
+        help="a worker without a heartbeat for this long is dead (default: %(default)s)",
     )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     _check_options(arguments)
-    data_dir = DataDir(arguments.data, _url(arguments.database))
+    try:
+        from harness.arena import arena
+        from harness.arena.backup import backup, restore
+        from harness.arena.data_dir import DataDir
+        from harness.arena.logs import log_as
+        from harness.arena.problems import NotPossible
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the arena needs {error.name}; `nox -s arena` installs all that it needs"
+        ) from None
+    data_dir, url = DataDir(arguments.data), _url(arguments.database)
     file, name = arguments.file, arguments.name
 
     def keep(key: str) -> None:
@@ -110,22 +122,19 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     try:
         match arguments.what:
             case "run":
-                chosen = {
-                    name: getattr(arguments, name) for name in ("host", "port", "root", "proxy")
-                }
-                settings = Settings(data=data_dir.folder, secure=arguments.https, **chosen)
-                arena.serve(data_dir, settings, arguments.workers, terminal.show)
+                settings = _settings(arguments, data_dir)
+                arena.serve(data_dir, url, settings, arguments.workers, terminal.show)
                 terminal.note("The arena has ended; all submissions are kept.")
             case "backup":
-                backup(data_dir, file)
+                backup(data_dir, url, file)
                 terminal.note(f"{file} contains the whole arena; let nobody else read it.")
             case "restore":
-                restore(data_dir, file)
+                restore(data_dir, url, file)
                 terminal.note(f"{data_dir.folder} is the arena of {file} now; start it.")
             case "key":
-                arena.new_key(data_dir, name, keep)
+                arena.new_key(data_dir, url, name, keep)
             case "worker-key":
-                arena.new_worker_key(data_dir, name, keep)
+                arena.new_worker_key(data_dir, url, name, keep)
     except NotPossible as error:
         raise UsageError(str(error)) from None
     return Exit.YES
@@ -143,12 +152,27 @@ def _check_options(arguments: argparse.Namespace) -> None:
 
 
 def _url(text: str | None) -> URL | None:
+    from harness.arena.store.database import address
+
     if text is None:
         return None
     url = address(text)
     if url is None:
         raise UsageError("--database takes postgresql://OWNER:PASSWORD@HOST/DATABASE")
     return url
+
+
+def _settings(arguments: argparse.Namespace, data_dir: DataDir) -> Settings:
+    from harness.arena import rules
+    from harness.arena.processes import Settings
+
+    return Settings(
+        rules=data_dir.rules,
+        signing_key=data_dir.signing_key,
+        quick=rules.read(data_dir.rules).quick,
+        secure=arguments.https,
+        **{name: getattr(arguments, name) for name in ("host", "port", "root", "proxy", "lease")},
+    )
 
 
 def _write_private(path: Path, key: str) -> None:
@@ -161,6 +185,16 @@ def _write_private(path: Path, key: str) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(f"{key}\n")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 2 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"a lease is from 2 to 3600 seconds, not {text!r}")
+    return seconds
 
 
 def _root(text: str) -> str:

@@ -27,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     if arguments.source and not arguments.entries:
         raise UsageError("--source needs an ENTRY, whose source it writes")
-    with open_store(arguments.store) as store:
+    with open_store(arguments.store, key=arguments.key) as store:
         if not arguments.entries:
             for document in store.documents():
                 terminal.json(document.json)

@@ -12,15 +12,15 @@ from itertools import chain, count
 from pathlib import Path
 
 from harness.board.document import signed
-from harness.cli.commands._arguments import add_arch, add_device, add_seed, add_store
+from harness.cli.commands._arguments import (
+    add_arch,
+    add_device,
+    add_seed,
+    add_store,
+)
 from harness.cli.commands._command import Exit
-from harness.cli.commands._stores import key_of, open_store
+from harness.cli.commands._stores import open_store
 from harness.cli.views.console import Terminal
-from harness.cli.views.grading import screen, summary, verdict_line
-from harness.cli.views.progress import TerminalProgress
-from harness.judge.grade import GradingOptions, grade
-from harness.judge.submission import read
-from harness.judge.workers import session as workers
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import HostMemoryKind, Report, Verdict
@@ -73,6 +73,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.cli.views.grading import screen, summary, verdict_line
+    from harness.cli.views.progress import TerminalProgress
+    from harness.judge.grade import GradingOptions, grade
+    from harness.judge.submission import read
+    from harness.judge.workers.session import open_session
+
     files = arguments.files or sorted(SOLUTIONS.glob("*.cu"))
     several = len(files) > 1
     options = GradingOptions(
@@ -90,7 +96,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             code = Exit.NO_ANSWER
     if not readable:
         return code
-    with workers.open_session(arguments.device, arch=arguments.arch) as session:
+    with open_session(arguments.device, arch=arguments.arch) as session:
         for name, submission, place in readable:
             with TerminalProgress(terminal.results, name) as progress:
                 report = grade(submission, session, options, progress)
@@ -136,12 +142,12 @@ def _keep(
     """Enter and write a report: each whole or not at all. Raises OSError or UsageError."""
     try:
         if arguments.submit:
-            with open_store(arguments.store, create=True) as store:
+            with open_store(arguments.store, "create", arguments.key) as store:
                 id = store.enter(report)
             terminal.note(f"entered into {store.name} as {id[:8]}")
     finally:
         if arguments.json is not None:
-            report = signed(report, key_of(arguments.store))
+            report = signed(report, arguments.key or arguments.store.key)
             if place is None:
                 indent = 2 if len(arguments.files) == 1 else None
                 terminal.json(report.model_dump_json(indent=indent))

@@ -18,7 +18,7 @@ HELP = """\
 examples:
   python3 -m harness import contest.jsonl --store leaderboard.sqlite
   python3 -m harness import report.json --store contest.sqlite
-  python3 -m harness import contest.jsonl --store arena-data
+  python3 -m harness import contest.jsonl --store postgresql://ada@host/team
 """
 
 
@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     documents = chain.from_iterable(map(read_all, arguments.files))
-    with open_store(arguments.store, create=True) as store:
+    with open_store(arguments.store, "create") as store:
         entered = store.enter_documents(documents)
     known = len(entered.ids) - entered.new
     already = f", {known} already there" if known else ""

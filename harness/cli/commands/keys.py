@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import argparse
 
-from harness.board import keys
 from harness.cli.commands._arguments import add_store
 from harness.cli.commands._command import Exit
-from harness.cli.commands._stores import key_of
 from harness.cli.views.console import Terminal
+from harness.protocol.errors import UsageError
 
 HELP = """\
 examples:
@@ -30,7 +29,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    path = key_of(arguments.store)
+    from harness.board import keys  # cryptography would slow every command
+
+    path = arguments.key or arguments.store.key
+    if path is None:
+        raise UsageError(f"{arguments.store} does not say which key it has; name it with --key.")
     if arguments.trust:
         keys.add_to_list(path, arguments.trust.lower(), arguments.owner)
     elif arguments.distrust:

@@ -15,10 +15,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.board.document import Document, read_folder
+from harness.board.document import Document
 from harness.board.entry import Entry, Facts, Version, own_facts, usual_facts
 from harness.board.ranking import Board, Row, Status, as_data, rank, status
-from harness.board.site import Site
 from harness.cli.commands._arguments import add_filters, add_json, add_store, chosen, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import DEFAULT_STORE, open_store
@@ -71,8 +70,8 @@ def _source(
     """Give the entries to rank, and a function that returns the report of one by its id."""
     folder, store = arguments.reports, arguments.store
     bundled = REPORTS if store == DEFAULT_STORE and REPORTS.is_dir() else None
-    if folder is None and not (bundled and not store.exists()):
-        with open_store(store) as opened:
+    if folder is None and not (bundled and not store.path.exists()):
+        with open_store(store, key=arguments.key) as opened:
             entries = opened.entries()
             if bundled is None or rank(entries):
                 yield entries, opened.document
@@ -85,6 +84,8 @@ def _source(
             "No score has been entered here yet: these are the reports that came with the judge. "
             "Enter your own with `grade my_kernel.cu --submit --author NAME`."
         )
+    from harness.board.document import read_folder
+
     reports = {one.document.id: one for one in read_folder(folder)}
     yield [one.entry for one in reports.values()], lambda id: reports[id].document
 
@@ -95,6 +96,8 @@ def _write_site(
     document: Callable[[str], Document],
     terminal: Terminal,
 ) -> None:
+    from harness.board.site import Site  # its template engine would slow every command
+
     site = Site(arguments.site, entries, chosen(arguments))
     site.write_boards()
     pages = list(terminal.track(site.write_entries(document), "Pages", len(site.entries)))

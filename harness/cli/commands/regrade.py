@@ -1,4 +1,4 @@
-"""Grade unverified results and those of other versions again, and enter the new results."""
+"""Grade unverified results and those of other versions again, show the changes, and enter them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from harness.board.ranking import rank
 from harness.board.regrade import Change, Grader, as_data, regrade, to_regrade
 from harness.cli.commands._arguments import add_filters, add_json, add_store, chosen, write_json
 from harness.cli.commands._command import Exit
-from harness.cli.commands._stores import open_store
+from harness.cli.commands._stores import open_store, read_all
 from harness.cli.views.console import Terminal
 from harness.judge import figures
-from harness.judge.grade import grade
-from harness.judge.workers import session as workers
+from harness.protocol.errors import UsageError
 
 HELP = """\
 examples:
   python3 -m harness regrade
-  python3 -m harness regrade --gpu H100
+  python3 -m harness regrade --gpu H100 --yes
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
+    parser.add_argument("--yes", action="store_true", help="enter the new results without asking")
     add_json(parser, "the changes")
     add_store(parser)
     parser.set_defaults(grader=_grader, starts_workers=True)
@@ -38,26 +38,43 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 @contextmanager
 def _grader() -> Iterator[Grader]:
     """Give a function that grades the sources of stored reports, in one session."""
-    with workers.open_session("auto") as session:
+    from harness.judge.grade import grade
+    from harness.judge.workers.session import open_session
+
+    with open_session("auto") as session:
         yield lambda submission: grade(submission, session)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    changes = []
-    with open_store(arguments.store) as store:
+    kept = arguments.store.sibling(".regraded.jsonl")
+    with open_store(arguments.store, key=arguments.key) as store:
         todo = to_regrade(rank(store.entries(), chosen(arguments)), Version.current())
         if not todo:
             terminal.show(f"Nothing to regrade: every score is verified, by {Version.current()}.")
             return Exit.YES
+        if kept.exists():
+            raise UsageError(
+                f"{kept} holds a regrading that was not entered: `import {kept}` it or delete it."
+            )
+        changes = []
         with arguments.grader() as grade:
-            for change in regrade(store, todo, grade):
+            for change in regrade(store, todo, grade, kept):
                 changes.append(change)
                 terminal.show(f"{len(changes)} of {len(todo)}: {change.why}", style="dim")
-    terminal.show(screen(changes))
-    write_json(arguments, terminal, as_data(changes))
-    entered = sum(change.applies for change in changes)
-    terminal.show(f"{entered} new results entered.")
-    return Exit.YES if entered else Exit.NO
+        terminal.show(screen(changes))
+        write_json(arguments, terminal, as_data(changes))
+        if not kept.exists():
+            terminal.show("Nothing to enter.")
+            return Exit.NO
+        if not (arguments.yes or terminal.confirm("Enter these results?")):
+            terminal.show(
+                f"Nothing was entered. The new reports are in {kept}: `import` applies them."
+            )
+            return Exit.NO
+        entered = store.enter_documents(read_all(kept))
+        kept.unlink()
+    terminal.show(f"{entered.new} new results entered.")
+    return Exit.YES
 
 
 def screen(changes: Iterable[Change]) -> RenderableType:

@@ -9,32 +9,34 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from harness.arena.build import Build, refusal
-from harness.arena.client import Unreachable
-from harness.arena.logs import log_as
-from harness.arena.supervisor import Supervisor, workers
-from harness.arena.workers.api import KEY_VARIABLE
-from harness.arena.workers.connection import Connection
 from harness.cli.commands._arguments import count
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
-from harness.devices.available import why_no_cuda
 from harness.protocol.errors import UsageError
 
+if TYPE_CHECKING:
+    from harness.arena.build import Build
+    from harness.arena.workers.connection import Connection
+
+LOOK_SECONDS = 1.0
 GREETING_SECONDS = 10.0
 
 HELP = """\
 examples:
   python3 -m harness worker --arena https://a.example.org --key a.key
+  python3 -m harness worker --arena https://a.example.org --key a.key --drain
   python3 -m harness worker --arena http://arena:8040 --key a.key --device cpu
 
 Make the key on the organiser's page, or on the arena's machine:
   python3 -m harness arena worker-key --name lab-3 --file lab-3.key
 It may also be in the environment variable MATMUL_WORKER_KEY.
 
-The machine needs the same version of the judge as the arena.
+The machine needs the same version of the judge as the arena. --drain lets its
+workers end after the submissions that they are grading.
 """
 
 
@@ -47,13 +49,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=count, metavar="N", help="default: one for each GPU; without a GPU, one"
     )
+    parser.add_argument(
+        "--drain", action="store_true", help="let this machine's workers end after this grading"
+    )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    from harness.arena.client import Unreachable
+    from harness.arena.logs import log_as
+    from harness.arena.workers.api import KEY_VARIABLE
+    from harness.arena.workers.connection import Connection
+
     log_as("worker")
     key = _key(arguments.key, KEY_VARIABLE)
+    connection = Connection(arguments.arena, key, patience=GREETING_SECONDS)
     try:
-        build = Connection(arguments.arena, key, patience=GREETING_SECONDS).info().build
+        build = connection.info().build
+        if arguments.drain:
+            _drain(connection, terminal)
+            return Exit.YES
     except Unreachable as error:
         raise UsageError(str(error)) from None
     _serve(arguments, key, build, terminal)
@@ -79,7 +93,12 @@ def _key(file: Path | None, variable: str) -> str:
 
 def _serve(arguments: argparse.Namespace, key: str, build: Build, terminal: Terminal) -> None:
     """Work until this is stopped or all workers have left. build: that of the arena."""
-    own = Build.here()
+    from harness.arena.build import Build, refusal
+    from harness.arena.processes import End
+    from harness.arena.supervisor import Supervisor, workers
+    from harness.devices.available import why_no_cuda
+
+    own = Build.here(build.quick)
     if own != build:
         raise UsageError(refusal(build, own))
     missing = why_no_cuda()
@@ -87,12 +106,24 @@ def _serve(arguments: argparse.Namespace, key: str, build: Build, terminal: Term
         raise UsageError(
             f"this machine has no GPU: {missing}; --device cpu gives verdicts without scores"
         )
-    parts = workers(arguments.arena, key, arguments.device, arguments.workers)
+    parts = workers(arguments.arena, key, arguments.device, arguments.workers, build.quick)
     supervisor = Supervisor(None, parts)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
     signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
     terminal.note(f"{len(parts)} workers join; Ctrl-C gives back their tasks and ends them")
     supervisor.run()
-    if any(part.refused for part in parts):
+    if any(part.end is End.REFUSED for part in parts):
         raise UsageError("the arena refused workers of this machine; the lines above say why")
     terminal.note("The workers of this machine have left the arena.")
+
+
+def _drain(connection: Connection, terminal: Terminal) -> None:
+    """Wait until the workers of this machine have ended their tasks."""
+    left = connection.drain()
+    if not left:
+        terminal.note("The arena has no worker of this machine.")
+        return
+    terminal.note(f"{left} workers end after their current tasks.")
+    while connection.drain():
+        time.sleep(LOOK_SECONDS)
+    terminal.note("They have left.")

@@ -43,14 +43,18 @@ def advice(report: Report) -> str | None:
                 "ones: the blocks of a launch cannot all wait for each other."
             )
         return None
-    found = _one_dimensional(source), _order_of_sizes(source), _sum_without_start(source)
-    if causes := [*filter(None, found)]:
+    causes = [*filter(None, _from_source(source))]
+    if causes:
         return " ".join(causes)
     if isinstance(outcome, MemoryFault | Race) and outcome.findings:
         return _of_finding(outcome.findings[0], source)
     if isinstance(outcome, TimeLimit):
         return _of_time(report)
     return _of_state(source)
+
+
+def _from_source(source: str) -> tuple[str | None, ...]:
+    return _one_dimensional(source), _order_of_sizes(source), _sum_without_start(source)
 
 
 def _of_finding(found: Finding, source: str) -> str | None:

@@ -6,6 +6,7 @@ enforces that (banned-api in pyproject.toml).
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -49,8 +50,25 @@ class SafeConsole(Console):
         raise BrokenPipeError
 
 
+_PLAIN = {"×": "x", "³": "^3", "±": "+-", "│": "|", "█": "#", "·": ".", "…": "...", "→": "->"} | {
+    "–": "-",
+    "≤": "<=",
+    "≥": ">=",
+    "ᵀ": "^T",
+}
+"""The replacement of a character that the output's encoding does not have."""
+
 _WIDE = 10_000
 """The width of an output that is not a terminal: nothing is wrapped there."""
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    missing = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(character, "?") for character in missing), error.end
+
+
+codecs.register_error("plain", _plain)
 
 
 class Terminal:
@@ -59,7 +77,7 @@ class Terminal:
     def __init__(self) -> None:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="replace")
+                stream.reconfigure(errors="plain")
         self.results = _console()
         """The console on which people read results and watch progress."""
         self._notes = _console(stderr=True)
@@ -94,6 +112,12 @@ class Terminal:
     def hang_up(self) -> None:
         """Let the interpreter's last flush go nowhere, since the reader has gone."""
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+
+    def confirm(self, question: str) -> bool:
+        """Ask a yes-no question; without a terminal, the answer is no."""
+        if not sys.stdin.isatty():
+            return False
+        return self.results.input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
 def _console(stderr: bool = False) -> SafeConsole:

@@ -298,11 +298,7 @@ def summary(reports: Sequence[Report]) -> Table:
     table.add_column("verdict", no_wrap=True)
     for title in (*TIMES, *RESOURCES):
         table.add_column(title, justify="right", no_wrap=True)
-
-    def order(report: Report) -> tuple[float, str]:
-        return (-report.score.ratio if report.score else 0.0, report.submission.name)
-
-    for report in sorted(reports, key=order):
+    for report in sorted(reports, key=_order):
         table.add_row(
             report.submission.name,
             Text(report.verdict.value, verdict_style(report.verdict)),
@@ -332,3 +328,7 @@ def resource_cells(kernel: KernelFacts | None) -> list[str]:
     spilled = used.spill_store_bytes + used.spill_load_bytes
     counts = (used.registers, spilled, used.shared_bytes)
     return [*map(str, counts), f"{kernel.occupancy.fraction:.0%}"]
+
+
+def _order(report: Report) -> tuple[float, str]:
+    return (-report.score.ratio if report.score else 0.0, report.submission.name)

@@ -166,6 +166,7 @@ def test_json_is_harmless_to_a_terminal_and_complete(
     terminal = Terminal()
     terminal.show(ATTACK, style="dim")
     terminal.note(ATTACK)
+    assert terminal.confirm(ATTACK) is False
     out, err = capsys.readouterr()
     assert_harmless(out, coloured=False)
     assert_harmless(err, coloured=False)

@@ -1,15 +1,13 @@
-"""The tables of version 0.2, of those of version 0.1.
+"""Workers speak HTTP: they have keys instead of roles of the database, and no functions in it.
 
-Workers speak HTTP: they have keys instead of roles of the database, and no functions in it. There
-are columns for a course, and every person has a pseudonym.
+Play-offs and check-ups of GPUs are gone.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "arena_0011"
+revision = "arena_0005"
 down_revision = "arena_0004"
-depends_on = "board_0006"
 
 DROPPED = (
     "arena_edition()",
@@ -34,22 +32,13 @@ DROPPED = (
     "arena_finish_game(uuid, jsonb, text)",
 )
 
-DROPPED_TABLES = ("games", "players", "playoffs", "checkups", "edition", "announcements")
-
 
 def upgrade() -> None:
     for function in DROPPED:
         op.execute(f"DROP FUNCTION {function}")
-    for table in DROPPED_TABLES:
+    op.execute("DELETE FROM procrastinate_jobs WHERE task_name = 'play'")
+    for table in ("games", "players", "playoffs", "checkups", "edition"):
         op.drop_table(table)
-    _change_workers()
-    op.execute(_NO_RIGHTS_OF_THE_OWNER)
-    op.execute(_NO_ROLES)
-    op.drop_column("gradings", "job")
-    _add_course()
-
-
-def _change_workers() -> None:
     # Keys of before were logins of the database: organisers make new ones.
     op.rename_table("machines", "worker_keys")
     op.execute("ALTER TABLE worker_keys RENAME CONSTRAINT pk_machines TO pk_worker_keys")
@@ -72,41 +61,20 @@ def _change_workers() -> None:
     )
     op.alter_column("workers", "session", comment="of the process that has the GPU now")
     op.alter_column("workers", "machine", comment=None)
-    op.add_column("workers", _text("build", "the version of its judge"))
+    build: sa.Column[str] = sa.Column(
+        "build", sa.Text(), nullable=True, comment="the version of its judge"
+    )
+    op.add_column("workers", build)
     op.execute("UPDATE workers SET build = '', seen = NULL")
     op.alter_column("workers", "build", nullable=False)
+    aside: sa.Column[bool] = sa.Column(
+        "set_aside", sa.Boolean(), server_default=sa.text("false"), nullable=False
+    )
+    op.add_column("workers", aside)
+    op.execute("UPDATE workers SET set_aside = true WHERE organiser_says = 'set aside'")
     op.drop_column("workers", "organiser_says")
-    op.drop_column("workers", "clock_ahead")
-
-
-def _add_course() -> None:
-    op.add_column("sessions", _text("key", "by which the person signed in"))
-    op.create_foreign_key(op.f("fk_sessions_key"), "sessions", "keys", ["key"], ["hash"])
-    op.add_column("people", _text("login", "in the course's roster: an e-mail address, say"))
-    op.add_column("people", _text("section", "the group of the course"))
-    op.add_column("people", _text("pseudonym", "the name on the boards, where the rules want one"))
-    extended: sa.Column[object] = sa.Column(
-        "extended",
-        sa.DateTime(timezone=True),
-        nullable=True,
-        comment="a deadline of this person's own",
-    )
-    op.add_column("people", extended)
-    op.add_column("invitations", _text("name", "of the one person whom the roster names"))
-    op.add_column("invitations", _text("login"))
-    op.add_column("invitations", _text("section"))
-    # In a random order: the numbers must not tell who joined first.
-    op.execute(
-        """UPDATE people SET pseudonym = 'Heron ' || shuffled.number
-        FROM (SELECT id, 10000 + row_number() OVER (ORDER BY random()) AS number FROM people)
-            AS shuffled
-        WHERE shuffled.id = people.id"""
-    )
-    op.create_index("ix_people_pseudonym_unique", "people", ["pseudonym"], unique=True)
-
-
-def _text(name: str, comment: str | None = None) -> sa.Column[str]:
-    return sa.Column(name, sa.Text(), nullable=True, comment=comment)
+    op.execute(_NO_RIGHTS_OF_THE_OWNER)
+    op.execute(_NO_ROLES)
 
 
 _NO_RIGHTS_OF_THE_OWNER = """DO $$ DECLARE function regprocedure; BEGIN

@@ -1,11 +1,11 @@
-"""The tables of version 0.2: an accuracy grade, and another name of the view of what counts."""
+"""Add the accuracy grade to the entries."""
 
 import json
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "board_0006"
+revision = "board_0005"
 down_revision = "board_0004"
 
 entries = sa.table("entries", sa.column("id"), sa.column("accuracy"))
@@ -20,11 +20,3 @@ def upgrade() -> None:
         found = (json.loads(report).get("accuracy") or {}).get("grade")
         if found:
             connection.execute(sa.update(entries).where(entries.c.id == id).values(accuracy=found))
-    if connection.dialect.name == "sqlite":  # which renames no view
-        op.execute("DROP VIEW standing")
-        op.execute(
-            "CREATE VIEW counted AS SELECT id, 0 AS graded_here, NULL AS submitted FROM entries"
-        )
-    else:
-        op.execute("ALTER VIEW standing RENAME TO counted")
-        op.execute("ALTER VIEW counted RENAME COLUMN handed_in TO submitted")
