@@ -1,5 +1,8 @@
 """Correct kernels give the correct product at every size; wrong ones always the same wrong one."""
 
+import gc
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -35,6 +38,27 @@ def test_variables_have_their_initial_values_in_every_launch(cpu: Runner) -> Non
     assert [cpu.finish(Shape(1, 1, 1)).output[0, 0] for _ in range(3)] == [600] * 3
     sanitized = cpu.device.sanitize(sanitize_on(*[Shape(1, 1, 1)] * 3))
     assert [each.output[0, 0] for each in sanitized.products] == [600] * 3
+
+
+def test_variables_of_earlier_launches_are_not_kept(cpu: Runner) -> None:
+    source = """
+    __device__ char pool[64 << 20];
+    extern "C" __global__ void matrix_multiplication_kernel(
+            const float* A, const float* B, float* C, int M, int N, int K) {
+        C[0] = pool[M];
+    }
+    """
+    assert isinstance(cpu.device.load(Load(kernel=compiled(source))), Ready)
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(4):
+            cpu.finish(Shape(1, 1, 1))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert most < 3 * (64 << 20)
 
 
 @pytest.mark.parametrize("name", ["naive", "tile"])

@@ -280,9 +280,9 @@ class _TimeLimit:
         self._wait(seconds)
 
     def close(self) -> None:
-        """Cancel it. The timer would keep the memory of the kernel's variables."""
+        """Cancel it. The timer would keep the launch, and so the memory of its variables."""
         self._cancel()
-        self._team = list
+        self._end, self._team = _do_nothing, list
 
     def _cancel(self) -> None:
         self._is_cancelled = True
@@ -325,6 +325,9 @@ class _TimeLimit:
             self._wait(max(left / running, LEAST_WAIT))
         else:
             self._end()
+
+
+def _do_nothing() -> None: ...
 
 
 LEAST_WAIT = 0.05
