@@ -112,7 +112,6 @@ class Kernel:
         self._counted: Callable[[Code], Counters] | None = None
         self._decided: dict[tuple[Size, tuple[int, ...]], dict[int, bool]] = {}
         self._vector_above = vector_above
-        self._kept: list[Bytes] = []
         self._runs = 0
         self._has_left_blocks = False
         """The vector path has given up most blocks of a launch."""
@@ -420,7 +419,6 @@ class Kernel:
                 arguments,
                 self._module if module is None else module,
                 self._initial_module if self._is_reset else None,
-                self._kept,
             ),
             seconds,
             blocks,

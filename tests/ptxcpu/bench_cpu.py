@@ -58,11 +58,13 @@ class Launch:
 
     def seconds(self) -> float:
         """Return the seconds of processor time that the launch takes."""
+        self.kernel.reset_variables()
         start = time.process_time()
         assert self.kernel.run(self.grid, self.arguments).fault is None
         return time.process_time() - start
 
     def seconds_watched(self) -> float:
+        self.kernel.reset_variables()
         start = time.process_time()
         assert not self.kernel.check(self.grid, self.arguments, seconds=600).findings
         return time.process_time() - start

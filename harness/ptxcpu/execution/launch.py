@@ -41,21 +41,19 @@ class Arguments:
     module: the kernel's own __device__ variables, kept from launch to launch.
     initial: makes a copy of them, if they have their initial values; otherwise a copy is made now,
         which is slow for large variables.
-    kept: memory for copies of the variables, which later launches use again.
     number: of the launch in this process, as %gridid has it.
     """
 
     given: Sequence[Argument]
     module: Bytes
     initial: Callable[[], Bytes] | None = None
-    kept: list[Bytes] = field(default_factory=list)
     number: int = field(default_factory=itertools.count(1).__next__)
 
     def undo(self, windows: Collection[int]) -> Callable[[], None]:
         """Return a function that restores the memory of these windows to its present state."""
         kept: list[tuple[Bytes, Callable[[], Bytes]]] = []
         if Window.MODULE in windows:
-            kept.append((self.module, self.initial or self._copied_module()))
+            kept.append((self.module, self.initial or _copied(self.module)))
         for index, buffer in enumerate(buffers_of(self.given)):
             if window_of_buffer(index) in windows:
                 memory = buffer.data.reshape(-1).view(np.uint8)
@@ -66,13 +64,6 @@ class Arguments:
                 memory[:] = before()
 
         return restore
-
-    def _copied_module(self) -> Callable[[], Bytes]:
-        if not self.kept:
-            self.kept.append(np.empty_like(self.module))
-        (copy,) = self.kept
-        copy[:] = self.module
-        return lambda: copy
 
 
 def _copied(memory: Bytes) -> Callable[[], Bytes]:
