@@ -67,6 +67,13 @@ def test_a_divergent_barrier() -> None:
     assert finding.hazard is Hazard.DIVERGENT_BARRIER and finding.at.line == 3
 
 
+def test_a_call_that_tells_of_the_end_of_a_kernel_is_no_finding() -> None:
+    told = b"""<?xml version="1.0"?><ComputeSanitizerOutput><record><kind>Memcheck</kind>
+        <what><text>Program hit unspecified launch failure on CUDA API call</text></what>
+        </record></ComputeSanitizerOutput>"""
+    assert read_xml(told, Tool.MEMCHECK, []) == ()
+
+
 @pytest.mark.parametrize("text", [b"", b"<", b"<html/>", b"\xff\xfe", b"<a></b>"])
 def test_other_xml_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match="not compute-sanitizer's XML"):
