@@ -15,10 +15,10 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 
 from harness import __version__
 from harness.judge.progress import Progress
+from harness.judge.session import Session
 from harness.judge.stages.outcomes import Ended
 from harness.judge.stages.rounds import FULL, Measuring, timed_rounds
 from harness.judge.stages.score import score
-from harness.judge.workers.session import Session
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import DeviceInfo, Round, Score, Stage, Unscored, Value
 from problem.cases import RANKED

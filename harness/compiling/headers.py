@@ -28,12 +28,22 @@ _HOST_ONLY = {
     *("assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "memory.h"),
     *("stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h", "time.h"),
     *("sys/time.h", "unistd.h", "omp.h"),
+    *("cassert", "cctype", "cerrno", "cfloat", "cinttypes", "climits", "cmath", "cstdarg"),
+    *("cstddef", "cstdint", "cstdio", "cstdlib", "cstring", "ctime", "csignal", "cwchar"),
+    *("algorithm", "any", "array", "atomic", "bit", "bitset", "charconv", "chrono", "compare"),
+    *("complex", "concepts", "condition_variable", "deque", "exception", "execution", "filesystem"),
+    *("format", "forward_list", "fstream", "functional", "future", "initializer_list", "iomanip"),
+    *("ios", "iosfwd", "iostream", "istream", "iterator", "limits", "list", "locale", "map"),
+    *("memory", "mutex", "new", "numbers", "numeric", "optional", "ostream", "queue", "random"),
+    *("ranges", "ratio", "regex", "set", "source_location", "span", "sstream", "stack"),
+    *("stdexcept", "streambuf", "string", "string_view", "system_error", "thread", "tuple"),
+    *("type_traits", "typeindex", "typeinfo", "unordered_map", "unordered_set", "utility"),
+    *("valarray", "variant", "vector", "version"),
     *("cuda_profiler_api.h", "cuda_runtime.h", "cuda_runtime_api.h"),
     *("device_launch_parameters.h", "driver_types.h", "solve.h"),
     *("helper_cuda.h", "helper_functions.h", "helper_string.h", "helper_timer.h"),
 }
-"""Headers that kernel files include for their host code; their stand-ins need no warning. Neither
-do those of the C++ standard library, whose names are single words."""
+"""Headers that kernel files include for their host code; their stand-ins need no warning."""
 
 _HOST_API = {
     *("cuda.h", "cudaGL.h", "cudaTypedefs.h", "cuda_gl_interop.h", "cuda_occupancy.h", "nvrtc.h"),
@@ -75,8 +85,6 @@ _OF_THE_HOST = {
     *("cout", "cerr", "cin", "endl", "ostream", "istream", "ofstream", "ifstream", "stringstream"),
     *("unique_ptr", "shared_ptr", "make_unique", "make_shared", "to_string", "runtime_error"),
     *("string", "mt19937", "random_device", "uniform_real_distribution", "normal_distribution"),
-    *("vector", "deque", "list", "map", "set", "unordered_map", "unordered_set", "queue", "stack"),
-    *("thread", "mutex", "future", "regex", "filesystem"),
 }
 """Names of the standard library that no device code can use."""
 
@@ -114,8 +122,7 @@ def stand_ins(
             virtual[name] = _EMPTY + "".join(f"#include <{each}>\n" for each in _cub_headers(code))
         elif _is_for_the_host(name) or not _is_cudas_own(name):
             virtual[name] = _EMPTY
-            is_expected = _is_for_the_host(name) or name in _HOST_ONLY or name.isidentifier()
-            if not is_expected:
+            if not _is_for_the_host(name) and name not in _HOST_ONLY:
                 message = f'header "{name}" is not available to a submission; an empty one is used'
                 found = Diagnostic(severity="warning", message=message, line=include.line)
                 warnings.append(found)
@@ -142,7 +149,11 @@ def may_need_standard_library(errors: Iterable[Diagnostic], code: str) -> bool:
     if not re.search(r"\bstd\b", code):
         return False
     found = filter(None, (_MISSING.search(error.message) for error in errors))
-    return any(match["name"] not in _OF_THE_HOST for match in found)
+    return any(not _is_of_the_host(match["name"] or "") for match in found)
+
+
+def _is_of_the_host(name: str) -> bool:
+    return name in _OF_THE_HOST or (name in _HOST_ONLY and not _of_libcudacxx(name))
 
 
 def standard_library(includes: Iterable[Include], code: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.devices.available import why_no_cuda
 from harness.judge.grading import launch_inputs
-from harness.judge.workers.session import Session
+from harness.judge.session import Session
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled, Kernel
 from harness.protocol.device import LaunchInputs, Load, Ready, Run, Sanitize, Sanitized
 from harness.protocol.report import DeviceKind, Tool

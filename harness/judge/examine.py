@@ -6,13 +6,13 @@ from harness.judge.explain.examination import Examination
 from harness.judge.grade import Lock, Part, run
 from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress, Silent
+from harness.judge.session import Session
 from harness.judge.stages.compile import await_machine_code, compile_submission, disassemble, load
 from harness.judge.stages.count import count
 from harness.judge.stages.outcomes import Ended
 from harness.judge.stages.sanitize import sanitize_in_background, sanitize_on_device
 from harness.judge.stages.verify import start_references, verify
 from harness.judge.submission import Unreadable
-from harness.judge.workers.session import Session
 from harness.protocol.report import Outcome, Stage, Submission, Unsupported
 from problem.problem import MATRIX_MULTIPLICATION, Problem
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from harness import __version__
 from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress, Silent
+from harness.judge.session import Session
 from harness.judge.stages.accuracy import grade_accuracy
 from harness.judge.stages.compile import (
     await_machine_code,
@@ -30,7 +31,6 @@ from harness.judge.stages.sanitize import (
 )
 from harness.judge.stages.verify import start_references, verify
 from harness.judge.submission import Unreadable
-from harness.judge.workers.session import Session
 from harness.protocol.errors import JudgeFailure, UsageError, crash
 from harness.protocol.report import (
     MAX_PRINTED,

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from harness.judge.progress import Progress
+from harness.judge.session import Session
 from harness.judge.steps import Step, Steps
-from harness.judge.workers.session import Session
 from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Disassembled, Kernel, PtxProgram
 from harness.protocol.device import LaunchInputs, Ready
 from harness.protocol.report import (

@@ -22,6 +22,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from harness import __version__
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.progress import Progress
+from harness.judge.session import Session
 from harness.judge.stages.compile import compile_kernel
 from harness.judge.stages.measure import MAX_LAUNCH_SECONDS
 from harness.judge.stages.outcomes import Ended
@@ -32,7 +33,6 @@ from harness.judge.stages.rounds import (
     load_kernel,
 )
 from harness.judge.stages.score import MIN_RATIOS, judge_clocks, median_interval, score, slower_on
-from harness.judge.workers.session import Session
 from harness.protocol.compiler import Kernel
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import (

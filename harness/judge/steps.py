@@ -14,7 +14,7 @@ from enum import StrEnum
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from harness.judge.workers.session import Session
+from harness.judge.session import Session
 from harness.protocol.request import Process
 
 Result = TypeVar("Result")

@@ -46,7 +46,7 @@ class Load(Request[Ready | Unsupported]):
 
 
 class Touched(Value):
-    """The memory that a launch changed besides its output."""
+    """The memory that a launch changed, apart from its output."""
 
     changed_inputs: tuple[str, ...] = ()
     """The names of the inputs that it changed."""

@@ -43,8 +43,9 @@ from harness.arena.workers.api import (
 from harness.arena.workers.connection import Connection, Held, Refused, SessionLost
 from harness.board.document import Document
 from harness.judge.grade import GradingOptions, grade
+from harness.judge.session import Session
 from harness.judge.workers.cores import as_nice, keep_to, shared_out
-from harness.judge.workers.session import Session, open_sessions
+from harness.judge.workers.session import open_sessions
 from harness.protocol.report import Stage
 
 log = logging.getLogger(__name__)

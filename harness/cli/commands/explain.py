@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from harness.judge.explain.gpu import Gpu
     from harness.judge.grading import GradingOptions
     from harness.judge.progress import Progress
-    from harness.judge.workers.session import Session
+    from harness.judge.session import Session
 
 HELP = """\
 The screen shows

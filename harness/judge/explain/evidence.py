@@ -313,8 +313,8 @@ class Evidence:
         return replace(work, fill=fill(self.facts, gpu))
 
     def _loop_clocks(self, opcodes: dict[str, int]) -> dict[Unit, float]:
-        """Return the clocks for which the loop that computes keeps units busy if it has these
-        instructions, besides those for its products and its counted accesses."""
+        """Return how many clocks these instructions of the loop that computes keep each unit busy.
+        Products and counted accesses are counted elsewhere."""
         gpu, times, home = self.gpu, self.rounds, spills_to(self.facts, self.gpu)
         clocks = {unit: times * busy for unit, busy in pipeline_clocks(opcodes, gpu).items()}
         spilled = times * local_passes(opcodes)

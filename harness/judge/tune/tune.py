@@ -14,6 +14,7 @@ from harness import __version__
 from harness.judge.grade import Lock, Part, run
 from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress
+from harness.judge.session import Session
 from harness.judge.stages.compile import (
     await_machine_code,
     compile_submission,
@@ -31,7 +32,6 @@ from harness.judge.stages.rounds import (
 from harness.judge.stages.score import score
 from harness.judge.stages.verify import start_references, verify
 from harness.judge.tune.tunable import Setting, find_tunables
-from harness.judge.workers.session import Session
 from harness.protocol.report import (
     Accepted,
     DeviceInfo,

@@ -1,4 +1,4 @@
-"""A session: the worker processes of one device, and the lock on it. Several may share a device."""
+"""A session whose processes are workers, and several sessions that share one device."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Literal
 
 from harness.devices.available import arch_of, why_no_cuda
 from harness.judge.progress import Progress
+from harness.judge.session import Session
 from harness.judge.workers.cores import Cores
 from harness.judge.workers.gpu_lock import hold_gpu
 from harness.judge.workers.isolation import Role
@@ -57,7 +58,7 @@ def open_sessions(
     if arch and choice == "cuda":
         raise UsageError("an architecture can only be chosen for the CPU device")
     shared = _Shared(role is Role.CUDA, gpu, cores, arch or DEFAULT_ARCH)
-    sessions = [Session(shared) for _ in range(1 if cores is None else count)]
+    sessions = [WorkerSession(shared) for _ in range(1 if cores is None else count)]
     try:
         shared.start(sessions[0].device)
         yield sessions
@@ -123,14 +124,8 @@ class _Shared:
         self._threads.shutdown(wait=False)
 
 
-class Session:
-    """The workers of one device; they serve one grading after another.
-
-    device: verifies kernels. sanitizer: runs them under its sanitizers.
-    cpu_sanitizer: a CPU device that checks more than a GPU's sanitizers; None without a GPU, where
-        `sanitizer` is a CPU device.
-    timing: the processes that time a kernel; None without a GPU.
-    """
+class WorkerSession:
+    """A Session whose processes are workers."""
 
     def __init__(self, shared: _Shared) -> None:
         self._shared = shared
@@ -150,38 +145,30 @@ class Session:
 
     @property
     def arch(self) -> str:
-        """Return the target that kernels are compiled for, such as sm_90a."""
         return self._shared.arch
 
     @property
     def info(self) -> DeviceInfo:
-        """Return the description of the device. Raises JudgeFailure if it does not work."""
         return self._shared.info
 
     @property
     def has_own_cores(self) -> bool:
-        """Return whether background work disturbs no measurement of another session."""
         return self._shared.scores and self._shared.cores is not None
 
     def isolation(self) -> tuple[str, ...]:
-        """Return the restrictions that the operating system enforces on the processes."""
         workers = (*self._all, self._shared.baseline, self._shared.checker)
         rules = {worker.role: worker.isolation for worker in workers if worker.isolation}
         return tuple(f"{role}: {rule}" for role, found in rules.items() for rule in found)
 
     def start(self, *, cpu_sanitizer: bool) -> None:
-        """Start the processes of a grading. cpu_sanitizer: a CPU device that only sanitizes will
-        surely be needed."""
         for worker in self._all if cpu_sanitizer else self._started:
             worker.start()
 
     def renew(self) -> None:
-        """End the processes that have seen a submission; others take their place."""
         _close_all(*self._all)
 
     @contextmanager
     def shared_lock(self, progress: Progress) -> Iterator[None]:
-        """Inside, no other session measures on the device. Raises UsageError after a long wait."""
         with self._shared.hold(progress, exclusive=False):
             try:
                 yield
@@ -191,7 +178,6 @@ class Session:
 
     @contextmanager
     def exclusive_lock(self, progress: Progress) -> Iterator[None]:
-        """Inside, no other session uses the device. Raises UsageError after a long wait."""
         # Only this process: others would take processor time from a measurement.
         if self._shared.scores:
             self._kernel.start()
@@ -219,7 +205,6 @@ class Session:
 
     @contextmanager
     def timing_of_each(self, count: int) -> Iterator[Sequence[TimingWorkers]]:
-        """Inside, so many kernels can be timed on the same matrices, each in its own process."""
         cores = self._shared.cores
         with ExitStack() as stack:
             kernels = [

@@ -226,8 +226,7 @@ class _Launch:
         return _run_units(self._cache, units, self._units_team, chosen, depend, longest)
 
     def _worker(self, loaded: Loaded, stop: ctypes.c_uint8) -> _Worker:
-        given = self._grid, self._arguments, self.instruments, stop, self._printer
-        return _Worker(loaded, *given)
+        return _Worker(loaded, self._grid, self._arguments, self.instruments, stop, self._printer)
 
     def has_ended(self) -> bool:
         """Return whether the time is over or a thread had a fault."""

@@ -57,7 +57,7 @@ _COMPARISONS = {
 
 @dataclass
 class State:
-    """What is known of the registers at one place of the program.
+    """This records what is known of the registers at one place of the program.
 
     ranges: a register without one may have any value.
     parts: the register and the mask of which each of these is the bitwise and; a copy has the mask
@@ -295,9 +295,10 @@ class _Ranges:
         return bool(least) if least == greatest else None
 
     def simplified(self, item: Instruction, state: State) -> Instruction | None:
-        """Return an instruction with copies replaced by what they are copies of, without a guard
-        that is always true, and as a simpler one with the same result; None if it is never
-        executed."""
+        """Return a simpler instruction with the same effect, or None if it is never executed.
+
+        Copies are replaced by their originals, and a guard that is always true is left out.
+        """
         condition = self._condition(item, state)
         if condition is False:
             return None
