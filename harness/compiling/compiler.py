@@ -45,6 +45,10 @@ from problem.signature import Signature
 FILE_NAME = "kernel.cu"
 """The name of the file in the compiler's messages, regardless of its real name."""
 
+_STANDARDS = ("c++17", "c++20")
+"""The standard of nvcc without options, and one with concepts and designated initialisers. nvcc has
+the latter in C++17, too, as an extension of GCC's."""
+
 _FOR_THE_DEVICE = "-default-device"
 """This option makes functions without a specifier device code. Without it, NVRTC regards generic
 lambdas as host code, even those in kernels; nvcc does not."""
@@ -122,6 +126,23 @@ def _is_accepted_later(source: Source, arch: str) -> bool:
 
 
 def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
+    """Return PTX and warnings, by the first standard of C++ that accepts the source. Raises
+    Refused, for the standard with fewer errors."""
+    refusals = []
+    for standard in _STANDARDS:
+        try:
+            return _by_standard(source, arch, standard)
+        except Refused as refusal:
+            refusals.append(refusal)
+    raise min(refusals, key=_errors)
+
+
+def _errors(refusal: Refused) -> int:
+    found = getattr(refusal.outcome, "diagnostics", ())
+    return sum(each.severity == "error" for each in found)
+
+
+def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Diagnostic]]:
     """Return PTX and warnings. Raises Refused.
 
     The first compilation usually suffices. If it fails, possible causes are changed in turn: the
@@ -129,7 +150,7 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
     """
     virtual, warnings = headers.stand_ins(source.includes, source.device_code)
     code, instances, host_lines = source.device_code, source.instances, source.host_lines
-    options = _options(arch)
+    options = [*_options(arch), f"--std={standard}"]
     first: tuple[Diagnostic, ...] = ()
     """The errors before a declaration was removed because of them."""
     while True:

@@ -25,9 +25,9 @@ from harness.compiling.syntax import (
 from harness.protocol.report import Diagnostic
 
 _DEVICE_WORDS = {"__global__", "__device__", "__constant__", "__shared__", "__managed__"}
-_CONSTANT_WORDS = {"constexpr", "consteval"}
-_CONSTEXPR_FOR_BOTH = b"__hdconst"
-"""A macro of prelude.h. It has the length of the word that it replaces, so that positions stay."""
+_CONSTANT_WORDS = {"constexpr": b"__hdconst", "consteval": b"__hdceval"}
+"""Each with a macro of prelude.h, for host and device. It has the same length, so that positions
+stay."""
 _ENDS_A_DECLARATION = {";", "{", "}"}
 _CLASSES = {"class_specifier", "struct_specifier", "union_specifier"}
 _ITEMS = {
@@ -47,7 +47,8 @@ class Functions:
 
     host: free functions that are host code, in the order of the source.
     device: the nodes' ids of all functions with a word of CUDA, also inside classes.
-    constant: the words `constexpr` of functions that do not say whether they are device code.
+    constant: the words `constexpr` and `consteval` of functions that do not say whether they are
+        device code.
     """
 
     host: tuple[Node, ...]
@@ -57,8 +58,8 @@ class Functions:
 
 def functions(tree: Walked) -> Functions:
     """Find the function definitions of a file, and which of them are host code."""
-    device_words = _DEVICE_WORDS | _macros_for(_DEVICE_WORDS, tree)
-    words_for_both = _CONSTANT_WORDS | _macros_for(_CONSTANT_WORDS, tree)
+    device_words = _DEVICE_WORDS | macros_for(_DEVICE_WORDS, tree)
+    words_for_both = _CONSTANT_WORDS.keys() | macros_for({*_CONSTANT_WORDS}, tree)
     index = {leaf.start_byte: i for i, leaf in enumerate(tree.leaves)}
     directives = (node for node in tree.nodes if node.type.startswith("preproc"))
     in_directives = {part.id for directive in directives for part in directive.children}
@@ -67,7 +68,7 @@ def functions(tree: Walked) -> Functions:
     constant: list[Node] = []
     class_until = 0
     for node in tree.nodes:
-        if node.type in _CLASSES:
+        if node.type in _CLASSES or _is_class(node):
             class_until = max(class_until, node.end_byte)
         body = node.child_by_field_name("body") if node.type == "function_definition" else None
         if body is None or body.start_byte not in index:
@@ -83,13 +84,25 @@ def functions(tree: Walked) -> Functions:
         if words.keys() & device_words:
             device.add(node.id)
         elif words.keys() & words_for_both:
-            constant += [words["constexpr"]] if "constexpr" in words else []
+            constant += [words[word] for word in _CONSTANT_WORDS if word in words]
         elif node.start_byte >= class_until:
             host.append(node)
     return Functions(tuple(host), frozenset(device), tuple(constant))
 
 
-def _macros_for(words: set[str], tree: Walked) -> set[str]:
+def _is_class(node: Node) -> bool:
+    """Return whether this is the definition of a class with an attribute before its name, such as
+    `struct __align__(8) Pair { … }`. To the grammar it is a function without parameters."""
+    kind = node.child_by_field_name("type") if node.type == "function_definition" else None
+    while kind is not None and kind.type in _CLASSES and node.type != "function_declarator":
+        inner = node.child_by_field_name("declarator")
+        if inner is None:
+            return True
+        node = inner
+    return False
+
+
+def macros_for(words: set[str], tree: Walked) -> set[str]:
     """Return the file's macros that stand for one of these words, directly or by other macros."""
     bodies: dict[str, set[str]] = {}
     for node in tree.nodes:
@@ -101,11 +114,11 @@ def _macros_for(words: set[str], tree: Walked) -> set[str]:
 
 
 def with_constants_for_both(code: bytes, found: Functions) -> bytes:
-    """Return the code with its `constexpr` functions declared for host and device. To nvcc they are
+    """Return the code with its constant functions declared for host and device. To nvcc they are
     constants for both; NVRTC would refuse to call them from device code."""
     result = bytearray(code)
     for word in found.constant:
-        result[word.start_byte : word.end_byte] = _CONSTEXPR_FOR_BOTH
+        result[word.start_byte : word.end_byte] = _CONSTANT_WORDS[text_of(word)]
     return bytes(result)
 
 

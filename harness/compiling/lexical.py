@@ -47,6 +47,16 @@ def without_comments(code: str) -> str:
     return _WORD.sub(lambda match: " " if match.lastgroup == "comment" else match[0], code)
 
 
+def without_text(code: str) -> str:
+    """Return the code with blanks in place of comments, strings and characters."""
+
+    def blank(match: re.Match[str]) -> str:
+        is_code = match.lastgroup in ("name", "number")
+        return match[0] if is_code else re.sub(r"[^\n]", " ", match[0])
+
+    return _WORD.sub(blank, code)
+
+
 def at_a_fixed_time(code: str) -> str:
     """Return the code with `__DATE__`, `__TIME__` and `__TIMESTAMP__` replaced by one fixed moment,
     because NVRTC does not let anyone define them. Raises SourceError if a line splice hides one."""

@@ -19,11 +19,25 @@ typedef unsigned long long uint64_t;
 typedef int64_t intptr_t;
 typedef uint64_t uintptr_t;
 
-// harness/compiling/host_code.py writes this for the constexpr of a function without a word of CUDA.
+// harness/compiling/host_code.py writes these for the constexpr or consteval of a function without a
+// word of CUDA.
 #define __hdconst __host__ __device__ constexpr
+#define __hdceval __host__ __device__ consteval
 
 // nvcc accepts this word, which C++17 removed.
 #define register
+
+// Words of GCC's that nvcc accepts. The operand of `typeof` is an expression here.
+#define __extension__
+#define __typeof__(...) __matmul_arena::value<decltype(__VA_ARGS__)>
+#define __typeof __typeof__
+#define typeof __typeof__
+namespace __matmul_arena {
+template <typename T> struct without_reference { using type = T; };
+template <typename T> struct without_reference<T&> { using type = T; };
+template <typename T> struct without_reference<T&&> { using type = T; };
+template <typename T> using value = typename without_reference<T>::type;
+}
 
 #define CHAR_BIT 8
 #define INT_MIN   (-INT_MAX - 1)

@@ -1,6 +1,7 @@
 """A submission's source text, read with tree-sitter's CUDA grammar before it is compiled.
 
-Text is only replaced by blanks and never moved, so that line numbers stay those of the user's file.
+Text is only replaced by blanks or words of its line, so that line numbers stay those of the user's
+file.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from tree_sitter import Node
 from harness.compiling import lexical
 from harness.compiling.errors import SourceError
 from harness.compiling.headers import Include, includes
-from harness.compiling.host_code import blanked, functions, with_constants_for_both
+from harness.compiling.host_code import blanked, functions, macros_for, with_constants_for_both
 from harness.compiling.host_launch import HostCode, block_warning, instance_expressions
+from harness.compiling.statement_expressions import as_lambdas
 from harness.compiling.syntax import (
     Walked,
     declared_name,
@@ -75,10 +77,11 @@ def parse(text: str, signature: Signature = SIGNATURE) -> Source:
         if templates
         else ()
     )
-    device_code = blanked(with_constants_for_both(code, found), found.host)
+    device_code = blanked(with_constants_for_both(code, found), found.host).decode()
+    leaving = {"return", "goto"} | macros_for({"return", "goto"}, tree)
     return Source(
         signature=signature,
-        device_code=lexical.at_a_fixed_time(device_code.decode()),
+        device_code=as_lambdas(lexical.at_a_fixed_time(device_code), leaving),
         launch=launch,
         includes=includes(code),
         warnings=(*near_misses, *block_warning(host_code)),

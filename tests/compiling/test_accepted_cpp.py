@@ -58,6 +58,29 @@ LANGUAGE = {
     "integers of 128 bits": kernel("__int128 i = M; i *= N; C[0] = (float)(int)(i >> 3);"),
     "numbers of <cfloat>": "#include <cfloat>\n"
     + kernel("C[0] = FLT_MANT_DIG + FLT_DIG + FLT_MAX;"),
+    "classes with attributes": "#define ALIGNED(n) __attribute__((aligned(n)))\n#define PLAIN\n"
+    "struct __align__(8) Pair { int x, y; __device__ int sum() const { return x + y; } };\n"
+    "template <typename T> struct ALIGNED(16) Four { T x[4]; int get() const { return 4; } };\n"
+    "struct PLAIN One { int x; };\nunion __align__(4) Bits { float f; unsigned u; };\n"
+    + kernel("Pair p{1, 2}; Four<float> f{}; One o{1}; Bits b{}; C[p.sum() + o.x] = f.x[0] + b.f;"),
+    "designated initialisers": "struct Shape { int M, N, K; };\n"
+    "__device__ int size(Shape s) { return s.M * s.N; }\n"
+    + kernel("Shape s{.M = M, .N = N, .K = K}; C[s.K] = size({.M = 1, .N = 2});"),
+    "concepts and other words of C++20": "template <typename T>\n"
+    "concept Number = requires(T a, T b) { a * b + b; };\nconsteval int two() { return 2; }\n"
+    "template <Number T> __device__ T twice(T x) requires(sizeof(T) == 4) { return two() * x; }\n"
+    + kernel("auto f = []<typename T>(T x) { return x; }; C[0] = f(twice(A[0]));"),
+    "typeof": "template <typename T>\n"
+    "__device__ T twice(T& x) { __typeof__(x) y = x; return y + x; }\n"
+    + kernel("__typeof__(A[0] * 2) s = 0; typeof(M) m = 1; s += m; C[0] = twice(s);"),
+    "statement expressions": "#define MAX(a, b) \\\n ({ __typeof__(a) _a = (a); \\\n"
+    "    __typeof__(b) _b = (b); \\\n _a > _b ? _a : _b; })\n"
+    "__device__ int clear(float* C) {\n"
+    "return ({ int i = 0; for (; i < 9; ++i) { C[i] = 0; } i; }); }\n"
+    + kernel(
+        "C[0] = MAX(M, MAX(N, K)) + ({ struct P { int x; }; P{2}; }).x + clear(C);\n"
+        "({ if (M > 1) { C[1] = 2; } }); ({ do { C[2] = 3; } while (0); });"
+    ),
     "static kernel": f"static {KERNEL}",
     "kernel in a nameless namespace": f"namespace {{ {KERNEL} }}",
     "kernel in a namespace": f"namespace a::b {{ {KERNEL} }}",

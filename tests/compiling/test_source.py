@@ -192,3 +192,24 @@ def test_a_present_time_is_seen_whatever_hides_its_name() -> None:
     for shown in ("%H:%M:%S", "%b %d %Y"):
         with pytest.raises(SourceError, match="time of compilation"):
             lexical.check_for_present_time(f'"{time.strftime(shown)}"'.replace(" 0", "  "), now)
+
+
+@pytest.mark.parametrize(
+    ("written", "compiled"),
+    [
+        ("({ f(); 1; })", "([&] { f(); return 1; }())"),
+        ("( /* ; */ { f(); \n 1 /* ; */; } )", "( /* ; */ [&] { f(); \n return 1 /* ; */; }() )"),
+        ("({ ({ 1; }) + 2; })", "([&] { return ([&] { return 1; }()) + 2; }())"),
+        ("({ for (;;) { f(); } })", "([&] { for (;;) { f(); } }())"),
+        ("({ f(); if (1) { g(); } })", "([&] { f(); if (1) { g(); } }())"),
+        ("({ if (1) { g(); } x; })", "([&] { if (1) { g(); } return x; }())"),
+        ("f({1, 2}); g({[] { h(); }})", "f({1, 2}); g({[] { h(); }})"),
+        ('f("({ 1; })")', 'f("({ 1; })")'),
+        ("({ if (x) return; 1; })", "({ if (x) return; 1; })"),
+        ("({ LEAVE; 1; })", "({ LEAVE; 1; })"),
+    ],
+)
+def test_statement_expressions_are_calls_of_lambdas(written: str, compiled: str) -> None:
+    """A lambda would catch a `return` that leaves the function around the expression."""
+    code = f"#define LEAVE return\n{KERNEL}\n__device__ void device() {{ {written}; }}"
+    assert parse(code).device_code == code.replace(written, compiled)

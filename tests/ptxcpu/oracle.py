@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -295,6 +296,16 @@ def whole(root: str, mods: list[str], type_: str, a: Sequence[int]) -> int:
                   for v, kind in zip(a[:2], kinds, strict=True)]  # fmt: skip
         return a[2] + sum(p * q for p, q in zip(*octets, strict=True))
 
+    def dot_product_of_pairs() -> int:
+        first, second = (m[0] for m in mods if m in ("s32", "u32"))
+        start = 16 if "hi" in mods else 0
+        return a[2] + sum(
+            integer(a[0] >> 16 * i, f"{first}16") * integer(a[1] >> start + 8 * i, f"{second}8")
+            for i in range(2)
+        )
+
+    if re.fullmatch(r"v\w+[24]", root):
+        return video(root[1:-1], int(root[-1]), mods, a) & 0xFFFFFFFF
     table: dict[str, Callable[[], int]] = {
         "add": lambda: saturated(x[0] + x[1]),
         "sub": lambda: saturated(x[0] - x[1]),
@@ -327,8 +338,30 @@ def whole(root: str, mods: list[str], type_: str, a: Sequence[int]) -> int:
         "shf": shifted_pair,
         "prmt": lambda: permute(u[0], u[1], a[2], mods),
         "dp4a": dot_product,
+        "dp2a": dot_product_of_pairs,
     }
     return table[root]() & mask
+
+
+def video(name: str, lanes: int, mods: list[str], a: Sequence[int]) -> int:
+    """A video instruction, lane by lane, as the manual defines it."""
+    *result, first, second = (m[0] for m in mods if m in ("s32", "u32"))
+    bits = 32 // lanes
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if result == ["s"] else (0, (1 << bits) - 1)
+    total, packed = a[2], 0
+    for i in range(0, 32, bits):
+        x, y = integer(a[0] >> i, f"{first}{bits}"), integer(a[1] >> i, f"{second}{bits}")
+        if name == "set":
+            (relation,) = (m for m in mods if m in ("eq", "ne", "lt", "le", "gt", "ge"))
+            found = int(getattr(operator, relation)(x, y))
+        else:
+            sums = {"add": x + y, "sub": x - y, "absdiff": abs(x - y)}
+            found = {**sums, "min": min(x, y), "max": max(x, y)}[name]
+        if "sat" in mods:
+            found = min(max(found, low), high)
+        total += found
+        packed |= (found & (1 << bits) - 1) << i
+    return total if "add" in mods else packed
 
 
 def bit_field(x: int, bits: int, start: int, length: int, is_signed: bool) -> int:

@@ -193,7 +193,7 @@ REFUSED = re.compile(
 )
 """Combinations that the forms allow and the device refuses: all others must be translated."""
 
-COUNTS = {"integer": 120, "bits": 43, "select": 968, "floating": 276, "convert": 1262}
+COUNTS = {"integer": 432, "bits": 43, "select": 968, "floating": 276, "convert": 1262}
 """The number of forms that are translated, so that a lost form is detected."""
 
 

@@ -18,10 +18,12 @@ from harness.ptxcpu.ptx.syntax import (
 
 COMPUTED = {
     *("abs", "add", "addc", "and", "bfe", "bfi", "bfind", "brev", "clz", "cnot"),
-    *("copysign", "cos", "cvt", "cvta", "div", "dp4a", "ex2", "fence", "fma", "lg2", "lop3"),
-    *("mad", "mad24", "max", "membar", "min", "mov", "mul", "mul24", "neg", "not", "or"),
+    *("copysign", "cos", "cvt", "cvta", "div", "dp2a", "dp4a", "ex2", "fence", "fma", "lg2"),
+    *("lop3", "mad", "mad24", "max", "membar", "min", "mov", "mul", "mul24", "neg", "not", "or"),
     *("popc", "prefetch", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp"),
     *("shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "tanh", "testp", "xor"),
+    *("vabsdiff2", "vabsdiff4", "vadd2", "vadd4", "vmax2", "vmax4", "vmin2", "vmin4"),
+    *("vset2", "vset4", "vsub2", "vsub4"),
 }
 """Instructions whose results depend only on their operands."""
 

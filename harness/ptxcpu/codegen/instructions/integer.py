@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator, Sequence
 
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.translator import Translator
-from harness.ptxcpu.ptx.types import TYPES
+from harness.ptxcpu.ptx.types import TYPES, Type
 
 TABLE = InstructionTable()
 
@@ -114,6 +115,18 @@ def dp4a(t: Translator, m: MatchedInstruction) -> None:
     t.write(m.operands["d"], total)
 
 
+@TABLE.value(
+    "dp2a.half.type.btype d, a:b32, b:b32, c:b32",
+    half=("lo", "hi"), type=("s32", "u32"), btype=("s32", "u32"),
+)  # fmt: skip
+def dp2a(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue) -> IrValue:
+    """c + the dot product of two 16-bit integers with two bytes of the lower or upper half of b."""
+    first = 2 if m["half"] == "hi" else 0
+    x, y = _lanes(t, m.type, a, 16), _lanes(t, TYPES[m["btype"]], b, 8)[first : first + 2]
+    return functools.reduce(lambda total, each: t.op("add", total, t.op("mul", *each)),
+                            zip(x, y, strict=True), c)  # fmt: skip
+
+
 # ---- division: PTX leaves x/0 open but never traps; here it gives all ones, as NVIDIA GPUs do
 
 
@@ -185,6 +198,79 @@ for _name in ("add", "min", "max"):
     TABLE.value(f"{_name}.kind d, a:b32, b:b32", kind=("u16x2", "s16x2"))(_pairs)
     if _name != "add":
         TABLE.value(f"{_name}.type d, a, b", type=INTEGERS)(functools.partial(_extreme, _name))
+
+
+# ---- two or four integers in one register, with a result of 32 bits for each
+
+
+def _lanes(t: Translator, kind: Type, value: IrValue, bits: int) -> list[IrValue]:
+    """Return the integers of so many bits in a register, extended to 32 bits."""
+    parts = (t.resize(t.op("lshr", value, at), f"i{bits}") for at in range(0, 32, bits))
+    return [t.resize(part, "i32", kind.is_signed) for part in parts]
+
+
+def _together(
+    t: Translator, m: MatchedInstruction, lanes: Sequence[IrValue], c: IrValue
+) -> IrValue:
+    """Return the sum of the results and c, or the results in one register."""
+    if m["add"]:
+        return functools.reduce(lambda total, lane: t.op("add", total, lane), lanes, c)
+    bits, result = 32 // len(lanes), constant("i32", 0)
+    for i, lane in enumerate(lanes):
+        part = t.op("and", lane, (1 << bits) - 1)
+        result = t.op("or", result, t.op("shl", part, i * bits))
+    return result
+
+
+def _pairs_of_lanes(
+    t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue
+) -> Iterator[tuple[IrValue, IrValue]]:
+    bits = 32 // int(m.instruction.opcode.partition(".")[0][-1])
+    types = TYPES[m["atype"]], TYPES[m["btype"]]
+    x, y = (_lanes(t, *each, bits) for each in zip(types, (a, b), strict=True))
+    return zip(x, y, strict=True)
+
+
+def _video(
+    name: str, t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue
+) -> IrValue:
+    results = []
+    for x, y in _pairs_of_lanes(t, m, a, b):
+        if name == "absdiff":
+            lane = t.intrinsic("abs", t.op("sub", x, y), constant("i1", 0))
+        else:
+            lane = t.op(name, x, y) if name in ("add", "sub") else t.intrinsic("s" + name, x, y)
+        results.append(lane)
+    if m["sat"]:
+        bits = 32 // len(results)
+        low, high = (
+            (-(1 << bits - 1), (1 << bits - 1) - 1) if m.type.is_signed else (0, (1 << bits) - 1)
+        )
+        bounded = (t.intrinsic("smax", lane, constant("i32", low)) for lane in results)
+        results = [t.intrinsic("smin", lane, constant("i32", high)) for lane in bounded]
+    return _together(t, m, results, c)
+
+
+def _video_set(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue) -> IrValue:
+    sign = "" if m["cmp"] in ("eq", "ne") else "s"
+    pairs = _pairs_of_lanes(t, m, a, b)
+    return _together(t, m, [t.resize(t.compare(sign + m["cmp"], x, y), "i32") for x, y in pairs], c)
+
+
+_KINDS = {"atype": ("s32", "u32"), "btype": ("s32", "u32")}
+for _count in (2, 4):
+    for _name in ("add", "sub", "absdiff", "min", "max"):
+        _each = functools.partial(_video, _name)
+        _form = f"v{_name}{_count}.type.atype.btype"
+        TABLE.value(f"{_form}{{.sat}} d, a:b32, b:b32, c:b32", type=("s32", "u32"), **_KINDS)(_each)
+        if _name in ("absdiff", "min", "max"):
+            TABLE.value(f"{_form}{{.add}} d, a:b32, b:b32, c:b32", type=("s32", "u32"), **_KINDS)(
+                _each
+            )
+    TABLE.value(
+        f"vset{_count}.atype.btype.cmp{{.add}} d, a:b32, b:b32, c:b32",
+        cmp=("eq", "ne", "lt", "le", "gt", "ge"), **_KINDS,
+    )(_video_set)  # fmt: skip
 
 
 # ---- counting and moving bits
