@@ -4,12 +4,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+import httpx
 import psutil
 import pytest
 from sqlalchemy import Connection, update
@@ -19,14 +22,17 @@ from harness.arena.data_dir import Secrets
 from harness.arena.processes import ADDRESS_VARIABLE, NICENESS, SUPERVISOR_VARIABLE
 from harness.arena.rules import Limits
 from harness.arena.states import State
-from harness.arena.store import gradings
-from harness.arena.store.people import Person
+from harness.arena.store import gradings, workers
+from harness.arena.store.people import Person, Role
 from harness.arena.store.tables import submissions
 from harness.arena.web.context import Site
 from harness.arena.web.jobs import sweep_once
+from harness.arena.workers import process
 from harness.arena.workers.api import KEY_VARIABLE
-from harness.protocol.report import Verdict
-from tests.arena.submitting import BROKEN, Add, status, submission
+from harness.arena.workers.connection import Connection as WorkerConnection
+from harness.protocol.report import CompileError, Stage, Verdict
+from tests.arena.submitting import BROKEN, Add, Key, status, submission
+from tests.judge.stages.fakes import INFO, FakeDevice, FakeSession, Process
 from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -34,9 +40,16 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 ENDLESS = (ROOT / "tests/submissions/time-limit/endless_loop.cu").read_text()
 
 
+class Refusing(Process):
+    """A compiler that accepts nothing."""
+
+    def ask(self, request: object) -> CompileError:
+        return CompileError(stage=Stage.COMPILE, message="does not compile")
+
+
 @contextmanager
 def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
+    started = subprocess.Popen(
         [sys.executable, "-m", "harness.arena.workers.process", "--device", "cpu", "--quick"],
         stdin=subprocess.PIPE,
         env={
@@ -47,11 +60,11 @@ def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
         },
     )
     try:
-        yield process
+        yield started
     finally:
-        process.kill()
-        process.wait()
-        process.stdin.close()
+        started.kill()
+        started.wait()
+        started.stdin.close()
 
 
 @pytest.fixture
@@ -114,17 +127,48 @@ def test_a_killed_grading_child_is_retried_until_it_is_cancelled(
     connection: Connection, address: str, secrets: Secrets, person: Add
 ) -> None:
     id = submit(connection, person("ada"), ENDLESS)
-    with worker(address, secrets) as process:
+    with worker(address, secrets) as running:
         eventually(lambda: len(status(connection, id).stages) > 1, "it runs the kernel")
-        assert_gives_way(process.pid)
-        for child in psutil.Process(process.pid).children(recursive=True):
-            with suppress(psutil.NoSuchProcess):
-                child.kill()
-        eventually(lambda: in_the_middle(connection, id, attempt=2), "again")
-        assert status(connection, id).verdict is None and process.poll() is None
+        assert_gives_way(running.pid)
+        # A child that is killed before it has the kernel is only replaced.
+        while status(connection, id).attempts == 1:
+            for child in psutil.Process(running.pid).children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    child.kill()
+            assert not status(connection, id).state.final and running.poll() is None
+            time.sleep(0.1)
+        assert status(connection, id).verdict is None
         assert gradings.cancel(connection, id)
         later = submit(connection, person("bob"), BROKEN)
         eventually(lambda: status(connection, later).state.final, "next")
-        process.stdin.close()  # as when the supervisor has died
-        assert process.wait(PATIENCE) != 0
+        running.stdin.close()  # as when the supervisor has died
+        assert running.wait() != 0
     assert status(connection, id).state is State.CANCELLED
+
+
+def test_a_quick_arena_grades_on_the_gpu_model_of_its_rules(
+    connection: Connection,
+    address: str,
+    secrets: Secrets,
+    person: Add,
+    key: Key,
+    rules: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rules.write_text(f'quick = true\ngpu = "{INFO.name}"\n')
+    ada, olga = person("ada"), person("olga", Role.ORGANISER)
+    content = {"content": BROKEN, "params": {"name": "k"}, "headers": key(ada)}
+    id = httpx.post(f"{address}/api/v1/submissions", **content).json()["id"]
+    monkeypatch.setattr(process.signal, "signal", lambda *_: None)
+    arena = WorkerConnection(address, secrets.worker)
+    session = FakeSession(Refusing(), FakeDevice())
+    gpu = process.Worker(arena, [session], True, uuid4(), "gpu-0")
+    grading = threading.Thread(target=gpu.run)
+    grading.start()
+    try:
+        eventually(lambda: status(connection, id).state.final, "graded")
+    finally:
+        for each in workers.all_workers(connection):
+            workers.drain(connection, olga, each["id"])
+        grading.join()
+    assert status(connection, id).verdict == Verdict.COMPILE_ERROR

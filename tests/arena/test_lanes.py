@@ -14,7 +14,7 @@ from harness.arena.workers.process import Worker
 from harness.protocol.report import CompileError, Report, Stage
 from harness.protocol.request import Fault
 from tests.board import factory
-from tests.judge.stages.fakes import FakeDevice, FakeSession, Process
+from tests.judge.stages.fakes import INFO, FakeDevice, FakeSession, Process
 from tests.waiting import PATIENCE
 
 
@@ -84,4 +84,4 @@ def test_each_lane_compiles_one_submission_at_a_time(monkeypatch: pytest.MonkeyP
     assert Worker(arena, sessions, True, uuid4(), "gpu-0").run() is End.DRAINED
     assert arena.verdicts == ["compile-error"] * 6
     assert [each.asked for each in compilers] == [3, 3], "a lane has one submission at a time"
-    assert arena.joined is not None and arena.joined.model is None, "quick gradings are not ranked"
+    assert arena.joined is not None and arena.joined.model == INFO.name

@@ -41,7 +41,7 @@ class Join(Value):
     once; another supervisor's waits for the lease."""
     name: str = Field(max_length=200)
     model: str | None = Field(max_length=200)
-    """The GPU's model; None for a worker that gives no scores."""
+    """The GPU's model; None for a worker without a GPU."""
     build: Build
 
 

@@ -46,7 +46,7 @@ from harness.judge.grade import GradingOptions, grade
 from harness.judge.session import Session
 from harness.judge.workers.cores import as_nice, keep_to, shared_out
 from harness.judge.workers.session import open_sessions
-from harness.protocol.report import Stage
+from harness.protocol.report import DeviceKind, Stage
 
 log = logging.getLogger(__name__)
 
@@ -111,8 +111,7 @@ class Worker:
         self._supervisor = supervisor
         self._id = device.uuid or f"{host}/{name}"
         self._name = f"{name} on {host}"
-        ranked = sessions[0].timing is not None and not quick
-        self._model = device.name if ranked else None
+        self._model = device.name if device.kind is DeviceKind.CUDA else None
         self._session = UUID(int=0)
         self._leaves = threading.Event()
         self._changed = threading.Event()
