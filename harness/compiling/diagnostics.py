@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from harness.compiling.occupancy import number_of
 from harness.protocol.report import Diagnostic
+from harness.ptxcpu.ptx.names import base_name
 
 MAX_DIAGNOSTICS = 50
 MAX_MESSAGE = 500
@@ -23,6 +24,9 @@ _PTXAS = re.compile(
 # (C7510) says so of wgmma instructions that wait for each other. Other remarks with a number are
 # about lines of the PTX, which the author of the source did not write.
 _PTXAS_ADVICE = re.compile(r"^ptxas info\s*: \(C\d+\) (?P<message>Potential Performance Loss.*)$")
+_UNDEFINED = re.compile(r"Unresolved extern function '(\w+)'")
+_ABORTED = "Ptx assembly aborted due to errors"
+"""ptxas ends with this after other errors."""
 _DECLARED = re.compile(r"(\w+)\s*[(=;\[{]")
 _UNKNOWN = re.compile(r'(?:identifier|has no member) "(\w+)"')
 _HOST = re.compile(
@@ -90,13 +94,22 @@ def _cure(message: str, line: int | None, column: int, code: str) -> str:
         return f"; write one at the end of line {place}" if place else ""
     if message == "expected a declaration" and lines[-1][column - 1 :].startswith("}"):
         return "; there is one `}` too many before this place, or a `{` is missing"
+    if message == "expected an expression" and column > 0:
+        sign = lines[-1][column - 1]
+        if sign == "{" and before.rstrip().endswith("("):
+            return "; GCC's `({ … })` may not contain `return` or `goto` here"
+        if sign == ":" and before.rstrip().endswith("?"):
+            return "; write the value between `?` and `:`, which only GCC lets you leave out"
     return ""
 
 
-def of_ptxas(log: str, line_of: Callable[[int], int | None]) -> list[Diagnostic]:
+def of_ptxas(
+    log: str, line_of: Callable[[int], int | None], line_of_call: Callable[[str], int | None]
+) -> list[Diagnostic]:
     """Return the messages of ptxas, with its advice as warnings.
 
-    line_of: returns the source line of a line of PTX.
+    line_of: returns the source line of a line of PTX. line_of_call: returns that of the first call
+    of a function.
     """
     found = []
     for text in log.split("\n"):
@@ -104,7 +117,12 @@ def of_ptxas(log: str, line_of: Callable[[int], int | None]) -> list[Diagnostic]
         if advice:
             found.append(Diagnostic(severity="warning", message=f"ptxas: {advice['message']}"))
         match = _PTXAS.match(text)
-        if match:
+        undefined = _UNDEFINED.search(text)
+        if undefined:
+            message = f"`{base_name(undefined[1])}` is called, but the file does not define it"
+            line = line_of_call(undefined[1])
+            found.append(Diagnostic(severity="error", message=message, line=line))
+        elif match and _ABORTED not in text:
             found.append(
                 Diagnostic(
                     severity="warning" if match["severity"] == "warning" else "error",
@@ -185,7 +203,6 @@ _REQUIRES = re.compile(r"'(?P<feature>[^']+)' requires \.target (?P<arch>sm_\w+)
 _NOT_SUPPORTED = re.compile(
     r"'(?P<feature>[\w.:]+)[^']*' (?:not supported on \.target|cannot be compiled for architecture)"
 )
-_ABORTED = "Ptx assembly aborted due to errors"
 _ONLY_ON = {"wgmma": "sm_90a", "setmaxnreg": "sm_90a", "tcgen05": "sm_100a"}
 """Families of instructions that only some architectures have, by the beginning of their names."""
 
@@ -195,8 +212,6 @@ def lacking(errors: Sequence[Diagnostic], arch: str) -> tuple[str, str] | None:
     ptxas's errors are about that; the feature that the fewest architectures have comes first."""
     found: list[tuple[int, str, str]] = []
     for error in errors:
-        if _ABORTED in error.message:
-            continue
         match = _REQUIRES.search(error.message) or _NOT_SUPPORTED.search(error.message)
         if match is None:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from functools import partial
 
 from harness.compiling import diagnostics, entries
 from harness.compiling.diagnostics import lacking
@@ -19,7 +20,7 @@ from harness.ptxcpu.ptx.errors import PtxError
 from harness.ptxcpu.ptx.names import base_name
 from harness.ptxcpu.ptx.parser import parse as parse_ptx
 from harness.ptxcpu.ptx.printer import canonical, fingerprint
-from harness.ptxcpu.ptx.syntax import Function, Program
+from harness.ptxcpu.ptx.syntax import Function, Instruction, Program, symbols
 from problem.launcher import LaunchLine
 
 
@@ -71,8 +72,8 @@ def _machine_dependent(program: Program, entry: Function) -> list[Diagnostic]:
     return [
         Diagnostic(
             severity="note",
-            message=f"the kernel's branches depend on {each.source} in {each.branches} "
-            f"line{'s' * (each.branches > 1)}, which may differ between machines or launches",
+            message=f"branches in {each.branches} line{'s' * (each.branches > 1)} depend on "
+            f"{each.source}",
             line=each.line,
         )
         for each in found
@@ -88,7 +89,9 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
         lambda: (_machine_dependent(program, entry), _identity(program, entry, source)),
     )
     warnings += notes
-    messages = diagnostics.bounded(diagnostics.of_ptxas(assembled.log, program.line_of))
+    messages = diagnostics.bounded(
+        diagnostics.of_ptxas(assembled.log, program.line_of, partial(_line_of_call, program))
+    )
     if not assembled.cubin:
         errors = diagnostics.errors_of(messages)
         lacks = lacking(errors, arch)
@@ -124,6 +127,13 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
         warnings=tuple(warnings),
         nvrtc=nvrtc.version(),
     )
+
+
+def _line_of_call(program: Program, name: str) -> int | None:
+    items = (item for each in program.functions.values() for item in each.body)
+    calls = (i for i in items if isinstance(i, Instruction) and i.opcode.startswith("call"))
+    used = (i.line for i in calls if any(name in symbols(operand) for operand in i.operands))
+    return next(used, 0) or None
 
 
 def _identity(program: Program, entry: Function, source: Source) -> str:

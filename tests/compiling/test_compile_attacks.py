@@ -169,7 +169,7 @@ REFUSED = {
     "a weak one": (
         'extern "C" __device__ __attribute__((weak)) void f();\n'
         + KERNEL.replace("if (row", "f(); if (row"),
-        "Unresolved extern function",
+        "`f` is called, but the file does not define it",
     ),
     "a name from the assembler": (
         f'extern "C" __global__ void honest({PARAMETERS}) __asm__("matrix_multiplication_kernel");'

@@ -24,6 +24,22 @@ MISTAKES = {
         f"{HEAD}\n    float s = 0\n\n    C[0] = s;\n}}\n",
         'line 4: expected a ";"; write one at the end of line 2',
     ),
+    "return in a statement expression": (
+        f"{HEAD}\n    C[0] = ({{ if (M) return; 1; }});\n}}\n",
+        "line 2: expected an expression; GCC's `({ … })` may not contain `return` or `goto` here",
+    ),
+    "no value between ? and :": (
+        f"{HEAD}\n    C[0] = M ?: 1;\n}}\n",
+        "line 2: expected an expression; write the value between `?` and `:`",
+    ),
+    "function that is not defined": (
+        f"__device__ float scaled(float x);\n{HEAD}\n    C[0] = scaled(A[0]);\n}}\n",
+        "line 3: `scaled` is called, but the file does not define it",
+    ),
+    "unknown instruction": (
+        f'{HEAD}\n    asm("fmaa.rn.f32 %0, %0, %0, %0;" : "+f"(C[0]));\n}}\n',
+        "line 2: ptxas: Not a name of any known instruction: 'fmaa'",
+    ),
     "comment without an end": (
         f"{HEAD}\n    /* about this\n    C[0] = 1;\n}}\n",
         "line 2: comment unclosed at end of file",
