@@ -95,10 +95,10 @@ def _cure(message: str, line: int | None, column: int, code: str) -> str:
     if message == "expected a declaration" and lines[-1][column - 1 :].startswith("}"):
         return "; there is one `}` too many before this place, or a `{` is missing"
     if message == "expected an expression" and column > 0:
-        sign = lines[-1][column - 1]
-        if sign == "{" and before.rstrip().endswith("("):
+        behind = lines[-1][column - 1 :]
+        if behind.startswith("{") and before.rstrip().endswith("("):
             return "; GCC's `({ … })` may not contain `return` or `goto` here"
-        if sign == ":" and before.rstrip().endswith("?"):
+        if behind.startswith(":") and before.rstrip().endswith("?"):
             return "; write the value between `?` and `:`, which only GCC lets you leave out"
     return ""
 

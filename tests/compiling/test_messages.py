@@ -40,6 +40,10 @@ MISTAKES = {
         f'{HEAD}\n    asm("fmaa.rn.f32 %0, %0, %0, %0;" : "+f"(C[0]));\n}}\n',
         "line 2: ptxas: Not a name of any known instruction: 'fmaa'",
     ),
+    "letters of several bytes": (
+        f"{HEAD}\n    int é = 1, 矩, 阵 = ;\n}}\n",
+        "line 2: unrecognized token",
+    ),
     "comment without an end": (
         f"{HEAD}\n    /* about this\n    C[0] = 1;\n}}\n",
         "line 2: comment unclosed at end of file",
