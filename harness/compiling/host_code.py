@@ -30,6 +30,7 @@ _CONSTANT_WORDS = {"constexpr": b"__hdconst", "consteval": b"__hdceval"}
 stay."""
 _ENDS_A_DECLARATION = {";", "{", "}"}
 _CLASSES = {"class_specifier", "struct_specifier", "union_specifier"}
+_CLASS_WORDS = {"class", "struct", "union", "namespace"}
 _ITEMS = {
     *("declaration", "function_definition", "field_declaration", "friend_declaration"),
     *("template_declaration", "type_definition", "alias_declaration", "linkage_specification"),
@@ -68,7 +69,7 @@ def functions(tree: Walked) -> Functions:
     constant: list[Node] = []
     class_until = 0
     for node in tree.nodes:
-        if node.type in _CLASSES or _is_class(node):
+        if node.type in _CLASSES:
             class_until = max(class_until, node.end_byte)
         body = node.child_by_field_name("body") if node.type == "function_definition" else None
         if body is None or body.start_byte not in index:
@@ -81,7 +82,9 @@ def functions(tree: Walked) -> Functions:
             if text in _ENDS_A_DECLARATION or leaf.id in in_directives:
                 break
             words[text] = leaf
-        if words.keys() & device_words:
+        if words.keys() & _CLASS_WORDS and not _is_function(node):
+            class_until = max(class_until, node.end_byte)
+        elif words.keys() & device_words:
             device.add(node.id)
         elif words.keys() & words_for_both:
             constant += [words[word] for word in _CONSTANT_WORDS if word in words]
@@ -90,16 +93,13 @@ def functions(tree: Walked) -> Functions:
     return Functions(tuple(host), frozenset(device), tuple(constant))
 
 
-def _is_class(node: Node) -> bool:
-    """Return whether this is the definition of a class with an attribute before its name, such as
-    `struct __align__(8) Pair { … }`. To the grammar it is a function without parameters."""
-    kind = node.child_by_field_name("type") if node.type == "function_definition" else None
-    while kind is not None and kind.type in _CLASSES and node.type != "function_declarator":
-        inner = node.child_by_field_name("declarator")
-        if inner is None:
-            return True
-        node = inner
-    return False
+def _is_function(node: Node) -> bool:
+    """Return whether a definition has a list of parameters. Otherwise it is a class or a namespace
+    with an attribute or a macro, such as `struct __align__(8) Pair { … }`."""
+    inner: Node | None = node
+    while inner is not None and inner.type != "function_declarator":
+        inner = inner.child_by_field_name("declarator")
+    return inner is not None
 
 
 def macros_for(words: set[str], tree: Walked) -> set[str]:

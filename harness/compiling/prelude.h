@@ -39,6 +39,9 @@ template <typename T> struct without_reference<T&&> { using type = T; };
 template <typename T> using value = typename without_reference<T>::type;
 }
 
+// The same as in libcu++, which defines it unless it is defined.
+#define offsetof(type, member) (::size_t) ((char*) &(((type*) 0)->member) - (char*) 0)
+
 #define CHAR_BIT 8
 #define INT_MIN   (-INT_MAX - 1)
 #define INT_MAX   0x7fffffff

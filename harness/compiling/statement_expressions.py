@@ -7,6 +7,7 @@ those of the user's file.
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Set
 from dataclasses import dataclass, field
 
@@ -38,6 +39,7 @@ def as_lambdas(code: str, leaving: Set[str]) -> str:
     leaving: these words, which are `return`, `goto` and the macros that stand for them.
     """
     plain = without_text(code)
+    exits = [match.start() for match in _WORD.finditer(plain) if match[0] in leaving]
     insertions: dict[int, str] = {}
     open_brackets = [_Brackets(-1, False)]
     for match in re.finditer(r"[(){}\[\];]", plain):
@@ -57,11 +59,11 @@ def as_lambdas(code: str, leaving: Set[str]) -> str:
                 and plain.startswith(")", _behind(plain, at + 1))
                 and (inner.semicolons or _begins_without_value(plain, inner.start + 1))
             )
-            if is_expression and not leaving & set(_WORD.findall(plain, inner.start, at)):
+            if is_expression and bisect(exits, inner.start) == bisect(exits, at):
                 insertions |= {inner.start: "[&] ", at + 1: "()", **_returned(plain, inner, at)}
-    for at in sorted(insertions, reverse=True):
-        code = code[:at] + insertions[at] + code[at:]
-    return code
+    places = sorted(insertions)
+    ends = zip([0, *places], [*places, len(code)], strict=True)
+    return "".join(insertions.get(start, "") + code[start:end] for start, end in ends)
 
 
 def _behind(plain: str, at: int) -> int:

@@ -63,6 +63,10 @@ LANGUAGE = {
     "template <typename T> struct ALIGNED(16) Four { T x[4]; int get() const { return 4; } };\n"
     "struct PLAIN One { int x; };\nunion __align__(4) Bits { float f; unsigned u; };\n"
     + kernel("Pair p{1, 2}; Four<float> f{}; One o{1}; Bits b{}; C[p.sum() + o.x] = f.x[0] + b.f;"),
+    "classes and namespaces behind macros": "#define API\n#define BEGIN namespace a {\n"
+    "#define END }\nAPI struct One { int x; };\nBEGIN\nstruct Two { int x; };\n"
+    "__device__ int three() { return 3; }\nEND\n"
+    + kernel("One o{1}; a::Two t{2}; C[o.x + t.x + a::three()] = offsetof(a::Two, x);"),
     "designated initialisers": "struct Shape { int M, N, K; };\n"
     "__device__ int size(Shape s) { return s.M * s.N; }\n"
     + kernel("Shape s{.M = M, .N = N, .K = K}; C[s.K] = size({.M = 1, .N = 2});"),
