@@ -30,6 +30,7 @@ from harness.judge.stages.sanitize import (
     start_sanitizer,
 )
 from harness.judge.stages.verify import start_references, verify
+from harness.judge.steps import Executor
 from harness.judge.submission import Unreadable
 from harness.protocol.errors import JudgeFailure, UsageError, crash
 from harness.protocol.report import (
@@ -76,7 +77,7 @@ def start_in_background(grading: Grading) -> None:
     """Start the work that the processor does while the GPU works."""
     start_references(grading)
     start_cpu_sanitizer(grading)
-    if grading.session.cpu_sanitizer is not None:
+    if grading.watched_by is not Executor.DEVICE:
         start_counting(grading)
 
 
@@ -92,8 +93,8 @@ CHECKING = (
     Part(load, Stage.COMPILE, Lock.SHARED),
     Part(start_sanitizer, Stage.COMPILE, Lock.SHARED),
     Part(start_in_background, Stage.COMPILE, Lock.SHARED),
-    Part(await_machine_code, Stage.COMPILE, Lock.SHARED),
     Part(verify, Stage.VERIFY, Lock.SHARED),
+    Part(await_machine_code, Stage.VERIFY, Lock.SHARED),
     Part(grade_accuracy, Stage.VERIFY, Lock.SHARED),
     Part(start_after_verification, Stage.VERIFY, Lock.SHARED),
     Part(sanitize_on_device, Stage.SANITIZE, Lock.SHARED),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from harness.judge.progress import Progress
 from harness.judge.session import Session
-from harness.judge.steps import Step, Steps
+from harness.judge.steps import Executor, Step, Steps
 from harness.protocol.compiler import COMPILE_SECONDS, Compiled, Disassembled, Kernel, PtxProgram
 from harness.protocol.device import LaunchInputs, Ready
 from harness.protocol.report import (
@@ -160,6 +160,14 @@ class Grading:
     def needs_cpu_sanitizer(self) -> bool:
         """Return whether a CPU device that only sanitizes will surely be needed."""
         return not self.quick or self.few_cases if self.scores else not self.few_cases
+
+    @property
+    def watched_by(self) -> Executor:
+        """Return the process in which the CPU device watches the kernel. A kernel that is only
+        explained is translated once without a GPU, in the process that verifies it."""
+        if self.session.cpu_sanitizer is not None:
+            return Executor.CPU_SANITIZER
+        return Executor.DEVICE if self.few_cases else Executor.SANITIZER
 
     @property
     def kernel(self) -> Kernel:

@@ -90,6 +90,11 @@ class Steps:
             mine.set_exception(error)
         return mine.result()
 
+    def is_done(self, step: Step[Any]) -> bool:
+        """Return whether a step that was started has a result, or has failed."""
+        result = self._results.get(step)
+        return result is not None and result.done()
+
     def take(self, step: Step[Result]) -> Result:
         """Return the step's result and forget it: for large results that are needed once."""
         result = self.get(step)

@@ -6,7 +6,6 @@ import math
 import os
 import platform
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import singledispatchmethod
 from pathlib import Path
@@ -281,11 +280,7 @@ class CpuDevice:
             return refused
         # Memory that the counted blocks do not touch costs nothing.
         output = np.zeros((given.arguments.output.rows, given.arguments.output.columns), np.float32)
-        matrices = (
-            np.resize(data, (buffer.rows, buffer.columns))
-            for buffer, data in zip(given.arguments.inputs, given.matrices, strict=True)
-        )
-        arguments = _filled(given.arguments, matrices, output)
+        arguments = _filled(given, output)
         try:
             result = kernel.count(
                 grid, arguments, seconds=request.seconds, max_blocks=request.max_blocks
@@ -318,17 +313,17 @@ def parameter_kinds(signature: Signature) -> tuple[ParameterKind, ...]:
 def _arguments(given: LaunchInputs) -> tuple[Matrix, tuple[Argument, ...]]:
     """Return a poisoned output, and the arguments of the launch."""
     output = poisoned(given.arguments.output.rows, given.arguments.output.columns)
-    return output, _filled(given.arguments, given.matrices, output)
+    return output, _filled(given, output)
 
 
-def _filled(
-    arguments: Arguments, matrices: Iterable[Matrix], output: Matrix
-) -> tuple[Argument, ...]:
-    """Return the arguments of a launch on these matrices."""
-    inputs = [
-        Buffer(np.ascontiguousarray(data, np.float32), name=buffer.name)
-        for buffer, data in zip(arguments.inputs, matrices, strict=True)
-    ]
+def _filled(given: LaunchInputs, output: Matrix) -> tuple[Argument, ...]:
+    """Return the arguments of a launch. Elements of matrices that are too small are repeated."""
+    arguments = given.arguments
+    inputs: list[Buffer] = []
+    for buffer, data in zip(arguments.inputs, given.matrices, strict=True):
+        shape = buffer.rows, buffer.columns
+        whole = data if data.shape == shape else np.resize(data, shape)
+        inputs.append(Buffer(np.ascontiguousarray(whole, np.float32), name=buffer.name))
     written = Buffer(output, writable=True, initialised=False, name=arguments.output.name)
     return (*inputs, written, *arguments.numbers)
 

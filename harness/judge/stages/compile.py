@@ -93,6 +93,12 @@ def compile_submission(grading: Grading) -> None:
         steps.start(disassembling(grading))
 
 
+def take_machine_code(grading: Grading) -> None:
+    """Take the machine code if it is ready. An error of ptxas ends a verification early."""
+    if grading.compiled is None and grading.steps.is_done(_compiling(grading)):
+        await_machine_code(grading)
+
+
 def await_machine_code(grading: Grading) -> None:
     """Wait for the machine code of a kernel, and begin to disassemble it."""
     if grading.compiled is not None:

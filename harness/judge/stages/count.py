@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from harness.judge.grading import Grading, launch_inputs
 from harness.judge.stages.compile import disassembling, loading
 from harness.judge.stages.outcomes import Ended
-from harness.judge.steps import Executor, Step, Steps
+from harness.judge.steps import Step, Steps
 from harness.protocol.device import BranchesDiffer, Count, MergeLoads, Ready
 from harness.protocol.report import Counters, Unsupported
 from harness.protocol.request import Fault, Process
@@ -123,9 +123,8 @@ def count(grading: Grading) -> None:
 
 def _counting(grading: Grading) -> Step[Answer]:
     """Return the step that counts the accesses of the kernel."""
-    on_cpu = grading.session.cpu_sanitizer is not None
-    executor = Executor.CPU_SANITIZER if on_cpu else Executor.DEVICE
-    load = loading(executor, grading.loadable, on_cpu or grading.few_cases)
+    executor = grading.watched_by
+    load = loading(executor, grading.loadable)
 
     def run(steps: Steps) -> Answer:
         ready = steps.get(load)

@@ -113,7 +113,7 @@ def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Unsupported | 
             if sample.case == kept:
                 inputs = steps.get(preparing(problem, sample.case, seed, whole=False)).inputs
             else:
-                inputs = problem.draw(sample.case, seed)
+                inputs = problem.counting_inputs(seed)
             launches.append(launch_inputs(problem, sample.case, inputs, sample.blocks))
         request = Sanitize(
             launches=tuple(launches),
@@ -246,8 +246,7 @@ def _on_device(grading: Grading) -> Watched:
     first error ends a tool, and memcheck takes a minute for an error of many threads."""
     tools, cases = _tools(grading), _cases(grading)
     if not grading.scores:
-        executor = Executor.DEVICE if grading.few_cases else Executor.SANITIZER
-        return Watched(executor, cases, _sample(grading), tools)
+        return Watched(grading.watched_by, cases, _sample(grading), tools)
     every = cases if grading.quick else (*cases, grading.problem.mid_size_case(grading.seed))
     ordered = tuple(sorted(every, key=lambda case: case.shape.flop))
     return Watched(Executor.SANITIZER, ordered, tools=tools)

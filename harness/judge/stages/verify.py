@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from harness.devices.guards import unwritten
 from harness.judge import figures
 from harness.judge.grading import Compared, Failure, Grading, launch_inputs
+from harness.judge.stages.compile import await_machine_code, take_machine_code
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import Ended, finished, touched
 from harness.judge.stages.prepared import Prepared, preparing, runs_smaller, sampled_case
@@ -82,6 +83,7 @@ def verify(grading: Grading) -> None:
         grading.progress.found([f"{failure.outcome.verdict.value}: {failure.outcome.message}"])
         grading.failure = failure
         if not sanitizers_may_say_more(grading, failure):
+            await_machine_code(grading)  # an error of the compiler comes first
             raise Ended(failure.outcome)
         return
     grading.verification = Verification(
@@ -123,6 +125,7 @@ def run_cases(
     """Run cases until one fails. results: gets the result of each case that is correct."""
     limit = MAX_LAUNCH_LIMITS * grading.options.seconds
     for each in prepared:
+        take_machine_code(grading)
         grading.progress.step(str(each.case))
         try:
             results.append(_result(grading, each))
