@@ -6,7 +6,7 @@ import functools
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf, prod
 from pathlib import Path
@@ -28,7 +28,7 @@ from harness.ptxcpu.execution.printf import Printer
 from harness.ptxcpu.grid import Clusters, Size
 from harness.ptxcpu.messages import Explainer
 from harness.ptxcpu.ptx.parser import parse
-from harness.ptxcpu.ptx.syntax import Instruction, Program
+from harness.ptxcpu.ptx.syntax import Instruction
 from harness.ptxcpu.results import Counters, Hazard, Result
 from harness.ptxcpu.runtime.layout import Cause
 from harness.ptxcpu.vector.watched import keeps_clocks
@@ -45,6 +45,9 @@ WATCH_SECONDS_AN_INSTRUCTION = 0.0005
 MANY_SECONDS = 1.0
 """How long `check_many` checks blocks on the vector path."""
 
+WATCHING_FACTOR = 4
+"""Watching takes at least so many times as long as running."""
+
 LEAST_SECONDS = 1.0
 """How long threads run a launch that reached its time limit on the vector path: until they find an
 error, or reach this limit."""
@@ -56,10 +59,6 @@ vector path, which takes up to two seconds."""
 VECTOR_AFTER = 16
 """After this many launches, `run` uses the vector path at once: a kernel that is verified in many
 cases is launched a hundred times."""
-
-TRANSLATED_ONCE = 12_000
-"""A kernel for tensor cores with more instructions than this is always watched: a second
-translation, without watching, would take longer than it saves."""
 
 
 class Kernel:
@@ -100,9 +99,7 @@ class Kernel:
         self._cache = cache or default_cache()
         self._program = parse(ptx)
         self.reset_variables()
-        instructions = _instructions(self._program)
-        is_large = len(instructions) > TRANSLATED_ONCE and _multiply_matrices(instructions)
-        self._mode = Mode.WATCH if watched or is_large else Mode.RUN
+        self._mode = Mode.WATCH if watched else Mode.RUN
         self._inlined = self._inline(self._mode)
         self._loaded: dict[Mode, Loaded] = {}
         self._load(self._mode)
@@ -124,7 +121,8 @@ class Kernel:
     @property
     def multiplies_matrices(self) -> bool:
         """Return whether the kernel has instructions for the tensor cores."""
-        return _multiply_matrices(x for x in self._inlined.body if isinstance(x, Instruction))
+        opcodes = (item.opcode for item in self._inlined.body if isinstance(item, Instruction))
+        return any(opcode.startswith(("mma.", "wgmma.", "wmma.")) for opcode in opcodes)
 
     @property
     def has_mergeable_loads(self) -> bool:
@@ -268,8 +266,15 @@ class Kernel:
         check as many others as it can in about MANY_SECONDS.
 
         blocks: whole clusters, in the order in which they are checked. Where blocks depend on one
-            another, only the first cluster is checked.
+            another, only the first cluster is checked. It is run before without watching, since it
+            may do the work of all others.
         """
+        if self.blocks_depend and self._is_reset:
+            alone = Clusters(grid, self.cluster).blocks(0)
+            ran = self.run(grid, arguments, seconds=seconds / WATCHING_FACTOR, blocks=alone)
+            self.reset_variables()
+            if ran.fault and ran.fault.cause is Cause.TIME_LIMIT:
+                return ran
         least, start = 2 * prod(self.cluster), time.monotonic()
         is_fast = not self.blocks_depend and self._watch_seconds + MANY_SECONDS <= seconds
         is_fast = is_fast and self.watched_units is not None
@@ -440,16 +445,6 @@ class Kernel:
             vector_blocks=outcome.vector_blocks,
         )
         return result, explainer
-
-
-def _instructions(program: Program) -> list[Instruction]:
-    """Return the instructions of all functions."""
-    bodies = (function.body for function in program.functions.values())
-    return [item for body in bodies for item in body if isinstance(item, Instruction)]
-
-
-def _multiply_matrices(instructions: Iterable[Instruction]) -> bool:
-    return any(item.opcode.startswith(("mma.", "wgmma.", "wmma.")) for item in instructions)
 
 
 @functools.cache
