@@ -32,7 +32,8 @@ def instruments(
     kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
     threads, warps = blocks * loaded.threads, blocks * -(-loaded.threads // layout.LANES)
     width, global_width = cell_width(kernel), _narrowest(kernel, _NOT_GLOBAL)
-    clock_words = threads + 1 + (threads if reads_by_proxy(kernel) else 0)
+    numbers = threads + 1 + (threads if reads_by_proxy(kernel) else 0)
+    clock_words = -(-numbers // layout.CLOCK_STEP) * layout.CLOCK_STEP
     clock = 4 * clock_words
     wide_cells = -(-kernel.shared.size // layout.WIDE_CELL)
     cells = blocks * (wide_cells * (1 + layout.WIDE_CELL // width) + 8)
@@ -51,11 +52,13 @@ def instruments(
         "global_cells": zeros(8 * layout.WINDOWS),
         "global_bytes": zeros(8 * layout.WINDOWS),
         "clock": zeros(threads * clock),
+        "own": zeros(4 * threads),
         "common": zeros(blocks * clock),
         "has_common": zeros(threads),
         "arrival": zeros(layout.NAMED_BARRIERS * blocks * clock),
         "joined": zeros(clock),
         "shared_row": zeros(clock),
+        "shared_fences": zeros(blocks * 2 * 3 * clock),
         "here": zeros(loaded.threads),
         "fenced": zeros(3 * threads * clock),
         "fenced_far": zeros(4 * threads),

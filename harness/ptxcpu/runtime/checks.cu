@@ -127,10 +127,33 @@ __device__ void record(Context* c, Event* e, long long t, long long pc, int acce
 
 __device__ long long warp_of_cluster(Context* c, long long w) { return c->rank ? c->rank * (c->checks->warps / c->cluster_blocks) + w : w; }
 
-// The reads of a block's shared memory by a warp of the cluster: two for each cell.
-__device__ Event* reads_of(Context* block, long long warp) {
-    return block->checks->reads + (block->rank * block->checks->warps + warp) * cells_of_block(block) * 2;
+// The reads of a cell of a block's shared memory by a warp of the cluster: two of them.
+__device__ __forceinline__ Event* reads_of(Context* block, long long warp, long long cell) {
+    return block->checks->reads + ((block->rank * block->checks->warps + warp) * cells_of_block(block) + cell) * 2;
 }
+
+// Goes through the reads of a cell by the warps that have read it since the last write that was after
+// all reads.
+struct ReadsOfCell {
+    Context* block;
+    long long cell, warp;
+    unsigned left;
+
+    __device__ __forceinline__ ReadsOfCell(Context* block, long long cell) : block(block), cell(cell), warp(block->checks->warps) {
+        const ShadowCell* s = cells_of(block) + cell;
+        left = s->run == (int)block->checks->run ? s->readers : 0;
+    }
+
+    __device__ __forceinline__ Event* next() {
+        warp += READERS;
+        if (warp >= block->checks->warps) {
+            if (!left) return 0;
+            warp = __ffs(left) - 1;
+            left &= left - 1;
+        }
+        return reads_of(block, warp, cell);
+    }
+};
 
 __device__ int* awaited_by(Context* c, long long warp) { return c->checks->awaited + warp * cells_of_block(c); }
 
@@ -141,21 +164,26 @@ __device__ void await_products(Context* c, long long warp, long long g) {
     awaited_by(c, warp)[c->checks->awaited_cells[warp]++] = (int)g;
 }
 
+// Forgets what earlier runs have noted in a cell.
+__device__ __forceinline__ void begin_cell(Checks* k, ShadowCell* cell) {
+    if (cell->run != (int)k->run) cell->run = (int)k->run, cell->readers = 0;
+}
+
 // Copies what is known of a wide cell to the narrow cells of its bytes.
 __device__ void divide(Context* block, long long wide) {
     Checks* k = block->checks;
     ShadowCell* cells = cells_of(block);
     long long count = narrow_cells_in_wide(k), first = wide_cells(block) + wide * count;
-    cells[wide].divided_in = (int)k->run;
+    begin_cell(k, cells + wide);
     for (long long i = first; i < first + count; ++i) cells[i] = cells[wide];
-    if (cells[wide].read_in != (int)k->run) return;
+    bool is_read = cells[wide].readers;
+    cells[wide].readers = DIVIDED;
+    if (!is_read) return;
     for (long long w = 0; w < k->warps; ++w) {
-        Event* reads = reads_of(block, w);
-        bool is_awaited = may_read_either(reads + wide * 2);
+        Event* reads = reads_of(block, w, wide);
         for (long long i = first; i < first + count; ++i) {
-            reads[i * 2] = reads[wide * 2];
-            reads[i * 2 + 1] = reads[wide * 2 + 1];
-            if (is_awaited) await_products(block, w, i);
+            for (int j = 0; j < 2; ++j) reads_of(block, w, i)[j] = reads[j];
+            if (may_read_either(reads)) await_products(block, w, i);
         }
     }
 }
@@ -164,7 +192,8 @@ __device__ void divide(Context* block, long long wide) {
 __device__ long long next_cell(Context* block, long long* byte, long long end) {
     Checks* k = block->checks;
     long long first = *byte, wide = first / WIDE_CELL, width = k->cell_width;
-    if (cells_of(block)[wide].divided_in != (int)k->run) {
+    const ShadowCell* cell = cells_of(block) + wide;
+    if (cell->run != (int)k->run || cell->readers != DIVIDED) {
         if (first % WIDE_CELL == 0 && first + WIDE_CELL <= end) {
             *byte = first + WIDE_CELL;
             k->cells_checked = narrow_cells_in_wide(k);
@@ -183,11 +212,11 @@ __device__ void check_products(Context* c, long long w, long long waited_for) {
     long long warp = warp_of_cluster(c, w), left = 0;
     int* awaited = awaited_by(c, warp);
     for (long long i = 0; i < k->awaited_cells[warp]; ++i) {
-        Event* mine = reads_of(c, warp) + awaited[i] * 2ll;
+        Event* mine = reads_of(c, warp, awaited[i]);
         for (Event* e = mine; e < mine + 2; ++e) {
             if (!may_still_read(e) || e->clock > waited_for) continue;
             e->access &= ~ACCESS_ASYNC;
-            e->clock = k->clock[e->thread * clock_words(c) + e->thread];
+            e->clock = k->own[e->thread];
         }
         if (may_read_either(mine)) awaited[left++] = awaited[i];
     }
@@ -219,12 +248,49 @@ __device__ void check_proxy(Context* c, long long t, long long pc, Address addre
     if (!passed_proxy_fence(c, t, write)) note_pair(c, FINDING_KIND_NO_PROXY_FENCE, t, pc, address, n, access, write);
 }
 
-// Reports a conflict with an earlier access to shared memory, unless it is ordered. Those of earlier
-// clusters are. known: the clock of thread t, which has this number
-__device__ __forceinline__ void conflict_in_block(Context* c, long long t, long long pc, Address address, long long n,
-                                                  int access, Event* other, const unsigned* known, long long number) {
-    bool is_ordered = other->clock <= c->checks->base || other->thread == number || known[other->thread] >= other->clock;
-    if (may_still_read(other) || !is_ordered) conflict(c, t, pc, address, n, access, other);
+// Returns whether an earlier access to shared memory is certainly no conflict with one of the thread
+// of this number. Those of earlier clusters are none. known: the thread's clock
+__device__ __forceinline__ bool is_over(const Event* e, unsigned base, const unsigned* known, long long number) {
+    return !may_still_read(e) && (e->clock <= base || e->thread == number || known[e->thread] >= e->clock);
+}
+
+// Returns the same of all reads of a cell.
+__device__ __noinline__ bool are_over(Context* block, long long g, const unsigned* known, long long number) {
+    unsigned base = (unsigned)block->checks->base;
+    for (ReadsOfCell all(block, g); const Event* reads = all.next();)
+        if (!is_over(reads, base, known, number) || !is_over(reads + 1, base, known, number)) return false;
+    return true;
+}
+
+// Returns whether an access to a cell of a block is certainly no mistake.
+__device__ __forceinline__ bool is_in_order(Context* c, long long t, int access, Context* block, long long g,
+                                            const unsigned* known, long long number) {
+    Checks* k = c->checks;
+    const ShadowCell* cell = cells_of(block) + g;
+    unsigned base = (unsigned)k->base;
+    const Event* write = &cell->write;
+    if (cell->in_flight.clock > base || cell->strong.clock > base || !is_over(write, base, known, number)) return false;
+    if (access & ACCESS_PROXY && write->clock > base && !(write->access & ACCESS_PROXY)) return passed_proxy_fence(c, t, write);
+    return !(access & ACCESS_WRITE) || are_over(block, g, known, number);
+}
+
+// Reports what is wrong with an access to a cell.
+__device__ __noinline__ void note_conflicts(Context* c, long long t, long long pc, Address address, long long n,
+                                            int access, Context* block, long long g) {
+    Checks* k = c->checks;
+    ShadowCell* cell = cells_of(block) + g;
+    if (cell->in_flight.clock > k->base)
+        note(c, FINDING_KIND_IN_FLIGHT, pc, cell->in_flight.pc, t, cell->in_flight.thread, address, n, access,
+             cell->in_flight.access);
+    conflict(c, t, pc, address, n, access, &cell->write);
+    conflict(c, t, pc, address, n, access, &cell->strong);
+    if (access & ACCESS_WRITE) {
+        for (ReadsOfCell all(block, g); Event* reads = all.next();)
+            for (int i = 0; i < 2; ++i) conflict(c, t, pc, address, n, access, reads + i);
+    } else if (access & ACCESS_PROXY) {
+        check_proxy(c, t, pc, address, n, access, &cell->write);
+        check_proxy(c, t, pc, address, n, access, &cell->strong);
+    }
 }
 
 __device__ void check_shared(Context* c, long long t, long long pc, Context* block, Address address,
@@ -232,34 +298,22 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
     Checks* k = c->checks;
     long long first = offset_in_block(address), number = number_of(c, t);
     long long warp = warp_of_cluster(c, t / LANES);
-    ShadowCell* cells = cells_of(block);
-    Event *every_read = reads_of(block, 0), *read_by_warp = reads_of(block, warp);
-    long long next_warp = cells_of_block(block) * 2;
     const unsigned* known = known_to(c, t);
     for (long long byte = first; byte < first + n;) {
         long long g = next_cell(block, &byte, first + n);
-        ShadowCell* cell = cells + g;
-        if (cell->in_flight.clock > k->base)
-            note(c, FINDING_KIND_IN_FLIGHT, pc, cell->in_flight.pc, t, cell->in_flight.thread, address, n, access,
-                 cell->in_flight.access);
-        conflict_in_block(c, t, pc, address, n, access, &cell->write, known, number);
-        conflict_in_block(c, t, pc, address, n, access, &cell->strong, known, number);
+        ShadowCell* cell = cells_of(block) + g;
+        bool in_order = is_in_order(c, t, access, block, g, known, number);
+        if (!in_order) note_conflicts(c, t, pc, address, n, access, block, g);
         if (access & ACCESS_WRITE) {
-            Event* reads = every_read + g * 2;
-            for (long long w = 0; cell->read_in == (int)k->run && w < k->warps; ++w, reads += next_warp)
-                for (int i = 0; i < 2; ++i)
-                    conflict_in_block(c, t, pc, address, n, access, reads + i, known, number);
+            if (in_order && is_weak(access)) cell->readers = 0;
             // A weak write is kept: later strong writes of the same thread do not replace it.
             record(c, is_weak(access) ? &cell->write : &cell->strong, t, pc, access);
             if (access & ACCESS_ASYNC) record(c, &cell->in_flight, t, pc, access);
         } else {
-            Event* mine = read_by_warp + g * 2;
-            if (access & ACCESS_PROXY) {
-                check_proxy(c, t, pc, address, n, access, &cell->write);
-                check_proxy(c, t, pc, address, n, access, &cell->strong);
-            }
+            Event* mine = reads_of(block, warp, g);
             if (access & ACCESS_ASYNC && !may_read_either(mine)) await_products(c, warp, g);
-            cell->read_in = (int)k->run;
+            begin_cell(k, cell);
+            cell->readers |= 1u << warp % READERS;
             if (mine[0].thread != number) mine[1] = mine[0];
             record(c, mine, t, pc, access);
             if (access & ACCESS_ASYNC) mine->clock = c->thread[t / LANES * LANES].products + 1;

@@ -36,12 +36,12 @@ __device__ unsigned* common_of(Context* c) { return c->checks->common + c->rank 
 // The clock of thread t, which the caller may change.
 __device__ unsigned* clock_of(Context* c, long long t) {
     long long n = number_of(c, t);
-    unsigned *row = row_of(c, t), own = row[n];
+    unsigned* row = row_of(c, t);
     if (c->checks->has_common[n]) {
         c->checks->has_common[n] = 0;
         assign(c, row, common_of(c));
-        row[n] = own;
     }
+    row[n] = c->checks->own[n];
     return row;
 }
 
@@ -50,17 +50,38 @@ __device__ const unsigned* known_to(Context* c, long long t) {
     return c->checks->has_common[number_of(c, t)] ? common_of(c) : row_of(c, t);
 }
 
-__device__ unsigned* own_clock(Context* c, long long t) { return row_of(c, t) + number_of(c, t); }
+__device__ unsigned* own_clock(Context* c, long long t) { return c->checks->own + number_of(c, t); }
 
-// The clock of thread t at its last fence whose scope includes this distance.
-__device__ unsigned* fenced_of(Context* c, int distance, long long t) {
-    return c->checks->fenced + (distance * threads_of_cluster(c) + number_of(c, t)) * clock_words(c);
+// FENCED: the clock of a thread at its last fence whose scope includes a distance. PENDING: the clocks
+// that it has read with strong reads at that distance, and joins at its next fence.
+enum { FENCED = 0, PENDING = 1 };
+
+// Bit d says whether the thread has such a clock for distance d, bit DISTANCES + d whether it is the
+// one that it shares with the threads that it met at a barrier.
+__device__ int* levels_of(Context* c, int which, long long t) {
+    return (which == PENDING ? c->checks->pending_from : c->checks->fenced_far) + number_of(c, t);
 }
 
-// The clocks that thread t has read with strong reads at this distance, and joins at its next
-// fence.
-__device__ unsigned* pending_of(Context* c, int distance, long long t) {
-    return c->checks->pending + (distance * threads_of_cluster(c) + number_of(c, t)) * clock_words(c);
+__device__ unsigned* shared_fence(Context* c, int which, int distance) {
+    return c->checks->shared_fences + ((c->rank * 2 + which) * DISTANCES + distance) * clock_words(c);
+}
+
+__device__ bool shares_fence(Context* c, int which, int distance, long long t) {
+    return *levels_of(c, which, t) >> (DISTANCES + distance) & 1;
+}
+
+// Such a clock, which the caller may change; its contents if it was shared.
+__device__ unsigned* own_fence(Context* c, int which, int distance, long long t) {
+    unsigned* all = which == PENDING ? c->checks->pending : c->checks->fenced;
+    unsigned* row = all + (distance * threads_of_cluster(c) + number_of(c, t)) * clock_words(c);
+    if (shares_fence(c, which, distance, t)) assign(c, row, shared_fence(c, which, distance));
+    *levels_of(c, which, t) &= ~(1 << DISTANCES + distance);
+    return row;
+}
+
+// The same for reading.
+__device__ const unsigned* fence_of(Context* c, int which, int distance, long long t) {
+    return shares_fence(c, which, distance, t) ? shared_fence(c, which, distance) : own_fence(c, which, distance, t);
 }
 
 __device__ int reach_of(int access) {
@@ -119,18 +140,30 @@ __device__ unsigned snapshot(Context* c, const unsigned* clock) {
 __device__ void join(Context* c, unsigned* into, const unsigned* from) {
     long long n = threads_of_cluster(c), words = clock_words(c);
     unsigned set = join_sets(c, into[n], from[n]);
-    for (long long i = 0; i < words; ++i) into[i] = into[i] < from[i] ? from[i] : into[i];
+    for (long long i = 0; i < words; i += CLOCK_STEP) {
+        unsigned x[CLOCK_STEP];
+#pragma unroll
+        for (int j = 0; j < CLOCK_STEP; ++j) x[j] = into[i + j] < from[i + j] ? from[i + j] : into[i + j];
+#pragma unroll
+        for (int j = 0; j < CLOCK_STEP; ++j) into[i + j] = x[j];
+    }
     into[n] = set;
 }
 
 __device__ void assign(Context* c, unsigned* into, const unsigned* from) {
-    long long n = clock_words(c);
-    for (long long u = 0; u < n; ++u) into[u] = from[u];
+    for (long long i = 0; i < clock_words(c); i += CLOCK_STEP) {
+        unsigned x[CLOCK_STEP];
+#pragma unroll
+        for (int j = 0; j < CLOCK_STEP; ++j) x[j] = from[i + j];
+#pragma unroll
+        for (int j = 0; j < CLOCK_STEP; ++j) into[i + j] = x[j];
+    }
 }
 
 __device__ void forget(Context* c, unsigned* clock) {
-    long long n = clock_words(c);
-    for (long long u = 0; u < n; ++u) clock[u] = 0;
+    for (long long i = 0; i < clock_words(c); i += CLOCK_STEP)
+#pragma unroll
+        for (int j = 0; j < CLOCK_STEP; ++j) clock[i + j] = 0;
 }
 
 // Advances the thread's own number: its later events come after those that it has published.
@@ -172,7 +205,7 @@ __device__ void begin_run(Context* c) {
     Checks* k = c->checks;
     long long n = threads_of_cluster(c);
     for (long long t = 0; t < n; ++t)
-        if (k->base < k->clock[t * clock_words(c) + t]) k->base = k->clock[t * clock_words(c) + t];
+        if (k->base < k->own[t]) k->base = k->own[t];
     k->run += 1;
     k->runs[k->run].base = k->base;
     k->runs[k->run].block = c->block;
@@ -190,7 +223,7 @@ __device__ void begin_clocks(Context* c) {
         common[n] = EMPTY_SET;
     }
     for (long long t = 0; t < n; ++t) {
-        k->clock[t * clock_words(c) + t] = (unsigned)k->base + 1;
+        k->own[t] = (unsigned)k->base + 1;
         k->has_common[t] = 1;
         k->fenced_far[t] = k->pending_from[t] = 0;
         k->fenced_set[t] = 0;
@@ -211,12 +244,13 @@ extern "C" __device__ void rt_fence(Context* c, long long t, long long how, long
     k->unmet = 1;
     for (int distance = 0; distance <= reach; ++distance) {
         int bit = 1 << distance;
-        if (how & ACQUIRES && k->pending_from[n] & bit) join(c, clock_of(c, t), pending_of(c, distance, t));
-        if (how & ACQUIRES) k->pending_from[n] &= ~bit;
+        if (how & ACQUIRES && k->pending_from[n] & bit) join(c, clock_of(c, t), fence_of(c, PENDING, distance, t));
+        if (how & ACQUIRES) k->pending_from[n] &= ~(bit | bit << DISTANCES);
     }
     if (!(how & RELEASES)) return;
     for (int distance = 0; distance <= reach; ++distance) {
-        assign(c, fenced_of(c, distance, t), clock_of(c, t));
+        k->fenced_far[n] &= ~(1 << DISTANCES + distance);
+        assign(c, own_fence(c, FENCED, distance, t), clock_of(c, t));
         k->fenced_far[n] |= 1 << distance;
     }
     if (reach == OTHER_CLUSTER) k->fenced_set[n] = 0;
@@ -230,7 +264,7 @@ extern "C" __device__ void rt_fence(Context* c, long long t, long long how, long
 // Order): in the thread that wrote, in the one that reads, or in one between them. The implicit
 // fence after an asynchronous operation makes only that operation's own results visible.
 extern "C" __device__ void rt_fence_proxy(Context* c, long long t) {
-    if (!c->checks || clock_words(c) == fenced_numbers(c)) return;
+    if (!c->checks || clock_words(c) < fenced_numbers(c) + threads_of_cluster(c)) return;
     unsigned* clock = clock_of(c, t);
     for (long long u = 0; u < threads_of_cluster(c); ++u) clock[fenced_numbers(c) + u] = clock[u];
     tick(c, t);
@@ -248,6 +282,29 @@ __device__ void join_or_assign(Context* c, int* levels, int distance, unsigned* 
     *levels |= 1 << distance;
 }
 
+// Joins the clocks of one kind and distance of the threads at a barrier. Threads that shared one before
+// share its successor, or keep it.
+__device__ void share_clocks(Context* c, const unsigned char* here, int which, int distance) {
+    unsigned *joined = c->checks->shared_row, *shared = shared_fence(c, which, distance);
+    int any = 0;
+    bool has_shared = false;
+    for (long long t = 0; t < c->threads; ++t) {
+        bool shares = shares_fence(c, which, distance, t);
+        if (here[t] && shares) has_shared = true;
+        else if (shares || (here[t] && *levels_of(c, which, t) >> distance & 1)) {
+            unsigned* own = own_fence(c, which, distance, t);
+            if (here[t]) join_or_assign(c, &any, 0, joined, own);
+        }
+    }
+    if (has_shared) join_or_assign(c, &any, 0, joined, shared);
+    assign(c, shared, joined);
+    for (long long t = 0; t < c->threads; ++t) {
+        if (!here[t]) continue;
+        *levels_of(c, which, t) |= (1 | 1 << DISTANCES) << distance;
+        if (which == FENCED && distance == OTHER_CLUSTER) c->checks->fenced_set[number_of(c, t)] = 0;
+    }
+}
+
 // Joins the fenced and the pending clocks of the threads at a barrier, so that they are the same
 // for all of them. here: a mark for each thread of the block.
 __device__ void share_fences(Context* c, const unsigned char* here) {
@@ -261,25 +318,9 @@ __device__ void share_fences(Context* c, const unsigned char* here) {
     }
     if (!(fenced | pending)) return;
     if (is_everybody) k->unshared_fences &= ~(1ll << c->rank);
-    for (int which = 0; which < 2; ++which) {
-        int* levels = which ? k->pending_from : k->fenced_far;
-        for (int distance = 0; distance < DISTANCES; ++distance) {
-            int any = 0;
-            unsigned* row = k->shared_row;
-            for (long long t = 0; t < c->threads; ++t) {
-                if (!here[t] || !(levels[number_of(c, t)] >> distance & 1)) continue;
-                int known = any;
-                join_or_assign(c, &known, 0, row, which ? pending_of(c, distance, t) : fenced_of(c, distance, t));
-                any = known;
-            }
-            for (long long t = 0; any && t < c->threads; ++t) {
-                if (!here[t]) continue;
-                assign(c, which ? pending_of(c, distance, t) : fenced_of(c, distance, t), row);
-                levels[number_of(c, t)] |= 1 << distance;
-                if (!which && distance == OTHER_CLUSTER) k->fenced_set[number_of(c, t)] = 0;
-            }
-        }
-    }
+    for (int which = FENCED; which <= PENDING; ++which)
+        for (int distance = 0; distance < DISTANCES; ++distance)
+            if ((which == PENDING ? pending : fenced) >> distance & 1) share_clocks(c, here, which, distance);
 }
 
 // ---- what is published at an address
@@ -320,11 +361,11 @@ __device__ void observe(Context* c, long long t, Address address, bool acquires,
         if (reach < distance) return;
         unsigned* known = near_of(c, s, distance);
         if (acquires) join(c, clock_of(c, t), known);
-        else join_or_assign(c, k->pending_from + number, distance, pending_of(c, distance, t), known);
+        else join_or_assign(c, k->pending_from + number, distance, own_fence(c, PENDING, distance, t), known);
     } else if (reach == OTHER_CLUSTER && s->set && window_of(address) != WINDOW_SHARED) {
         if (acquires) clock_of(c, t)[n] = join_sets(c, clock_of(c, t)[n], s->set);
         else {
-            unsigned* pending = pending_of(c, OTHER_CLUSTER, t);
+            unsigned* pending = own_fence(c, PENDING, OTHER_CLUSTER, t);
             if (!(k->pending_from[number] >> OTHER_CLUSTER & 1)) forget(c, pending);
             k->pending_from[number] |= 1 << OTHER_CLUSTER;
             pending[n] = join_sets(c, pending[n], s->set);
@@ -358,11 +399,11 @@ __device__ void publish(Context* c, long long t, Address address, bool releases,
     s->rank = (int)c->rank;
     for (int distance = 0; distance < 2; ++distance)
         if (far >> distance & 1)
-            join(c, near_of(c, s, distance), releases ? clock_of(c, t) : fenced_of(c, distance, t));
+            join(c, near_of(c, s, distance), releases ? clock_of(c, t) : fence_of(c, FENCED, distance, t));
     if (!chained) s->set = EMPTY_SET;
     if (is_global && far >> OTHER_CLUSTER & 1) {
         unsigned set = releases ? snapshot(c, clock_of(c, t)) : k->fenced_set[number];
-        if (!set) set = k->fenced_set[number] = snapshot(c, fenced_of(c, OTHER_CLUSTER, t));
+        if (!set) set = k->fenced_set[number] = snapshot(c, fence_of(c, FENCED, OTHER_CLUSTER, t));
         s->set = join_sets(c, s->set, set);
     }
     if (releases) tick(c, t);

@@ -19,7 +19,7 @@ extern "C" __device__ long long rt_cluster_arrive(Context* c, long long t, long 
     k->init_arrived[n] = k->init_fenced[n];
     bool fenced = k->fenced_far[n] >> SAME_CLUSTER & 1;
     if (!(how & 2)) join(c, k->cluster_arrival, clock_of(c, t));
-    else if (fenced) join(c, k->cluster_arrival, fenced_of(c, SAME_CLUSTER, t));
+    else if (fenced) join(c, k->cluster_arrival, fence_of(c, 0, SAME_CLUSTER, t));
     tick(c, t);
     return 1;
 }

@@ -27,7 +27,7 @@ __device__ __noinline__ long long clock_words(Context* c);
 __device__ __noinline__ unsigned* clock_of(Context* c, long long t);
 __device__ __noinline__ const unsigned* known_to(Context* c, long long t);
 __device__ __noinline__ unsigned* own_clock(Context* c, long long t);
-__device__ __noinline__ unsigned* fenced_of(Context* c, int distance, long long t);
+__device__ __noinline__ const unsigned* fence_of(Context* c, int which, int distance, long long t);
 __device__ __noinline__ void join(Context* c, unsigned* into, const unsigned* from);
 __device__ __noinline__ void assign(Context* c, unsigned* into, const unsigned* from);
 __device__ __noinline__ void forget(Context* c, unsigned* clock);

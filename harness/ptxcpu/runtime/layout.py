@@ -148,6 +148,8 @@ SYNC_ADDRESSES = 1 << 14  # flags and mbarriers at which the checks keep what wa
 NEAR_CLOCKS = 1024  # of these, those that one cluster writes
 MAX_SNAPSHOTS = 4096  # clocks that a launch publishes from one cluster to another
 MAX_SETS = 1 << 14  # of snapshots
+CLOCK_STEP = 8  # words of clocks that are joined at once
+READERS, DIVIDED = 31, 1 << 31  # of a cell
 WIDE_CELL = 16  # bytes of shared memory that the checks handle at once where they can
 MAX_CLUSTER = 8  # blocks; more is up to each GPU
 
@@ -312,14 +314,16 @@ CHECKS = {
     "global_bytes": "long long*",  # [window]: of which there are cells
     "global_cell_width": "long long",
     # A clock is a number for each thread, that of a set of snapshots, and if the kernel needs
-    # proxy fences, a second number for each thread.
+    # proxy fences, a second number for each thread. Its words are a multiple of CLOCK_STEP.
     "clock_words": "long long",
     "clock": "unsigned*",  # [thread][clock]: what each thread knows of the others
+    "own": "unsigned*",  # [thread]: its number in its own clock
     "common": "unsigned*",  # [block][clock]: the same for threads that last met at a barrier
     "has_common": "unsigned char*",  # [thread]: it is one of these
     "arrival": "unsigned*",  # [barrier][thread]: what those who arrived knew
     "joined": "unsigned*",  # [thread]
     "shared_row": "unsigned*",  # [thread]
+    "shared_fences": "unsigned*",  # [block][fenced or pending][distance][clock]
     "here": "unsigned char*",  # [thread of the block]: which ones meet
     "fenced": "unsigned*",  # [distance][thread][clock]: what each thread knew at its last fence
     "fenced_far": "int*",  # [thread]: bit d: it has fenced for threads of that distance
@@ -509,8 +513,9 @@ def header() -> str:
             "write": "struct Event",
             "strong": "struct Event",  # the last strong write
             "in_flight": "struct Event",
-            "divided_in": "int",  # the last run in which a wide cell was divided
-            "read_in": "int",  # the last run in which it was read
+            "run": "int",  # to which `readers` belongs
+            # bit w: warp w, w + READERS, or another one has read it; or DIVIDED for a wide cell
+            "readers": "unsigned",
         },
         "GlobalCell": {
             "write": "struct Event",

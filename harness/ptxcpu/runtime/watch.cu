@@ -77,7 +77,7 @@ __device__ void end_watch(Context* c, bool is_done) {
     if (is_doubtful(c)) w->block = c->block;
     if (w->keeps_clocks) return;
     if (!is_done) undo_watch(c);
-    w->checks->clock[0] = w->clock;
+    w->checks->own[0] = w->clock;
 }
 
 // Leaves a block to threads. If clocks are kept, their records of the launch cannot be undone, so threads

@@ -48,7 +48,7 @@ __device__ bool is_inside(Context* c, const SharedMatrix& m, int rows, int bytes
 // matrix, the elements have 16 bits.
 __device__ void fetch(Context* c, long long w, long long pc, const SharedMatrix& m, bool all_inside, int first,
                       unsigned* raw, int stride) {
-    if (all_inside && !m.transposed) {
+    if (all_inside && !m.transposed && !c->checks) {
         for (int half = 0; half < 2; ++half) {
             Address at = unswizzled(m, first, half * 16);
             long long* to = (long long*)(raw + half * stride * LANES);
@@ -66,7 +66,10 @@ __device__ void fetch(Context* c, long long w, long long pc, const SharedMatrix&
         int row = piece & 7, half = piece >> 3;
         Address at = swizzled(m, m.transposed ? unswizzled(m, piece, first * 2) : unswizzled(m, first + row, half * 16));
         const char* host = c->shared + at;
-        if (!all_inside) host = checked_access(c, w * LANES + (piece + first * 2) % LANES, pc, window + at, 16, 16, ACCESS_READ | ACCESS_ASYNC | ACCESS_PROXY);
+        long long t = w * LANES + (piece + first * 2) % LANES;
+        const int READ = ACCESS_READ | ACCESS_ASYNC | ACCESS_PROXY;
+        if (!all_inside) host = checked_access(c, t, pc, window + at, 16, 16, READ);
+        else if (c->checks) check_access(c, t, pc, window + at, 16, READ);
         if (!host) return;
         if (!m.transposed) copy_bytes((char*)(raw + half * stride * LANES + 4 * row), host, 16);
         else {
@@ -87,7 +90,7 @@ __device__ void unpack_rows(Context* c, long long w, const Product* p, Rows* row
     const unsigned* words = lane_words(c, w, p->a);
     if (!(p->variant >> 6 & 1)) {
         SharedMatrix m = shared_matrix(words[0] | (Address)words[LANES] << 32, p->variant >> 7 & 1);
-        bool inside = !c->checks && (m.transposed ? is_inside(c, m, 16, 128) : is_inside(c, m, 64, BYTES));
+        bool inside = m.transposed ? is_inside(c, m, 16, 128) : is_inside(c, m, 64, BYTES);
         for (int half = 0; half < 2; ++half)
             fetch(c, w, p->pc, m, inside, 16 * (int)(w & 3) + 8 * half, raw + half * LANES, 2);
         words = raw;
@@ -105,7 +108,7 @@ __device__ void wgmma(Context* c, long long w, const Product* p, Rows* rows, boo
     c->thread[w * LANES].issued_pc = p->pc;
     if (!same_rows) unpack_rows(c, w, p, rows);
     SharedMatrix m = shared_matrix(words[0] | (Address)words[LANES] << 32, p->variant >> 8 & 1);
-    bool inside = !c->checks && (m.transposed ? is_inside(c, m, 16, 2 * columns) : is_inside(c, m, columns, BYTES));
+    bool inside = m.transposed ? is_inside(c, m, 16, 2 * columns) : is_inside(c, m, columns, BYTES);
     for (int column = 0; column < columns; column += TILE_COLUMNS) {
         unsigned* d = lane_words(c, w, p->sums + column / 2);
         for (int i = 0; !accumulates && i < 4 * LANES; ++i) d[i] = 0;
