@@ -20,7 +20,7 @@
 //
 // Expected gain over 30: the tensor cores multiply BF16 at twice the rate of TF32. Registers: 252,
 // of which 64 are accumulators, 64 sums and 32 loaded values. Shared memory: 2 stages, 64 KiB.
-// In the judge, on an H100: 1.999 x cuBLAS (95 %: 1.996 to 2.000), 4.002 ms, 1.65 x the speed
+// In the judge, on an H100: 1.999 x cuBLAS (95 %: 1.996 to 2.000), 4.002 ms, 1.66 x the speed
 // of 30; 252 registers, 65536 B of shared memory, 1 block a multiprocessor.
 // reports/h100/31_mma_bf16x3.json has the rest.
 

@@ -13,7 +13,7 @@
 // value of the segment. Errors of independent elements average out. On structured inputs they add
 // up: 3.7e-4 on spikes over a background, where cuBLAS has 1.4e-6. There is no useful bound for all
 // inputs. A segment is wide if its largest value exceeds LIMIT times its root mean square. A wide
-// segment makes the whole launch use FP16 corrections, as in 34: 4.27 x cuBLAS instead of 6.25.
+// segment makes the whole launch use FP16 corrections, as in 34: 4.24 x cuBLAS instead of 6.28.
 // Plain FP32 is used for values outside 2^-80 .. 2^62, for N <= SHORT, and for matrices that do not
 // fit the pool.
 // Problems of up to SMALL multiply-adds use four BF16 products in a single phase, as in 32.
@@ -45,8 +45,8 @@
 // one sign. Therefore at most eight chunks share an accumulator.
 //
 // Expected gain over 33: four units of work instead of six, so at most 1.5 x.
-// In the judge, on an H100: 6.252 x cuBLAS (95 %: 6.243 to 6.257), 1.297 ms, 1.33 x the speed of
-// 33; 255 registers, 56 bytes spilled, 232192 B of shared memory, 1 block a multiprocessor.
+// In the judge, on an H100: 6.282 x cuBLAS (95 %: 6.274 to 6.290), 1.284 ms, 1.34 x the speed of
+// 33; 255 registers, 24 bytes spilled, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h100/36_wgmma_one_accumulator.json has the rest.
 constexpr int BM = 144;          // rows of C in a tile: wgmma's N
 constexpr int BN = 256;          // columns of C in a tile: twice wgmma's M for each warpgroup
@@ -94,7 +94,7 @@ struct Control {
     alignas(16) float column_factors[2][BN];
     unsigned long long full[STAGES];  // mbarriers: the copies into a slot are complete
     unsigned released[STAGES];        // releases of a slot by warps; never reset
-    unsigned ticket[2];
+    unsigned ticket[2], first_row;
     unsigned long long arrived[WARPS][ROW_SLOTS];  // mbarriers: the copy of a segment is complete
 };
 
@@ -123,8 +123,9 @@ __device__ __forceinline__ unsigned multiprocessors() {
     return count;
 }
 
-__device__ __forceinline__ unsigned take(unsigned long long* counter) {
-    return (unsigned)(atomicAdd(counter, 1ull) & ((1u << COUNT_BITS) - 1));
+__device__ __forceinline__ unsigned take(unsigned long long* counter,
+                                         unsigned long long count = 1) {
+    return (unsigned)(atomicAdd(counter, count) & ((1u << COUNT_BITS) - 1));
 }
 
 __device__ __forceinline__ unsigned long long load_acquire(const unsigned long long* p) {
@@ -296,7 +297,8 @@ __device__ __forceinline__ void end_first_pass(const Shape& s, unsigned long lon
 constexpr int ROW_SLOT = SEGMENT_LENGTH * (int)sizeof(float);
 
 // A warp's ring of segments of rows of A in shared memory. The warp takes rows from a work counter
-// and keeps ROW_SLOTS bulk copies in flight while it splits.
+// and keeps ROW_SLOTS bulk copies in flight while it splits. A block takes the first rows of all its
+// warps at once: a thousand atomics on one counter take 3 us.
 template <bool WIDE>
 struct RowRing {
     const float* A;
@@ -311,17 +313,19 @@ struct RowRing {
 
     __device__ __forceinline__ void start() {
         aligned = s.N % 4 == 0 && (size_t)A % 16 == 0;
-        row = segment = ahead = held = 0;
-        if (lane == 0) row = take(&row_tickets[WIDE]);
-        row = __shfl_sync(0xffffffffu, row, 0);
+        segment = held = 0;
+        ahead = c.first_row + warp;
 #pragma unroll 1
         for (int slot = 0; slot < ROW_SLOTS; ++slot) load(slot);
     }
 
     __device__ __forceinline__ void load(int slot) {
+        if (segment == 0) {
+            row = __shfl_sync(0xffffffffu, ahead, 0);
+            if (row < s.M && lane == 0) ahead = take(&row_tickets[WIDE]);
+        }
         if (lane == slot) held = row;
         if (row >= s.M) return;
-        if (segment + 1 == s.segments && lane == 0) ahead = take(&row_tickets[WIDE]);
         const unsigned k = segment * SEGMENT_LENGTH;
         if (aligned && lane == 0) {
             const int bytes = min((unsigned)SEGMENT_LENGTH, s.N - k) * (int)sizeof(float);
@@ -329,9 +333,7 @@ struct RowRing {
             barrier_expect(arrived, bytes);
             bulk_load(slots + slot * ROW_SLOT, A + (size_t)row * s.N + k, bytes, arrived);
         }
-        if (++segment < s.segments) return;
-        segment = 0;
-        row = __shfl_sync(0xffffffffu, ahead, 0);
+        if (++segment == s.segments) segment = 0;
     }
 };
 
@@ -582,7 +584,10 @@ __device__ __forceinline__ void split_matrices(const float* A, const float* B, c
                                                unsigned long long epoch, int thread, Control& c,
                                                unsigned char* shared, unsigned& parities) {
     const int warp = thread / 32, lane = thread % 32;
-    if (thread == 0) c.ticket[0] = take(&strip_tickets[WIDE]);
+    if (thread == 0) {
+        c.ticket[0] = take(&strip_tickets[WIDE]);
+        c.first_row = take(&row_tickets[WIDE], WARPS);
+    }
     __syncthreads();
     unsigned char* row_slots = shared + sizeof(StripBuffer) + warp * ROW_SLOTS * ROW_SLOT;
     RowRing<WIDE> ring = {A, s, c, row_slots, warp, lane};
