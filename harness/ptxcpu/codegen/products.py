@@ -114,6 +114,7 @@ def primitives() -> str:
         )
     ]
     parts.append(f"declare {DOUBLES} @llvm.trunc.v16f64({DOUBLES})")
+    parts.append(f"declare {INTEGERS} @llvm.ctlz.v16i32({INTEGERS}, i1)")
     parts += [_unpack(kind) for kind in KINDS]
     parts += [_multiply(kind) for kind in KINDS]
     parts.append(_dispatcher("host_unpack_rows", "unpack", 4))
@@ -460,11 +461,9 @@ def _add_floats(t: _Text, kind: Kind) -> None:
                 sums[i] = t.op("add", INTEGERS, sums[i], cut)
     t.end_loop("add", "%groups", sums, "round")
     for i, place in enumerate(places):
-        exact = t.cast("sitofp", sums[i], INTEGERS, DOUBLES)
-        if apart:
-            exact = t.op("fadd", DOUBLES, exact, t.cast("sitofp", starts[i], INTEGERS, DOUBLES))
         down = t.op("sub", INTEGERS, fields[i], _same(INTEGERS, FRACTION_BITS << _FLOAT_FRACTION))
-        result = t.op("fmul", FLOATS, _rounded(t, exact), t.cast("bitcast", down, INTEGERS, FLOATS))
+        total = _truncated_sum(t, sums[i], starts[i] if apart else "zeroinitializer")
+        result = t.op("fmul", FLOATS, total, t.cast("bitcast", down, INTEGERS, FLOATS))
         t.store(FLOATS, result, place)
 
 
@@ -482,11 +481,23 @@ def _largest_field(t: _Text, exponents: str, c: str) -> str:
     return t.op("and", INTEGERS, t.call("smax", INTEGERS, field, size), 255 << _FLOAT_FRACTION)
 
 
-def _rounded(t: _Text, exact: str) -> str:
-    """Doubles, cut off to the bits of a float."""
-    bits = t.cast("bitcast", exact, DOUBLES, LONGS)
-    kept = t.op("and", LONGS, bits, -(1 << _DOUBLE_FRACTION - _FLOAT_FRACTION))
-    return t.cast("fptrunc", t.cast("bitcast", kept, LONGS, DOUBLES), DOUBLES, FLOATS)
+def _truncated_sum(t: _Text, a: str, b: str) -> str:
+    """The sums of integers as floats, cut off to their bits.
+
+    The size of a sum fits into 32 bits; if its sign does not, both integers have that sign.
+    """
+    total = t.op("add", INTEGERS, a, b)
+    either, both = t.op("or", INTEGERS, a, b), t.op("and", INTEGERS, a, b)
+    majority = t.op("or", INTEGERS, both, t.op("and", INTEGERS, total, either))
+    negative = t.op("ashr", INTEGERS, majority, 31)
+    size = t.op("sub", INTEGERS, t.op("xor", INTEGERS, total, negative), negative)
+    zeros = t.value(f"call {INTEGERS} @llvm.ctlz.v16i32({INTEGERS} {size}, i1 false)")
+    excess = t.op("sub", INTEGERS, _same(INTEGERS, 31 - _FLOAT_FRACTION), zeros)
+    dropped = t.call("smax", INTEGERS, excess, 0)
+    kept = t.op("and", INTEGERS, size, t.op("shl", INTEGERS, _same(INTEGERS, -1), dropped))
+    number = t.cast("bitcast", t.cast("uitofp", kept, INTEGERS, FLOATS), FLOATS, INTEGERS)
+    signed = t.op("or", INTEGERS, number, t.op("and", INTEGERS, negative, -1 << 31))
+    return t.cast("bitcast", signed, INTEGERS, FLOATS)
 
 
 def _add_doubles(t: _Text, kind: Kind) -> None:
