@@ -13,6 +13,7 @@ PROGRAM = """.version 8.0
 {
 .reg .b32 %r<4>; .reg .b64 %rd<3>; .reg .pred %p<3>;
 .reg .b32 %a<2>; .reg .b32 %b<1>; .reg .f32 %c<4>; .reg .f32 %e<4>;
+.shared .align 16 .b8 rows[512]; .reg .b32 %s<4>;
 ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 8; add.u64 %rd1, %rd1, %rd2;
 mov.b32 %a0, 0f40000000; mov.b32 %a1, 0f40000000; mov.b32 %b0, 0f3F800000; mov.u32 %r2, 0;
 CLEAR
@@ -34,6 +35,14 @@ def for_each(registers: str, text: str) -> str:
     return " ".join(text.replace("X", f"%{registers}{i}").replace("#", str(i)) for i in range(4))
 
 
+FILL = """mov.u32 %s1, rows; shl.b32 %s2, %r1, 2; add.u32 %s2, %s1, %s2;
+mov.b32 %s3, 0f40000000; st.shared.b32 [%s2], %s3;
+mov.b32 %s3, 0f40400000; st.shared.b32 [%s2+128], %s3;
+bar.sync 0; shl.b32 %s2, %r1, 4; add.u32 %s2, %s1, %s2;
+"""
+"""Fills a matrix with 2 and the next one with 3, and makes the address of a row of theirs."""
+LOAD = "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%a0,%a1}, [%s2];"
+
 BODIES = {
     "in a row": (mma() + mma() + mma(), 24, 0),
     "an operand changes": (mma() + "mov.b32 %a0, 0f40800000; mov.b32 %a1, %a0;" + mma(), 24, 0),
@@ -46,6 +55,11 @@ BODIES = {
     "in a loop": (f"AGAIN: {mma()}{mma()} add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 3;"
                   "@%p2 bra AGAIN;", 48, 0),
     "one with a guard": (mma() + f"@%p1 {mma()} @%p2 {mma()}" + mma(), 24, 0),
+    "loaded": (FILL + LOAD + mma(), 8, 0),
+    "loaded twice": (FILL + LOAD + mma() + "add.u32 %s2, %s2, 128;" + LOAD + mma(), 20, 0),
+    "loaded, and exchanged": (FILL + LOAD + mma(OTHERS, OTHERS, "{%a1,%a0}") + mma(), 8, 8),
+    "loaded, and replaced": (FILL + LOAD + "mov.b32 %a0, 0f40800000;" + mma(), 16, 0),
+    "loaded, and stored over": (FILL + LOAD + "st.shared.b32 [%s2], %b0;" + mma(), 8, 0),
     "a shuffle between": (mma() + "shfl.sync.idx.b32 %r3, %b0, 0, 31, -1;" + mma(), 16, 0),
 }  # fmt: skip
 """What is executed, and the sums then."""

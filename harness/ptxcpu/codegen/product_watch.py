@@ -9,7 +9,7 @@ another value that has nothing to do with the product's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
@@ -54,6 +54,13 @@ class ProductWatcher(ThreadTranslator):
         self._multiplies = True
         self._written = self._begun_product()
         super().multiply(index, product)
+        self.finish_products()  # its sums are noted for this product
+
+    def load_matrices(
+        self, index: int, variant: int, to: Sequence[Operand], where: IrValue
+    ) -> None:
+        super().load_matrices(index, variant, to, where)
+        self.finish_products()
 
     def suspend(self, index: int, state: State, phase: int = 0, **cells: IrValue | int) -> None:
         super().suspend(index, state, phase, **cells)

@@ -223,7 +223,7 @@ class ThreadTranslator(Translator):
 
     def multiply(self, index: int, product: MatrixProduct) -> None:
         """Publish what is not in the lane buffer yet. The product is computed when the lanes meet
-        in `finish_products`: at once where checks may be at work."""
+        in `finish_products`."""
         batch = self._products
         if not batch.can_add(product):
             self.finish_products()
@@ -240,7 +240,21 @@ class ThreadTranslator(Translator):
             for i, value in enumerate([] if is_known else self._words_of(operand)):
                 self.store(value, self.lane_words(word + i))
         batch.add(index, product, at_sums, places)
-        if self.mode is Mode.WATCH or self._is_guarded:
+        if self._is_guarded:
+            self.finish_products()
+
+    def load_matrices(
+        self, index: int, variant: int, to: Sequence[Operand], where: IrValue
+    ) -> None:
+        """Publish an address of ldmatrix, as `multiply` publishes operands."""
+        batch = self._products
+        if not batch.has_room(to):
+            self.finish_products()
+            batch.forget_published()
+        word = batch.add_load(index, variant, to)
+        for i, half in enumerate(self.halves(where)):
+            self.store(half, self.lane_words(word + i))
+        if self._is_guarded:
             self.finish_products()
 
     def _words_of(self, operand: Sequence[Operand]) -> list[IrValue]:
@@ -254,7 +268,8 @@ class ThreadTranslator(Translator):
         return [self.read(item, _B32) for item in operand]
 
     def finish_products(self) -> None:
-        """Let the runtime compute the products that were asked for, and read their sums."""
+        """Let the runtime execute the products and loads that were asked for, and read what they
+        give."""
         batch = self._products
         if not batch.products:
             return
@@ -265,7 +280,7 @@ class ThreadTranslator(Translator):
             f"[{', '.join(f'i32 {n}' for n in numbers)}]"
         )
         argument = IrValue(f"ptrtoint (ptr @products.{index} to i64)", "i64")
-        sums = batch.finish()
+        sums, loaded = batch.finish()
         self.suspend(
             index,
             State.COLLECTIVE,
@@ -276,6 +291,8 @@ class ThreadTranslator(Translator):
         for word, items in sums:
             for i, item in enumerate(items):
                 self.write(item, self.load("i32", self.lane_words(word + i)))
+        for name, word in loaded.items():
+            self.write(Register(name), self.load("i32", self.lane_words(word)))
         batch.note_published(sums)
 
     def stop_unless(self, ok: IrValue, fault: Cause, index: int) -> None:

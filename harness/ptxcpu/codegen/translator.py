@@ -7,6 +7,7 @@ runtime. The lowerings are passed in.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -145,6 +146,11 @@ class Translator(Builder):
         raise CannotTranslate("an operation of several threads outside a kernel")
 
     def multiply(self, index: int, product: MatrixProduct) -> None:
+        raise CannotTranslate("an operation of several threads outside a kernel")
+
+    def load_matrices(
+        self, index: int, variant: int, to: Sequence[Operand], where: IrValue
+    ) -> None:
         raise CannotTranslate("an operation of several threads outside a kernel")
 
     def suspend(self, index: int, state: State, phase: int = 0, **cells: IrValue | int) -> None:

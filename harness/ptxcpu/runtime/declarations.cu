@@ -80,7 +80,8 @@ __device__ __noinline__ void execute_collective(Context* c, long long w, unsigne
 __device__ __noinline__ unsigned* lane_words(Context* c, long long w, int word);
 
 // tensor.cu
-__device__ __noinline__ void load_matrix(Context* c, long long w, long long pc, long long variant, bool store);
+__device__ __noinline__ void move_matrix(Context* c, long long w, long long pc, long long variant, int address, int data,
+                                         bool store);
 __device__ __noinline__ void wmma_move(Context* c, long long w, long long pc, long long variant, bool store);
 __device__ __noinline__ void wmma(Context* c, long long w, long long variant);
 

@@ -114,15 +114,14 @@ class Collective(IntEnum):
     MATCH = 3
     REDUCE = 4
     ACTIVE = 5
-    LOAD_MATRIX = 6
-    STORE_MATRIX = 7
-    PRODUCTS = 8  # mma and wgmma, several of them
-    WMMA_LOAD = 9
-    WMMA_STORE = 10
-    WMMA = 11
-    WGMMA_FENCE = 12
-    WGMMA_COMMIT = 13
-    WGMMA_WAIT = 14  # until no more groups than its variant are in flight
+    STORE_MATRIX = 6
+    PRODUCTS = 7  # mma, wgmma and ldmatrix, several of them
+    WMMA_LOAD = 8
+    WMMA_STORE = 9
+    WMMA = 10
+    WGMMA_FENCE = 11
+    WGMMA_COMMIT = 12
+    WGMMA_WAIT = 13  # until no more groups than its variant are in flight
 
 
 class Event(IntEnum):
@@ -139,6 +138,7 @@ class Event(IntEnum):
 
 LANE_BUFFER_WORDS = 256  # 32-bit words a lane can publish: wgmma m64n256 has 128 accumulators
 LANES = 32
+LOADS = -2  # in place of a product's word that says whether its sums count: it is an ldmatrix
 NAMED_BARRIERS = 16
 COPIES_IN_FLIGHT = 256  # cp.async per thread
 UNIT_COPY_BYTES = 5152

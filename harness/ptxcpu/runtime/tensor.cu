@@ -31,21 +31,20 @@ extern "C" __device__ void host_multiply(long long kind, unsigned* d, const Rows
                                          long long pairs, long long saturates);
 
 // ---- ldmatrix and stmatrix: 8x8 matrices of 16-bit elements; lane 8m+r holds the address of row r
-// of matrix m. variant: matrices << 1 | transposed
+// of matrix m. variant: matrices << 1 | transposed; address, data: the first words of these
 
-__device__ void load_matrix(Context* c, long long w, long long pc, long long variant, bool store) {
+__device__ void move_matrix(Context* c, long long w, long long pc, long long variant, int address, int data, bool store) {
     int rows = 8 * (int)(variant >> 1);
     bool transposed = variant & 1;
-    int first_word = store ? 2 : 0;  // stmatrix publishes its data after the address
     char* at[LANES];
     for (int i = 0; i < rows; ++i) {
-        Address address = lane_words(c, w, 0)[i] | (Address)lane_words(c, w, 1)[i] << 32;
+        Address row = lane_words(c, w, address)[i] | (Address)lane_words(c, w, address + 1)[i] << 32;
         int access = ACCESS_OWN | (store ? ACCESS_WRITE : ACCESS_READ);
-        at[i] = checked_access(c, w * LANES + i, pc, address, 16, 16, access);
+        at[i] = checked_access(c, w * LANES + i, pc, row, 16, 16, access);
         if (!at[i]) return;
     }
     for (int i = 0; i < rows; ++i) {
-        unsigned* words = lane_words(c, w, first_word + i / 8);  // two elements of each lane, rows of four lanes
+        unsigned* words = lane_words(c, w, data + i / 8);  // two elements of each lane, rows of four lanes
         char* row = (char*)(words + i % 8 * 4);
         if (!transposed) {
             copy_bytes(store ? at[i] : row, store ? row : at[i], 16);
@@ -62,7 +61,8 @@ __device__ void load_matrix(Context* c, long long w, long long pc, long long var
 // ---- mma.sync.m16n8: words of accumulators, of A and of B, half as many
 
 // One product of a batch: where its operands lie in the lane buffer. `uses_sums` is the word that says
-// whether the accumulators count (wgmma), or negative (mma.sync). A negative pc ends a batch.
+// whether the accumulators count (wgmma), or negative (mma.sync). A negative pc ends a batch. Or, if
+// `uses_sums` is LOADS, an ldmatrix: `a` is its address, `sums` its result.
 struct Product {
     int pc, variant, sums, a, b, uses_sums;
 };

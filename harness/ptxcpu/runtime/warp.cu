@@ -108,8 +108,7 @@ __device__ void execute_collective(Context* c, long long w, unsigned here) {
             for (int i = 0; i < LANES; ++i)
                 if (here >> i & 1) lane_words(c, w, 0)[i] = here;
             break;
-        case COLLECTIVE_LOAD_MATRIX: load_matrix(c, w, pc, variant, false); break;
-        case COLLECTIVE_STORE_MATRIX: load_matrix(c, w, pc, variant, true); break;
+        case COLLECTIVE_STORE_MATRIX: move_matrix(c, w, pc, variant, 0, 2, true); break;
         case COLLECTIVE_PRODUCTS: execute_products(c, w, (const Product*)variant); break;
         case COLLECTIVE_WMMA_LOAD: wmma_move(c, w, pc, variant, false); break;
         case COLLECTIVE_WMMA_STORE: wmma_move(c, w, pc, variant, true); break;

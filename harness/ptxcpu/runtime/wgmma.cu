@@ -125,14 +125,21 @@ extern "C" __device__ void rt_read_sum(Context* c, long long t, long long pc, lo
         note(c, FINDING_KIND_SUM_IN_FLIGHT, pc, product & 0xffffffff, t, number_of(c, t), 0, 0, 0, 0);
 }
 
-// Computes the products of a batch, one after the other. The words of operands do not change meanwhile.
+// Executes the products and loads of a batch, one after the other. The words of operands do not change
+// after they were written.
 __device__ void execute_products(Context* c, long long w, const Product* product) {
     Rows rows;
-    for (const Product *p = product, *last = 0; p->pc >= 0 && !c->fault; last = p++) {
+    const Product* last = 0;
+    for (const Product* p = product; p->pc >= 0 && !c->fault; ++p) {
+        if (p->uses_sums == LOADS) {
+            move_matrix(c, w, p->pc, p->variant, p->a, p->sums, false);
+            continue;
+        }
         bool is_mma = p->uses_sums < 0;
         int mask = is_mma ? -1 : OF_ROWS;
         bool same_rows = last && is_mma == (last->uses_sums < 0) && p->a == last->a && !((p->variant ^ last->variant) & mask);
         if (is_mma) mma(c, w, p, &rows, same_rows);
         else wgmma(c, w, p, &rows, same_rows);
+        last = p;
     }
 }

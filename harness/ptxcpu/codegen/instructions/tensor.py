@@ -54,10 +54,7 @@ def ldmatrix(t: Translator, m: MatchedInstruction) -> None:
     where = t.generic(m.operands["a"], space(m))
     t.count_matrices(m.index, where, matrices)
     variant = matrices << 1 | int(bool(m["trans"]))
-    results = t.collective(
-        m.index, Collective.LOAD_MATRIX, t.halves(where), results=matrices, argument=variant
-    )
-    _write_all(t, m.operands["d"], results)
+    t.load_matrices(m.index, variant, t.items(m.operands["d"]), where)
 
 
 @TABLE.instruction(
