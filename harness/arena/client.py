@@ -163,7 +163,8 @@ def _submit(arena: str, files: list[Path]) -> int:
         )
     client = Client(arena, key)
     # All are submitted before any is waited for: they wait together.
-    ids = [(file, client.submit(file.name, file.read_bytes())) for file in files]
+    contents = [(file, _content(file)) for file in files]
+    ids = [(file, client.submit(file.name, content)) for file, content in contents]
     code = 0
     for file, id in ids:
         print(f"{file.name} is submission {id}: {client.address}/submissions/{id}")
@@ -174,6 +175,13 @@ def _submit(arena: str, files: list[Path]) -> int:
         if verdict != "accepted":
             code = max(code, 2 if verdict in ("judge-error", "cancelled") else 1)
     return code
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ClientError(f"{file} cannot be read: {error.strerror}.") from None
 
 
 def _watch(client: Client, id: str) -> dict[str, Any]:

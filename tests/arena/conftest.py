@@ -4,6 +4,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -144,9 +145,19 @@ def visitor(chrome: Chrome, address: str) -> Visitor:
 @pytest.fixture
 def address(site: Site) -> Iterator[str]:
     """The address at which the site is served over real connections."""
+    with served(site, shutdown_seconds=1) as address:
+        yield address
+
+
+@contextmanager
+def served(site: Site, shutdown_seconds: int) -> Iterator[str]:
+    """Serve the site over real connections; yield the address."""
     server = uvicorn.Server(
         uvicorn.Config(
-            application(site), http=LimitedProtocol, log_config=None, timeout_graceful_shutdown=1
+            application(site),
+            http=LimitedProtocol,
+            log_config=None,
+            timeout_graceful_shutdown=shutdown_seconds,
         )
     )
     with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -94,8 +94,15 @@ def assert_gives_way(worker: int) -> None:
 
 
 def test_a_killed_worker_costs_an_attempt_and_nothing_else(
-    connection: Connection, site: Site, address: str, secrets: Secrets, person: Add
+    connection: Connection,
+    site: Site,
+    address: str,
+    secrets: Secrets,
+    person: Add,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     id = submit(connection, person("ada"), ENDLESS)
     with worker(address, secrets) as first:
         eventually(lambda: in_the_middle(connection, id), "begun")
@@ -104,6 +111,7 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
     assert status(connection, id).state is State.GRADING
     swept = eventually(lambda: sweep_once(site, lease_seconds=-1), "it counts as dead")
     assert swept == {id: True}
+    left_by_first = set(tmp_path.iterdir())
     # Otherwise the next grading would not come to an end.
     connection.execute(update(submissions).values(source=BROKEN))
     with worker(address, secrets) as second:
@@ -118,8 +126,10 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
         # Told to stop in the middle of the next, it gives that back at once.
         other = submit(connection, person("bob"), ENDLESS)
         eventually(lambda: in_the_middle(connection, other), "begun")
+        assert set(tmp_path.iterdir()) - left_by_first
         second.send_signal(signal.SIGTERM)
         assert second.wait(PATIENCE) == 0
+        assert set(tmp_path.iterdir()) <= left_by_first
     assert status(connection, other).state is State.QUEUED
 
 

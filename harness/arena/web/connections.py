@@ -1,4 +1,4 @@
-"""Limits of a connection: the size of headers, and idle time.
+"""Limits of a connection: the size of headers, idle time, and the end of streams.
 
 uvicorn has no such limits itself.
 """
@@ -15,6 +15,10 @@ MAX_HEADERS = 64 << 10
 
 HEADER_SECONDS = 15.0
 """The longest time from the connection, or the last answer, to the next complete headers."""
+
+
+STREAMS = "streams"
+"""The name in a request's state that says whether its answer is a stream of events."""
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -49,6 +53,12 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if not self.transport.is_closing():
             self._wait()
+
+    def shutdown(self) -> None:
+        """End a stream at once: the server would wait for its end, cancel it, and log an error."""
+        super().shutdown()
+        if self.cycle is not None and self.cycle.scope.get("state", {}).get(STREAMS):
+            self.transport.close()
 
     def _wait(self) -> None:
         self._stop_waiting()

@@ -17,6 +17,7 @@ from harness.arena.web import api
 from harness.arena.web.api import SubmissionId
 from harness.arena.web.board_files import Form
 from harness.arena.web.boards import Boards
+from harness.arena.web.connections import STREAMS
 from harness.arena.web.context import ThisVisitor, Visitor
 from harness.arena.web.live import ALIVE_SECONDS, Watch, Writer
 from harness.arena.web.rendering import fragment
@@ -60,13 +61,13 @@ async def board(request: Request, visitor: ThisVisitor) -> StreamingResponse:
             await asyncio.sleep(BOARD_SECONDS)
             silent += BOARD_SECONDS
 
-    return _stream(stream())
+    return _stream(request, stream())
 
 
 async def _follow(request: Request, visitor: Visitor, id: str, write: Writer) -> StreamingResponse:
     first = await run_in_threadpool(api.readable, visitor, id)
     watch: Watch = request.app.state.watch
-    return _stream(watch.follow(first, write))
+    return _stream(request, watch.follow(first, write))
 
 
 # A status is written once for all who watch it.
@@ -91,7 +92,8 @@ def _event(name: str, text: str) -> str:
     return f"event: {name}\n{data}\n"
 
 
-def _stream(events: AsyncIterator[str]) -> StreamingResponse:
+def _stream(request: Request, events: AsyncIterator[str]) -> StreamingResponse:
+    setattr(request.state, STREAMS, True)
     return StreamingResponse(
         events,
         media_type="text/event-stream",

@@ -45,6 +45,7 @@ from harness.board.document import Document
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.session import Session
 from harness.judge.workers.cores import as_nice, keep_to, shared_out
+from harness.judge.workers.processes import none_running
 from harness.judge.workers.session import open_sessions
 from harness.protocol.report import DeviceKind, Stage
 
@@ -191,7 +192,7 @@ class Worker:
             _end_refused(error)
 
     def _leave_at_once(self) -> None:
-        """Give back what is held and end; the judge's processes end with this one."""
+        """Give back what is held and end."""
         threading.Thread(target=self._give_back, name="leaving", daemon=True).start()
 
     def _give_back(self) -> None:
@@ -202,7 +203,7 @@ class Worker:
                 self._arena.release(attempt)
                 log.info("given back", extra={"attempt": str(attempt)})
             self._arena.leave(self._session)
-        os._exit(0)
+        _end_now(0)
 
     # ----------------------------------------------------------------------------------- grading
 
@@ -256,7 +257,13 @@ _MESSAGES = {
 
 def _end_refused(error: Exception) -> None:
     log.error("refused: %s", error)
-    os._exit(End.REFUSED)
+    _end_now(End.REFUSED)
+
+
+def _end_now(code: int) -> None:
+    """End this process and those of the judge, in the middle of their work."""
+    with none_running():
+        os._exit(code)
 
 
 def main(arguments: Sequence[str]) -> int:

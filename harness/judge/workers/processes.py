@@ -13,10 +13,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -42,7 +43,7 @@ _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE
 """The user's environment variables that a worker gets: those that find programs and the GPU."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Child:
     """A running worker process."""
 
@@ -61,6 +62,7 @@ class Child:
         self.process.wait()
         self.connection.close()
         self.scratch.remove()
+        _running.discard(self)
 
     def kill(self) -> None:
         """Kill the child's whole session, in which tools have process groups of their own."""
@@ -101,6 +103,11 @@ def processes_of_session(leader: int) -> set[int]:
     return found
 
 
+_running: set[Child] = set()
+"""The children that have not been ended."""
+
+_starting = threading.RLock()
+
 _ahead: dict[Role, Child] = {}
 """Processes that no worker uses yet."""
 
@@ -123,7 +130,28 @@ def end_ahead() -> None:
         _ahead.pop(role).end()
 
 
+@contextmanager
+def none_running() -> Iterator[None]:
+    """End all children. Within this context no thread can start another one.
+
+    A process that ends at once does this before, since its other threads do not end theirs.
+    """
+    with _starting:
+        for child in tuple(_running):
+            with suppress(OSError):  # another thread may be ending it
+                child.end()
+        yield
+
+
 def start(role: Role, gpu: str | None) -> Child:
+    """Start the process of a worker. Raises OSError or RuntimeError."""
+    with _starting:
+        child = _start(role, gpu)
+        _running.add(child)
+        return child
+
+
+def _start(role: Role, gpu: str | None) -> Child:
     sweep()
     scratch = Scratch()
     ours, theirs = Pipe()
