@@ -362,7 +362,8 @@ def _elements(how: Draw, start: int, end: int, rows: int, columns: int) -> Matri
     lines, length = (columns, rows) if how.by_column else (rows, columns)
     values = _structured(how, i, line, along, lines, length)
     if recipe.magnitude is not Magnitude.NONE:
-        values = np.ldexp(values, _exponents(how, i, line, along, lines, length))
+        with np.errstate(over="ignore"):  # the largest integers times 2^122 are infinite
+            values = np.ldexp(values, _exponents(how, i, line, along, lines, length))
     if recipe.outliers is not Outliers.NONE:
         values[_is_outlier(how, row, column, rows, columns)] = recipe.outlier
     return values

@@ -128,6 +128,7 @@ def _connected(owner: URL) -> Iterator[Connection]:
 @contextmanager
 def alone_in(data_dir: DataDir) -> Iterator[None]:
     """Lock the folder of an arena. Raises UsageError where another arena runs there."""
+    data_dir.make()
     with open(data_dir.running, "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -197,7 +198,8 @@ def check_port(settings: Settings) -> None:
         with socket.create_server((settings.host, settings.port), reuse_port=False):
             pass
     except OSError as error:
+        reason = (error.strerror or str(error)).partition(" (while ")[0]
         raise UsageError(
-            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; name another "
+            f"cannot listen on {settings.host}:{settings.port}: {reason}; name another "
             "with --host and --port"
         ) from None

@@ -9,6 +9,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Value
 
@@ -32,9 +33,10 @@ class DataDir:
     """An arena's folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Make the folder if it does not exist."""
+        """Name a folder, which need not exist. Raises UsageError where it is something else."""
         self.folder = folder.resolve()
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UsageError(f"{self.folder} is not a folder; name another one with --data")
         self.database = self.folder / "database"
         self.rules = self.folder / "rules.toml"
         self.signing_key = self.folder / "signing-key.pem"
@@ -46,8 +48,13 @@ class DataDir:
         """Return whether the folder holds a complete database."""
         return (self.database / "PG_VERSION").is_file()
 
+    def make(self) -> None:
+        """Make the folder if it does not exist."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
     def secrets(self) -> Secrets:
         """Read the secrets; write new ones where there are none."""
+        self.make()
         path = self.folder / "secrets.json"
         kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         # An earlier arena's file has other secrets, too, and not all of these.

@@ -28,7 +28,10 @@ def main(
 
     started: called when everything is imported, from when on an interruption is an exception.
     """
-    chosen = parser(arguments[0] if arguments else None, package).parse_args(arguments)
+    root = parser(arguments[0] if arguments else None, package)
+    chosen, unknown = root.parse_known_args(arguments)
+    if unknown:
+        chosen.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     terminal = Terminal()
     try:
         started()
@@ -95,7 +98,7 @@ def parser(only: str | None = None, package: ModuleType = commands) -> argparse.
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.arguments(subparser)
-        subparser.set_defaults(run=command.run)
+        subparser.set_defaults(run=command.run, parser=subparser)
     return made
 
 

@@ -63,13 +63,23 @@ def test_what_is_no_backup_is_said(content: bytes | None, tmp_path: Path) -> Non
     file = tmp_path / "x.backup"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(UsageError, match=r"no file|no backup"):
+    with pytest.raises(UsageError, match=r"no file|no backup") as said:
         restore(DataDir(tmp_path / "data"), None, file)
+    assert len(str(said.value).splitlines()) == 1
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_folder_without_an_arena_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no arena in"):
         backup(DataDir(tmp_path / "data"), None, tmp_path / "x.backup")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_file_is_no_folder_for_an_arena(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(UsageError, match="is not a folder"):
+        DataDir(file)
 
 
 BACKUP_OF_0_1 = Path(__file__).with_name("before") / "arena-0.1.backup"

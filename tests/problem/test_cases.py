@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from problem import cases
 from problem.cases import CASES, RANKED, Case, Shape
-from problem.inputs import Distribution, Kind, Magnitude, Outliers, Structure, Tolerance
+from problem.inputs import Distribution, Kind, Magnitude, Outliers, Recipe, Structure, Tolerance
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
 
@@ -23,6 +24,14 @@ def test_every_size_occurs_in_every_dimension() -> None:
 def test_known_cases_differ() -> None:
     assert len(set(CASES)) == len(CASES) >= 40
     assert RANKED.shape == Shape(8192, 6144, 4096)
+
+
+def test_infinite_elements_are_drawn_without_a_warning() -> None:
+    integers = Recipe(Distribution.ODD_INTEGERS, magnitude=Magnitude.MATRIX, low=122, high=122)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        A, _ = Case(Shape(16, 16, 16), str(Kind(integers, integers))).draw(1)
+    assert np.isinf(A).any()
 
 
 def small_cases() -> list[Case]:

@@ -10,7 +10,9 @@ import argparse
 from collections.abc import Sequence
 from itertools import chain, count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from harness.board.admission import Inadmissible, named
 from harness.board.document import signed
 from harness.cli.commands._arguments import (
     add_arch,
@@ -23,7 +25,10 @@ from harness.cli.commands._stores import open_store
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
-from harness.protocol.report import HostMemoryKind, Report, Verdict
+from harness.protocol.report import HostMemoryKind, Report, Submission, Verdict
+
+if TYPE_CHECKING:
+    from harness.judge.submission import Unreadable
 
 HELP = """\
 examples:
@@ -90,7 +95,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     code, reports, readable = Exit.YES, [], []
     for file, place in zip(files, _places(files, arguments.json), strict=True):
         try:
-            readable.append((file.name, read(file, arguments.author), place))
+            submission = read(file, arguments.author)
+            if arguments.submit:
+                _check_names(submission)
+            readable.append((file.name, submission, place))
         except UsageError as error:
             terminal.note(f"grade: {error}")
             code = Exit.NO_ANSWER
@@ -113,6 +121,14 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     if several:
         terminal.show("", summary(reports))
     return code
+
+
+def _check_names(found: Submission | Unreadable) -> None:
+    """Raise UsageError if the result could not be entered because of a name."""
+    try:
+        named(found if isinstance(found, Submission) else found.submission)
+    except Inadmissible as error:
+        raise UsageError(f"--submit: {error}") from None
 
 
 def exit_code(report: Report) -> Exit:

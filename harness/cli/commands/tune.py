@@ -77,9 +77,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     from harness.judge.tune.tune import tune
     from harness.judge.workers.session import open_session
 
+    submission, limit = read_kernel(arguments.file), arguments.limit
     _check_options(arguments)
     options = GradingOptions(quick=True, seed=arguments.seed)
-    submission, limit = read_kernel(arguments.file), arguments.limit
     try:
         possible = find_tunables(submission.source).count
     except UsageError as error:

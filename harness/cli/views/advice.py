@@ -47,9 +47,14 @@ def advice(report: Report) -> str | None:
     if causes:
         return " ".join(causes)
     if isinstance(outcome, MemoryFault | Race) and outcome.findings:
-        return _of_finding(outcome.findings[0], source)
+        return _of_finding(outcome.findings[0], report)
     if isinstance(outcome, TimeLimit):
         return _of_time(report)
+    if isinstance(outcome, WrongAnswer) and "low precision" in outcome.counterexample.pattern:
+        return (
+            "TF32, FP16 and BF16 keep fewer bits than a float. Split each float into several such "
+            "parts and add their products, as `solutions/30_mma_tf32x3.cu` does."
+        )
     return _of_state(source)
 
 
@@ -57,9 +62,17 @@ def _from_source(source: str) -> tuple[str | None, ...]:
     return _one_dimensional(source), _order_of_sizes(source), _sum_without_start(source)
 
 
-def _of_finding(found: Finding, source: str) -> str | None:
+def _of_finding(found: Finding, report: Report) -> str | None:
+    source = report.submission.source
+    in_matrix = found.array in (*SIGNATURE.inputs, SIGNATURE.output)
     match found.hazard:
-        case Hazard.OUT_OF_BOUNDS if found.array in (*SIGNATURE.inputs, SIGNATURE.output):
+        case Hazard.OUT_OF_BOUNDS if in_matrix and _has_no_edge(found, report):
+            return (
+                "At this size no row or column is outside C. So an index is wrong, or the tile of "
+                "the launch line is. The elements are `A[row * N + n]`, `B[n * K + column]` and "
+                "`C[row * K + column]`, with n below N."
+            )
+        case Hazard.OUT_OF_BOUNDS if in_matrix:
             return (
                 "Not every size is a multiple of 16: a thread whose row is M or more, or whose "
                 "column is K or more, must neither load nor store, and n must stay below N."
@@ -68,6 +81,13 @@ def _of_finding(found: Finding, source: str) -> str | None:
             return (
                 "An array that is `extern __shared__` has as many bytes as the file requests in "
                 "one comment line, such as `// solve: shared_memory=2048`."
+            )
+        case Hazard.MISALIGNED if in_matrix and found.size in (8, 16):
+            floats = found.size // 4
+            return (
+                f"A row of A begins at a multiple of {found.size} bytes only if N is a multiple of "
+                f"{floats}, and a row of B or C only if K is. Load and store single floats at "
+                "other sizes."
             )
         case Hazard.UNINITIALISED if found.array == SIGNATURE.output:
             return (
@@ -93,6 +113,15 @@ def _of_finding(found: Finding, source: str) -> str | None:
                 "stores, in place of an early `return` or a condition around the barrier."
             )
     return None
+
+
+def _has_no_edge(found: Finding, report: Report) -> bool:
+    """Return whether whole tiles cover C exactly, and N is a multiple of any usual tile's depth."""
+    if found.shape is None or report.kernel is None:
+        return False
+    launch, shape = report.kernel.launch, found.shape
+    is_whole = shape.M % launch.tile_rows == 0 and shape.K % launch.tile_columns == 0
+    return is_whole and shape.N % 128 == 0 and tuple(launch.cluster) == (1, 1, 1)
 
 
 def _missing_barrier(found: Finding, source: str) -> str:

@@ -99,7 +99,13 @@ def _values(problem: Problem, inputs: Inputs, output: Matrix, comparison: Compar
                 f"16×16 threads, so it computes {size} elements only if each thread computes "
                 "several"
             )
-        return f"{int(empty.sum())} of {output.size} elements of {C} were never written"
+        found = f"{int(empty.sum())} of {output.size} elements of {C} were never written"
+        if _is_swapped(empty):
+            found += (
+                ", as if rows and columns were swapped: blocks along x are columns, "
+                "and blocks along y are rows"
+            )
+        return found
     finite = np.isfinite(output)
     if not all(np.isfinite(matrix).all() for matrix in inputs):
         expected = np.isfinite(problem.reference(inputs))
@@ -123,10 +129,23 @@ def _values(problem: Problem, inputs: Inputs, output: Matrix, comparison: Compar
     R = problem.reference(inputs)
     if close(output.reshape(R.shape[::-1]).T, R) and not close(output, R):
         return f"{C} is transposed: it was written column by column"
+    if typical := problem.hint(inputs, output):
+        return typical
     scale = float((output * R).sum() / ((R * R).sum() or 1.0))
     if output.size > 1 and abs(scale - 1) > 1e-3 and abs(scale) > 1e-3 and close(output, scale * R):
         return f"every element is {scale:.4g} times what it should be"
-    return problem.hint(inputs, output) or _magnitude(comparison) + _smallest(inputs)
+    return _magnitude(comparison) + _smallest(inputs)
+
+
+def _is_swapped(empty: Blocks) -> bool:
+    """Return whether as many rows are written as there are columns, and the other way round."""
+    for step in (1, BLOCK_SIZE):  # the kernel checks its bounds, or whole blocks are written
+        rows, columns = (-(-size // step) * step for size in reversed(empty.shape))
+        outside = np.ones_like(empty)
+        outside[:rows, :columns] = False
+        if outside.any() and (empty == outside).all():
+            return True
+    return False
 
 
 def _period_of_blocks(written: Blocks) -> tuple[int, int] | None:

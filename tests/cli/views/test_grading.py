@@ -1,6 +1,8 @@
 """The terminal view: one screen, 80 columns, the last line the one that matters."""
 
 import io
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +12,10 @@ from harness.cli.views.console import SafeConsole
 from harness.cli.views.grading import screen, summary
 from harness.protocol import report as protocol
 from problem.cases import Case, Shape
-from tests.judge.stages.fakes import report
+from problem.launcher import LaunchLine
+from tests.judge.stages.fakes import kernel, report
 
+ROOT = Path(__file__).resolve().parents[3]
 SOURCE = "line one\n" + "x" * 300 + " here\nline [bold]three[/bold]\n"
 COUNTEREXAMPLE = protocol.Counterexample(
     case=Case(Shape(70, 40, 90)),
@@ -104,6 +108,37 @@ def test_a_kernel_that_does_not_end_may_wait_for_a_later_block(source: str, said
     )
     given = report(late, submission=TWO.model_copy(update={"source": source}))
     assert ("wait only for blocks before it" in (advice(given) or "")) == said
+
+
+@pytest.mark.parametrize(
+    ("shape", "tile", "is_an_index"),
+    [
+        (Shape(512, 384, 256), (16, 16), True),
+        (Shape(512, 384, 256), (128, 256), True),
+        (Shape(16, 16, 16), (16, 16), False),
+        (Shape(512, 384, 256), (128, 512), False),
+        (Shape(271, 384, 256), (16, 16), False),
+    ],
+)
+def test_bounds_are_not_blamed_where_there_is_no_edge(
+    shape: Shape, tile: tuple[int, int], is_an_index: bool
+) -> None:
+    found = FINDING.model_copy(
+        update={"hazard": protocol.Hazard.OUT_OF_BOUNDS, "array": "C", "shape": shape}
+    )
+    outcome = protocol.MemoryFault(stage=protocol.Stage.VERIFY, message="", findings=(found,))
+    facts = kernel(LaunchLine(tile_rows=tile[0], tile_columns=tile[1])).facts
+    said = advice(report(outcome, submission=TWO, kernel=facts)) or ""
+    assert ("an index is wrong" in said) == is_an_index
+    assert ("Not every size is a multiple of 16" in said) != is_an_index
+
+
+def test_inputs_of_low_precision_have_a_cure() -> None:
+    pattern = "errors up to 3.0e-04 look like inputs of low precision (TF32, FP16, BF16)"
+    found = COUNTEREXAMPLE.model_copy(update={"pattern": pattern})
+    wrong = protocol.WrongAnswer(stage=protocol.Stage.VERIFY, message="", counterexample=found)
+    file = re.search(r"`(solutions/\S+)`", advice(report(wrong, submission=TWO)) or "")
+    assert file is not None and (ROOT / file[1]).is_file()
 
 
 @pytest.mark.parametrize(("outcome", "words"), OUTCOMES, ids=lambda value: str(value)[:30])

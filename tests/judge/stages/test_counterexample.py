@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.devices.guards import POISON
 from harness.judge.grading import Compared
 from harness.judge.stages.counterexample import block_map, pattern, wrong_answer
 from harness.protocol.report import Counterexample, Element, Stage
@@ -134,6 +135,25 @@ def test_missing_products_are_recognised(n: int, kept: slice, expected: str) -> 
     C = A[:, kept] @ B[kept]
     found = pattern(PROBLEM, (A, B), C, compare(A, B, C))
     assert found.partition(";")[0] == expected
+
+
+@pytest.mark.parametrize("added", [1, 15, 17])
+def test_products_of_constant_inputs_are_counted(added: int) -> None:
+    A, B = Case(Shape(16, 16, 16), ONES_TWOS).draw(1)
+    C = np.full((16, 16), 2.0 * added, np.float32)
+    found = pattern(PROBLEM, (A, B), C, compare(A, B, C))
+    assert found.startswith(f"each sum has {added} products in place of 16; ")
+
+
+@pytest.mark.parametrize("shape", [(64, 32), (32, 64), (70, 40)])
+@pytest.mark.parametrize("step", [1, 16])
+def test_swapped_rows_and_columns_are_recognised(shape: tuple[int, int], step: int) -> None:
+    M, K = shape
+    A, B = Case(Shape(M, 8, K)).draw(1)
+    C = np.full(shape, POISON, np.uint32).view(np.float32)
+    rows, columns = -(-K // step) * step, -(-M // step) * step
+    C[:rows, :columns] = (A @ B)[:rows, :columns]
+    assert "as if rows and columns were swapped" in pattern(PROBLEM, (A, B), C, compare(A, B, C))
 
 
 def test_an_inaccurate_result_is_not_taken_for_missing_products() -> None:
