@@ -17,6 +17,7 @@ import secrets
 import sys
 import time
 from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,11 @@ class Client:
         path = f"/api/v1/submissions?name={quote(name)}"
         return str(json.loads(self._ask(self._request(path, content, headers)))["id"])
 
+    def reason(self, id: str) -> str:
+        """Return the sentence of a report that says why the verdict is what it is."""
+        report = json.loads(self._ask(self._request(f"/api/v1/submissions/{id}/report")))
+        return str(report["outcome"].get("message", ""))
+
     def statuses(self, id: str) -> Iterator[dict[str, Any]]:
         """Yield a submission's statuses as they change, until its state is final."""
         while True:
@@ -173,6 +179,8 @@ def _submit(arena: str, files: list[Path]) -> int:
         score = f", score {status['score']:.3f}" if status["score"] else ""
         print(f"{file.name}: {verdict}{score}")
         if verdict != "accepted":
+            with suppress(ClientError):  # the verdict is known, and some have no report
+                print(f"  {_plain(client.reason(id))}")
             code = max(code, 2 if verdict in ("judge-error", "cancelled") else 1)
     return code
 

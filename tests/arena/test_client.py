@@ -67,6 +67,8 @@ def test_the_exit_code_says_whether_it_is_accepted(
     shown = capsys.readouterr().out
     assert code == (0 if accepted else 1) and "my tile.cu is submission" in shown
     assert ("my tile.cu: accepted" if accepted else "my tile.cu: wrong-answer") in shown
+    reason = factory.wrong().outcome.message
+    assert reason and (f"\n  {reason}\n" in shown) != accepted
 
 
 def test_a_refusal_is_one_sentence_and_exit_code_2(
