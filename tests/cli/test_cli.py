@@ -148,7 +148,8 @@ def test_unusable_folders_are_named_with_a_cure(
     name: str, value: str, message: str, broken: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "ü").mkdir()
-    done = harness("grade", broken, environment={name: value.format(folder=tmp_path)})
+    variables = {"XDG_CACHE_HOME": "", name: value.format(folder=tmp_path)}
+    done = harness("grade", broken, environment=variables)
     assert done.returncode == 2
     assert message in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
