@@ -70,6 +70,7 @@ def _source(
     """Give the entries to rank, and a function that returns the report of one by its id."""
     folder, store = arguments.reports, arguments.store
     bundled = REPORTS if store == DEFAULT_STORE and REPORTS.is_dir() else None
+    entries: list[Entry] = []
     if folder is None and not (bundled and not store.path.exists()):
         with open_store(store, key=arguments.key) as opened:
             entries = opened.entries()
@@ -84,6 +85,8 @@ def _source(
             "No score has been entered here yet: these are the reports that came with the judge. "
             "Enter your own with `grade my_kernel.cu --submit --author NAME`."
         )
+        for sentence in _off_the_board((), entries):
+            terminal.note(f"Entered here, {sentence}")
     from harness.board.document import read_folder
 
     reports = {one.document.id: one for one in read_folder(folder)}
