@@ -69,9 +69,10 @@ def restore(data_dir: DataDir, url: URL | None, file: Path) -> None:
             raise UsageError(f"there is no file {file}") from None
         except IsADirectoryError:
             raise UsageError(f"{file} is a folder; name the file of a backup") from None
-        except (tarfile.TarError, OSError) as error:
-            reason = str(error).partition(":\n")[0]  # more lines say what else it is not
-            raise UsageError(f"{file} is no backup of an arena: {reason}") from None
+        except OSError as error:
+            raise UsageError(f"{file} cannot be restored: {error.strerror or error}") from None
+        except tarfile.TarError:
+            raise UsageError(f"{file} is no backup of an arena: it is no whole archive") from None
         dump = Path(folder, DUMP)
         if not dump.is_file():
             raise UsageError(f"{file} is no backup of an arena: it has no {DUMP}")
