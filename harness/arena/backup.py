@@ -63,7 +63,7 @@ def restore(data_dir: DataDir, url: URL | None, file: Path) -> None:
         raise UsageError(f"{data_dir.folder} holds an arena already; restore into another folder")
     with tempfile.TemporaryDirectory() as folder:
         try:
-            with tarfile.open(file) as archive:
+            with tarfile.open(file, "r:") as archive:
                 archive.extractall(folder, filter="data")
         except FileNotFoundError:
             raise UsageError(f"there is no file {file}") from None

@@ -1,5 +1,6 @@
 """A backup of an arena that runs becomes another arena with everything in it."""
 
+import gzip
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -58,7 +59,7 @@ def test_everything_comes_back(
     engine.dispose()
 
 
-@pytest.mark.parametrize("content", [None, b"", b"no archive"])
+@pytest.mark.parametrize("content", [None, b"", b"no archive", gzip.compress(b"cut off")[:12]])
 def test_what_is_no_backup_is_said(content: bytes | None, tmp_path: Path) -> None:
     file = tmp_path / "x.backup"
     if content is not None:
