@@ -19,7 +19,7 @@ def hint(A: Matrix, B: Matrix, C: Matrix) -> str | None:
         product = float(A.flat[0]) * float(B.flat[0])
         added = float(C.flat[0]) / product if product else 0.0
         if added.is_integer() and 0 < added < 2 * N and added != N:
-            return f"each sum has {added:.0f} products in place of {N}"
+            return f"as if each sum had {added:.0f} products in place of {N}"
     far = float(np.linalg.norm(C - reference(A, B)))
 
     def explains(A: Matrix, B: Matrix) -> bool:

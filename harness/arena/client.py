@@ -106,7 +106,7 @@ class Client:
         return str(json.loads(self._ask(self._request(path, content, headers)))["id"])
 
     def reason(self, id: str) -> str:
-        """Return the sentence of a report that says why the verdict is what it is."""
+        """Return the sentence of a report that explains the verdict."""
         report = json.loads(self._ask(self._request(f"/api/v1/submissions/{id}/report")))
         return str(report["outcome"].get("message", ""))
 

@@ -1,7 +1,8 @@
 """Writes GCC's statement expressions, `({ f(x); x + 1; })`, as calls of lambdas.
 
 nvcc accepts them, and NVRTC does not. What is inserted stays on its line, so that line numbers stay
-those of the user's file.
+those of the user's file. A block that is the argument of a macro, as in `REPEAT({ i++; })`, is no
+such expression and stays as it is.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ _NO_VALUE = {
     *("static_assert", "else"),
 }
 """The first words of statements that are no expressions."""
+
+_CALL = re.compile(r"(#\s*+define\s++)?\b([A-Za-z_]\w*+)(?:\s|\\\n)*+\(")
+_BEFORE_AN_EXPRESSION = {"return", "co_return", "co_yield", "else", "do", "case", "throw"}
+"""Words with a meaning that may stand before an expression in parentheses."""
 
 
 @dataclass
@@ -40,13 +45,19 @@ def as_lambdas(code: str, leaving: Set[str]) -> str:
     """
     plain = without_text(code)
     exits = [match.start() for match in _WORD.finditer(plain) if match[0] in leaving]
+    calls = {
+        match.end() - 1
+        for match in _CALL.finditer(plain)
+        if not match[1] and match[2] not in _BEFORE_AN_EXPRESSION
+    }
     insertions: dict[int, str] = {}
     open_brackets = [_Brackets(-1, False)]
     for match in re.finditer(r"[(){}\[\];]", plain):
         sign, at = match[0], match.start()
         if sign in "({[":
-            is_behind = sign == "{" and plain[open_brackets[-1].start] == "("
-            is_behind = is_behind and _behind(plain, open_brackets[-1].start + 1) == at
+            around = open_brackets[-1].start
+            is_behind = sign == "{" and plain[around] == "(" and around not in calls
+            is_behind = is_behind and _behind(plain, around + 1) == at
             open_brackets.append(_Brackets(at, is_behind))
         elif sign == ";":
             open_brackets[-1].semicolons.append(at)

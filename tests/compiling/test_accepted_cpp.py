@@ -85,6 +85,12 @@ LANGUAGE = {
         "C[0] = MAX(M, MAX(N, K)) + ({ struct P { int x; }; P{2}; }).x + clear(C);\n"
         "({ if (M > 1) { C[1] = 2; } }); ({ do { C[2] = 3; } while (0); });"
     ),
+    "statement expressions behind words": "#define TWO ({ int two = 2; two; })\n"
+    "__device__ int three() { return({ int three = 3; three; }); }\n"
+    + kernel("if (M > 1) ({ C[0] = TWO; }); else ({ C[0] = three(); });"),
+    "blocks as arguments of macros": "#define REPEAT(block) block block block\n"
+    "#define ONCE(block) do block while (0)\n"
+    + kernel("int n = 0; REPEAT({ C[n] = A[n]; n++; }) ONCE ({ if (n < N) { C[n] = 0; } });"),
     "static kernel": f"static {KERNEL}",
     "kernel in a nameless namespace": f"namespace {{ {KERNEL} }}",
     "kernel in a namespace": f"namespace a::b {{ {KERNEL} }}",

@@ -1,5 +1,5 @@
 // expect: wrong-answer
-// says: each sum has 15 products in place of 16
+// says: as if each sum had 15 products in place of 16
 #include <cuda_runtime.h>
 #include <stdio.h>
 

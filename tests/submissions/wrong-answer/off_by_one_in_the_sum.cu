@@ -1,5 +1,5 @@
 // The loop over the inner dimension ends one product too early.
-// expect: stage=verify message="each sum has 15 products in place of 16" quick=yes
+// expect: stage=verify message="as if each sum had 15 products in place of 16" quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
