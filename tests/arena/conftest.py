@@ -107,10 +107,12 @@ def rules(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """The site. Its boards are always up to date, however slow the machine is."""
+    """The site. Its boards are always up to date, however slow the machine is, and pages hear of
+    that soon."""
     monkeypatch.setattr("harness.arena.web.boards.FRESH_SECONDS", 0.0)
     monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
     monkeypatch.setattr("harness.arena.web.boards.PATIENCE_SECONDS", float("inf"))
+    monkeypatch.setattr("harness.arena.web.streams.BOARD_SECONDS", 0.1)
     key = SigningKey.at(rules.with_name("key.pem"))
     return Site(
         engine=engine,

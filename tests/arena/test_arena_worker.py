@@ -47,6 +47,10 @@ class Refusing(Process):
         return CompileError(stage=Stage.COMPILE, message="does not compile")
 
 
+SUPERVISOR = uuid4()
+"""Starts all workers here: its next one replaces at once one that was killed."""
+
+
 @contextmanager
 def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
     started = subprocess.Popen(
@@ -56,7 +60,7 @@ def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
             **os.environ,
             ADDRESS_VARIABLE: address,
             KEY_VARIABLE: secrets.worker,
-            SUPERVISOR_VARIABLE: str(uuid4()),
+            SUPERVISOR_VARIABLE: str(SUPERVISOR),
         },
     )
     try:

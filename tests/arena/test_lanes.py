@@ -10,6 +10,7 @@ import pytest
 from harness.arena.processes import End
 from harness.arena.workers import process
 from harness.arena.workers.api import Heartbeat, HeartbeatAnswer, Join, Outcome, Task
+from harness.arena.workers.connection import Held
 from harness.arena.workers.process import Worker
 from harness.protocol.report import CompileError, Report, Stage
 from harness.protocol.request import Fault
@@ -45,7 +46,9 @@ def task(name: str) -> Task:
 class Arena:
     """An arena that has some tasks, and drains its worker when it has all reports."""
 
-    def __init__(self, tasks: int) -> None:
+    def __init__(self, tasks: int, held: int = 0) -> None:
+        """held: how often another worker has the GPU when this one joins."""
+        self._held = held
         self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
         for number in range(tasks):
             self._tasks.put(task(f"k{number}"))
@@ -54,6 +57,9 @@ class Arena:
         self.joined: Join | None = None
 
     def join(self, join: Join) -> UUID:
+        self._held -= 1
+        if self._held >= 0:
+            raise Held("it is held by another")
         self.joined = join
         return uuid4()
 
@@ -75,8 +81,12 @@ class Arena:
         pass
 
 
-def test_each_lane_compiles_one_submission_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def no_signals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process.signal, "signal", lambda *_: None)
+
+
+def test_each_lane_compiles_one_submission_at_a_time() -> None:
     both = threading.Barrier(2)
     compilers = [Compiler(both), Compiler(both)]
     sessions = [FakeSession(each, FakeDevice()) for each in compilers]
@@ -85,3 +95,17 @@ def test_each_lane_compiles_one_submission_at_a_time(monkeypatch: pytest.MonkeyP
     assert arena.verdicts == ["compile-error"] * 6
     assert [each.asked for each in compilers] == [3, 3], "a lane has one submission at a time"
     assert arena.joined is not None and arena.joined.model == INFO.name
+
+
+@pytest.mark.parametrize(("held", "joins"), [(3, True), (1000, False)])
+def test_a_worker_waits_for_the_lease_of_one_that_may_have_died(
+    held: int, joins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(process, "LEASE_SECONDS", 1.0 if joins else 0.1)
+    worker = Worker(Arena(0, held), [FakeSession(Process(), FakeDevice())], True, uuid4(), "gpu-0")
+    if joins:
+        assert worker.run() is End.DRAINED
+    else:
+        with pytest.raises(Held):
+            worker.run()

@@ -80,7 +80,7 @@ def test_watching_pages_of_one_person_are_bounded(
 def test_idle_connections_and_endless_headers_are_cut(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEADER_SECONDS", 2.0)
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.5)
     with connect(address) as endless:
         endless.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: ")
         with pytest.raises(OSError):
