@@ -263,12 +263,7 @@ def _few_products_decide(A: Recipe, B: Recipe) -> bool:
 _UNEVEN = (Magnitude.LINES, Magnitude.LONE_LINES, Magnitude.CHANGING, Magnitude.ELEMENTS)
 """Magnitudes with which a single line or element may be far larger than its neighbours."""
 
-_ALONG = (
-    Magnitude.INNER,
-    Magnitude.CHANGING,
-    Magnitude.RECTANGLES,
-    Magnitude.ELEMENTS,
-)
+_ALONG = (Magnitude.INNER, Magnitude.CHANGING, Magnitude.RECTANGLES, Magnitude.ELEMENTS)
 """Magnitudes that differ among the products of one element of C."""
 
 _EVEN_EXPONENTS = 20

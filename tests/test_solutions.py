@@ -19,9 +19,7 @@ LONG = 5_000
 
 SOLUTIONS = [
     pytest.param(
-        path,
-        id=path.stem,
-        marks=[pytest.mark.architectures] if path.stat().st_size > LONG else [],
+        path, id=path.stem, marks=[pytest.mark.architectures] if path.stat().st_size > LONG else []
     )
     for path in sorted((Path(__file__).resolve().parent.parent / "solutions").glob("*.cu"))
 ]

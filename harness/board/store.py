@@ -12,16 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
-from sqlalchemy import (
-    Connection,
-    Select,
-    Table,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-)
+from sqlalchemy import Connection, Select, Table, exists, func, insert, or_, select
 
 from harness.board.document import Document
 from harness.board.entry import INDEXED, Entry

@@ -109,9 +109,7 @@ def to_machine_code(found: Translated, arch: str) -> Compiled:
             signature=source.signature,
             variables=tuple(
                 ModuleVariable(
-                    name=name,
-                    size=variable.size,
-                    is_zero=not (variable.image or variable.pointees),
+                    name=name, size=variable.size, is_zero=not (variable.image or variable.pointees)
                 )
                 for name, variable in program.variables.items()
                 if variable.space == "global" and variable.size

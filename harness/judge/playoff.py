@@ -26,12 +26,7 @@ from harness.judge.session import Session
 from harness.judge.stages.compile import compile_kernel
 from harness.judge.stages.measure import MAX_LAUNCH_SECONDS
 from harness.judge.stages.outcomes import Ended
-from harness.judge.stages.rounds import (
-    CheckedLaunch,
-    Extent,
-    Measuring,
-    load_kernel,
-)
+from harness.judge.stages.rounds import CheckedLaunch, Extent, Measuring, load_kernel
 from harness.judge.stages.score import MIN_RATIOS, judge_clocks, median_interval, score, slower_on
 from harness.protocol.compiler import Kernel
 from harness.protocol.errors import JudgeFailure, UsageError
@@ -200,11 +195,7 @@ class PlayerEnded(Ended):
 
 
 def play(
-    workers: Sequence[TimingWorkers],
-    *,
-    seconds: float,
-    progress: Progress,
-    extent: Extent = EXTENT,
+    workers: Sequence[TimingWorkers], *, seconds: float, progress: Progress, extent: Extent = EXTENT
 ) -> tuple[tuple[Round, ...], ...]:
     """Time the kernels that are loaded in these workers, which share baseline and checker.
 

@@ -10,14 +10,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import Touched
 from harness.protocol.report import FirstLaunch, HostMemory, HostMemoryKind, Value
-from harness.protocol.request import (
-    GRACE_SECONDS,
-    AboutKernel,
-    Done,
-    Process,
-    Request,
-    SentMatrix,
-)
+from harness.protocol.request import GRACE_SECONDS, AboutKernel, Done, Process, Request, SentMatrix
 from problem.grades import Errors
 from problem.signature import Arguments
 

@@ -42,10 +42,7 @@ def free_port() -> int:
 
 def submission(name: str = "tile", author: str = "ada", source: str = factory.SOURCE) -> Submission:
     return Submission(
-        name=name,
-        author=author,
-        sha256=hashlib.sha256(source.encode()).hexdigest(),
-        source=source,
+        name=name, author=author, sha256=hashlib.sha256(source.encode()).hexdigest(), source=source
     )
 
 

@@ -62,10 +62,7 @@ def test_what_one_report_lacks_is_absent(swapped: bool) -> None:
 
 
 def test_the_difference_of_the_sources_is_shown() -> None:
-    one, other = (
-        report("tile", source="one\ntwo\n"),
-        report("wide", source="one\nthree\n"),
-    )
+    one, other = (report("tile", source="one\ntwo\n"), report("wide", source="one\nthree\n"))
     assert compared(one, one).diff == ""
     assert compared(one, other).diff == (
         "--- A tile\n+++ B wide\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"

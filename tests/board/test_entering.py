@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 
 from harness.board import names
 from harness.board.document import Document
-from harness.board.entry import (
-    ANONYMOUS,
-    INDEXED,
-    Entry,
-    Version,
-    facts,
-    own_facts,
-    usual_facts,
-)
+from harness.board.entry import ANONYMOUS, INDEXED, Entry, Version, facts, own_facts, usual_facts
 from harness.board.ranking import rank
 from harness.cli.commands.leaderboard import screen
 from harness.cli.views.console import SafeConsole

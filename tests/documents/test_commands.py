@@ -78,10 +78,7 @@ RUN: dict[str, tuple[int, str]] = {
     "python3 -m harness import contest.jsonl --store leaderboard.sqlite": (0, "entered"),
     "python3 -m harness keys": (0, "key"),
     "python3 -m harness leaderboard --badge cuda-cores --site site": (0, "pages written"),
-    "python3 -m harness leaderboard --reports reports": (
-        0,
-        "36_wgmma_one_accumulator",
-    ),
+    "python3 -m harness leaderboard --reports reports": (0, "36_wgmma_one_accumulator"),
     "python3 -m harness playoff one.cu other.cu": NEEDS_GPU,
     "python3 -m harness playoff --json result.json one.cu other.cu": NEEDS_GPU,
     "python3 -m harness regrade": (0, "othing to regrade"),

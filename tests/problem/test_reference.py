@@ -9,13 +9,7 @@ import pytest
 
 from problem.cases import CASES, INTEGERS, ODD_INTEGERS, ZEROS, Case, Matrix, Shape, drawn_cases
 from problem.inputs import Tolerance
-from problem.reference import (
-    MAX_ERROR,
-    MAX_STRUCTURED_ERROR,
-    compare,
-    compare_repeated,
-    repeated,
-)
+from problem.reference import MAX_ERROR, MAX_STRUCTURED_ERROR, compare, compare_repeated, repeated
 
 LENGTHS = (1, 16, 17, 512, 6144)
 

@@ -15,11 +15,7 @@ from harness.arena.store.tables import audit, gradings, people, rejudges, submis
 
 
 def note(
-    connection: Connection,
-    actor: Person | None,
-    action: str,
-    subject: str,
-    **details: object,
+    connection: Connection, actor: Person | None, action: str, subject: str, **details: object
 ) -> None:
     """Write a line of the audit log, in the transaction of the action itself."""
     connection.execute(

@@ -11,15 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    func,
-    insert,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, func, insert, select, text, update
 
 from harness.arena.problems import Problem
 from harness.arena.rules import Limits

@@ -15,16 +15,7 @@ from starlette.routing import Match
 
 from harness import __version__
 from harness.arena.problems import Problem, nothing_here
-from harness.arena.web import (
-    api,
-    health,
-    openid,
-    organiser,
-    pages,
-    people,
-    streams,
-    workers,
-)
+from harness.arena.web import api, health, openid, organiser, pages, people, streams, workers
 from harness.arena.web.boards import Boards
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Guard

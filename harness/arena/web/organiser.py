@@ -85,9 +85,7 @@ def overview(request: Request, visitor: ThisVisitor) -> Response:
 
 @router.get("/submissions")
 def everybodys_submissions(
-    visitor: ThisOrganiser,
-    find: Annotated[str, Query(max_length=100)] = "",
-    offset: Offset = 0,
+    visitor: ThisOrganiser, find: Annotated[str, Query(max_length=100)] = "", offset: Offset = 0
 ) -> Response:
     with visitor.site.transaction() as connection:
         found = watching.recent(connection, find=find, limit=PER_PAGE + 1, offset=offset)

@@ -126,9 +126,7 @@ def _document(visitor: Visitor, id: str) -> Document:
 
 @router.get("/compare")
 async def compared(
-    request: Request,
-    visitor: ThisVisitor,
-    of: Annotated[list[Compared] | None, Query()] = None,
+    request: Request, visitor: ThisVisitor, of: Annotated[list[Compared] | None, Query()] = None
 ) -> Response:
     """Show two submissions side by side, compared in another process."""
     chosen = [id.strip() for id in of or () if id.strip()]
@@ -143,10 +141,7 @@ async def compared(
 
 
 def _comparison(
-    visitor: Visitor,
-    chosen: list[str],
-    comparison: Comparison | None,
-    problem: str | None,
+    visitor: Visitor, chosen: list[str], comparison: Comparison | None, problem: str | None
 ) -> Response:
     known: list[Status] = []
     if visitor.person is not None:

@@ -9,12 +9,7 @@ import sys
 import uvicorn
 
 from harness.arena.logs import log_as
-from harness.arena.processes import (
-    COOKIE_VARIABLE,
-    DATABASE_VARIABLE,
-    Settings,
-    end_with_parent,
-)
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings, end_with_parent
 from harness.arena.web.app import application
 from harness.arena.web.connections import LimitedProtocol
 from harness.arena.web.context import Site

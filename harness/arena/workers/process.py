@@ -32,14 +32,7 @@ from harness.arena.processes import (
 )
 from harness.arena.progress import GradingProgress
 from harness.arena.submitted import stored
-from harness.arena.workers.api import (
-    KEY_VARIABLE,
-    LEASE_SECONDS,
-    Heartbeat,
-    Join,
-    Outcome,
-    Task,
-)
+from harness.arena.workers.api import KEY_VARIABLE, LEASE_SECONDS, Heartbeat, Join, Outcome, Task
 from harness.arena.workers.connection import Connection, Held, Refused, SessionLost
 from harness.board.document import Document
 from harness.judge.grade import GradingOptions, grade

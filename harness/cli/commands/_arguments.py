@@ -114,11 +114,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
 
 def chosen(arguments: argparse.Namespace) -> Filter:
     """Return the filter that the options of add_filters describe."""
-    return Filter(
-        gpu=arguments.gpu,
-        badges=frozenset(arguments.badge),
-        accuracy=arguments.accuracy,
-    )
+    return Filter(gpu=arguments.gpu, badges=frozenset(arguments.badge), accuracy=arguments.accuracy)
 
 
 def number(what: str, low: int, high: int) -> Callable[[str], int]:

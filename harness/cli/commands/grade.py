@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING
 
 from harness.board.admission import Inadmissible, named
 from harness.board.document import signed
-from harness.cli.commands._arguments import (
-    add_arch,
-    add_device,
-    add_seed,
-    add_store,
-)
+from harness.cli.commands._arguments import add_arch, add_device, add_seed, add_store
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import open_store
 from harness.cli.views.console import Terminal

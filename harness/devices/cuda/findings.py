@@ -128,11 +128,7 @@ def _race(record: Element, tool: Tool, _: Sequence[Placement]) -> Finding:
 def _barrier(record: Element, tool: Tool, placements: Sequence[Placement]) -> Finding:
     shape = placements[-1].shape if placements else None
     return Finding(
-        tool=tool,
-        hazard=Hazard.DIVERGENT_BARRIER,
-        message="",
-        at=_place(record),
-        shape=shape,
+        tool=tool, hazard=Hazard.DIVERGENT_BARRIER, message="", at=_place(record), shape=shape
     )
 
 

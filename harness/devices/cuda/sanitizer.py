@@ -24,15 +24,7 @@ from harness.devices.cuda import watched_job as watched
 from harness.devices.cuda.findings import Placement, read_xml
 from harness.devices.guards import changed_inputs
 from harness.protocol.compiler import Kernel
-from harness.protocol.device import (
-    LaunchInputs,
-    Load,
-    Product,
-    Ready,
-    Sanitize,
-    Sanitized,
-    Stopped,
-)
+from harness.protocol.device import LaunchInputs, Load, Product, Ready, Sanitize, Sanitized, Stopped
 from harness.protocol.errors import without_paths
 from harness.protocol.report import Finding, Tool, ToolRun, Value
 from harness.protocol.request import Fault, Request
@@ -144,10 +136,7 @@ class _Found:
 
 
 def _run(
-    processes: Sequence[_Process],
-    launches: Sequence[LaunchInputs],
-    folder: Path,
-    seconds: float,
+    processes: Sequence[_Process], launches: Sequence[LaunchInputs], folder: Path, seconds: float
 ) -> list[_Found] | Fault:
     """Run these tools at the same time, on the job in the folder."""
     deadline = time.monotonic() + seconds

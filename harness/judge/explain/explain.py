@@ -9,14 +9,7 @@ from harness.judge import figures
 from harness.judge.explain.counts import hot_loop, l1_clocks
 from harness.judge.explain.evidence import Evidence
 from harness.judge.explain.examination import Examination
-from harness.judge.explain.explanation import (
-    Advice,
-    Explanation,
-    LineCost,
-    Roof,
-    Unit,
-    UnitTime,
-)
+from harness.judge.explain.explanation import Advice, Explanation, LineCost, Roof, Unit, UnitTime
 from harness.judge.explain.gpu import H100, L2_BYTES, Gpu, gpu_of
 from harness.judge.explain.opcodes import Kind, mix
 from harness.judge.explain.rules import advice
@@ -162,9 +155,7 @@ def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
 
 
 def _lines(
-    code: tuple[CodeLine, ...],
-    counters: Counters | None,
-    work: Workload | None,
+    code: tuple[CodeLine, ...], counters: Counters | None, work: Workload | None
 ) -> tuple[LineCost, ...]:
     static = {line.line: line for line in code}
     counted = {line.line: line for line in counters.lines} if counters else {}

@@ -63,10 +63,7 @@ def count_on(
 
 
 def _launches(
-    launch: LaunchLine,
-    ready: Ready,
-    problem: Problem,
-    chosen: Shape | None,
+    launch: LaunchLine, ready: Ready, problem: Problem, chosen: Shape | None
 ) -> Iterator[tuple[Shape, int]]:
     """Return the shapes to try, and the most blocks to count at each."""
     if not ready.blocks_depend:

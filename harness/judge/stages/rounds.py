@@ -318,10 +318,7 @@ class Measuring:
 
     @staticmethod
     def paired(
-        of_kernel: CheckedLaunch,
-        of_baseline: CheckedLaunch,
-        inputs: str,
-        kernel_first: bool,
+        of_kernel: CheckedLaunch, of_baseline: CheckedLaunch, inputs: str, kernel_first: bool
     ) -> Round:
         """Return the round that two launches make."""
         (kernel, check), (baseline, _) = of_kernel, of_baseline

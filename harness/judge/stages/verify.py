@@ -20,13 +20,7 @@ from harness.judge.stages.prepared import Prepared, preparing, runs_smaller, sam
 from harness.judge.stages.sanitize import sanitizers_may_say_more
 from harness.judge.steps import Executor, Step
 from harness.protocol.device import Finished, Run
-from harness.protocol.report import (
-    CaseResult,
-    Stage,
-    TimeLimit,
-    Verification,
-    WrongAnswer,
-)
+from harness.protocol.report import CaseResult, Stage, TimeLimit, Verification, WrongAnswer
 from problem.cases import Case, Shape
 from problem.inputs import Matrix, Tolerance
 from problem.launcher import LaunchLine

@@ -15,20 +15,10 @@ from harness.judge.grade import Lock, Part, run
 from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress
 from harness.judge.session import Session
-from harness.judge.stages.compile import (
-    await_machine_code,
-    compile_submission,
-    disassemble,
-    load,
-)
+from harness.judge.stages.compile import await_machine_code, compile_submission, disassemble, load
 from harness.judge.stages.measure import impossible
 from harness.judge.stages.outcomes import Ended
-from harness.judge.stages.rounds import (
-    QUICK,
-    Measuring,
-    load_kernel,
-    timed_rounds,
-)
+from harness.judge.stages.rounds import QUICK, Measuring, load_kernel, timed_rounds
 from harness.judge.stages.score import score
 from harness.judge.stages.verify import start_references, verify
 from harness.judge.tune.tunable import Setting, find_tunables

@@ -21,13 +21,7 @@ from harness.judge.workers.server import Hello
 from harness.protocol.device import Load
 from harness.protocol.errors import without_paths
 from harness.protocol.report import Value
-from harness.protocol.request import (
-    GRACE_SECONDS,
-    Answer_co,
-    Fault,
-    Request,
-    answer_to,
-)
+from harness.protocol.request import GRACE_SECONDS, Answer_co, Fault, Request, answer_to
 
 T = TypeVar("T", bound=Value)
 

@@ -99,8 +99,7 @@ def shown(outcome: protocol.Outcome, **fields: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
-    [("__device__ int flag;\n", True), ("__shared__ int flag;\n", False)],
+    ("source", "said"), [("__device__ int flag;\n", True), ("__shared__ int flag;\n", False)]
 )
 def test_a_kernel_that_does_not_end_may_wait_for_a_later_block(source: str, said: bool) -> None:
     late = protocol.TimeLimit(

@@ -131,10 +131,7 @@ def assert_harmless(shown: str, coloured: bool) -> None:
 def test_no_screen_lets_text_act(name: str, coloured: bool) -> None:
     out = io.StringIO()
     console = SafeConsole(
-        file=out,
-        width=80,
-        force_terminal=coloured,
-        color_system="256" if coloured else None,
+        file=out, width=80, force_terminal=coloured, color_system="256" if coloured else None
     )
     console.print(SCREENS[name]())
     shown = out.getvalue()
@@ -160,9 +157,7 @@ def test_progress_lets_no_text_act() -> None:
         assert forbidden not in out.getvalue()
 
 
-def test_json_is_harmless_to_a_terminal_and_complete(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_json_is_harmless_to_a_terminal_and_complete(capsys: pytest.CaptureFixture[str]) -> None:
     terminal = Terminal()
     terminal.show(ATTACK, style="dim")
     terminal.note(ATTACK)

@@ -10,14 +10,7 @@ import pytest
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compiled
-from harness.protocol.device import (
-    Describe,
-    Finished,
-    Load,
-    Ready,
-    Run,
-    Sanitized,
-)
+from harness.protocol.device import Describe, Finished, Load, Ready, Run, Sanitized
 from harness.protocol.report import Array, DeviceInfo, Hazard, Tool
 from harness.protocol.request import Fault
 from problem.cases import Case, Shape
@@ -165,13 +158,7 @@ def test_faults_cost_the_worker_and_nothing_else(
         ("C[0] = A[M * N];", Tool.MEMCHECK, Hazard.OUT_OF_BOUNDS, "A", 4),
         ("C[0] = B[-1];", Tool.MEMCHECK, Hazard.OUT_OF_BOUNDS, "B", 4),
         ("C[M * K] = 0;", Tool.MEMCHECK, Hazard.OUT_OF_BOUNDS, "C", 4),
-        (
-            "*(float4*)(C + 1) = make_float4(1, 2, 3, 4);",
-            Tool.MEMCHECK,
-            Hazard.MISALIGNED,
-            "C",
-            4,
-        ),
+        ("*(float4*)(C + 1) = make_float4(1, 2, 3, 4);", Tool.MEMCHECK, Hazard.MISALIGNED, "C", 4),
         (
             "__shared__ float s[256]; s[thread] = A[0];\nC[0] = s[255 - thread];",
             Tool.RACECHECK,

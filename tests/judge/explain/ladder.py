@@ -37,12 +37,7 @@ def evidence_of_source(source: str) -> Evidence:
     assert isinstance(ready, Ready), ready
     asked: Any = SimpleNamespace(ask=device.answer)
     counted = count_on(
-        asked,
-        known.launch,
-        ready,
-        problem=MATRIX_MULTIPLICATION,
-        seed=1,
-        seconds=30,
+        asked, known.launch, ready, problem=MATRIX_MULTIPLICATION, seed=1, seconds=30
     )
     assert isinstance(counted, Counters), counted
     counted = device.merge_loads(MergeLoads(shape=counted.shape, code=known.lines))

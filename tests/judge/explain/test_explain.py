@@ -164,13 +164,7 @@ def test_a_smaller_size_is_counted_for_slow_kernels() -> None:
     def counted(chosen: Shape | None) -> object:
         slow: Any = SimpleNamespace(ask=ask)
         return count_on(
-            slow,
-            known.launch,
-            Ready(),
-            problem=PROBLEM,
-            chosen=chosen,
-            seed=1,
-            seconds=30,
+            slow, known.launch, Ready(), problem=PROBLEM, chosen=chosen, seed=1, seconds=30
         )
 
     found = counted(None)

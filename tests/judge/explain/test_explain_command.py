@@ -46,10 +46,7 @@ def test_a_wrong_kernels_verdict_precedes_its_explanation(capsys: Captured, tmp_
     assert found["verdict"] == "wrong-answer" and found["units"] and found["findings"]
 
 
-@pytest.mark.parametrize(
-    "file",
-    ["race/returns_before_the_barrier", "rule-violation/overwrites_A"],
-)
+@pytest.mark.parametrize("file", ["race/returns_before_the_barrier", "rule-violation/overwrites_A"])
 def test_an_unsafe_kernels_verdict_precedes_its_explanation(file: str, capsys: Captured) -> None:
     assert main(["explain", *ON_CPU, str(SUBMISSIONS / f"{file}.cu")]) == Exit.NO
     shown = capsys.readouterr().out

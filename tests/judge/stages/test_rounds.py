@@ -21,10 +21,7 @@ from harness.judge.stages.rounds import (
 )
 from harness.protocol import report as protocol
 from harness.protocol.request import Fault
-from harness.protocol.timing import (
-    Checked,
-    LaunchTime,
-)
+from harness.protocol.timing import Checked, LaunchTime
 from problem.cases import SCORED_INPUTS, UNSCORED_INPUTS, Shape
 from problem.problem import MATRIX_MULTIPLICATION
 from tests.judge.stages.fake_timing import RIGHT, FakeTiming
@@ -332,9 +329,7 @@ def unsteady(launch: int) -> LaunchTime:
 
 
 @pytest.mark.usefixtures("no_unannounced_checks")
-def test_an_unsteady_score_is_given_its_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unsteady_score_is_given_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     workers = timing(kernel_time=unsteady)
     monkeypatch.setattr(rounds, "time", Clock(workers, 1.0))
     monkeypatch.setattr(rounds, "MAX_SECONDS", 5.0 + 29.5)

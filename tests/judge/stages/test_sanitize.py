@@ -12,14 +12,7 @@ from harness.protocol import report as protocol
 from harness.protocol.device import Sanitize, Sanitized, Stopped
 from harness.protocol.request import Fault
 from harness.ptxcpu.grid import Clusters
-from problem.cases import (
-    INTEGERS,
-    NORMAL,
-    RANKED,
-    UNIFORM,
-    Case,
-    Shape,
-)
+from problem.cases import INTEGERS, NORMAL, RANKED, UNIFORM, Case, Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
@@ -121,9 +114,7 @@ def sampled(device: FakeDevice, *, small_failed: Case | None = None, **options: 
     return [SMALL.shape in each.watched_shapes for each in (device, cpu)]
 
 
-def test_only_the_cpu_device_samples_the_ranked_size(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_only_the_cpu_device_samples_the_ranked_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.judge.stages.sanitize.SMALL_FLOP", SMALL.shape.flop - 1)
     alone = FakeDevice()
     run(alone)

@@ -78,10 +78,7 @@ def kinds(uniform: float, rescaled: float, count: int = 15) -> list[Round]:
     return [
         round
         for _ in range(count)
-        for round in (
-            timed(uniform),
-            timed(rescaled).model_copy(update={"inputs": SCALED_GROUPS}),
-        )
+        for round in (timed(uniform), timed(rescaled).model_copy(update={"inputs": SCALED_GROUPS}))
     ]
 
 

@@ -8,10 +8,7 @@ import pytest
 
 from harness.devices.guards import POISON
 from harness.judge.grading import Failure
-from harness.judge.stages.verify import (
-    MAX_LAUNCH_LIMITS,
-    verify,
-)
+from harness.judge.stages.verify import MAX_LAUNCH_LIMITS, verify
 from harness.protocol import report as protocol
 from harness.protocol.device import Run
 from problem import cases
@@ -41,11 +38,7 @@ PROBLEM = replace(
 
 
 def run(
-    device: FakeDevice,
-    *,
-    sampled: bool = False,
-    printed: list[str] | None = None,
-    **options: Any,
+    device: FakeDevice, *, sampled: bool = False, printed: list[str] | None = None, **options: Any
 ) -> protocol.Verification | Failure:
     made = grading(on_cpu(device) if sampled else on_gpu(device), problem=PROBLEM, **options)
     made.printed = [] if printed is None else printed
