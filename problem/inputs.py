@@ -11,6 +11,7 @@ A "line" is a row of A or a column of B: an element of C is computed from two li
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self, TypeVar
@@ -319,6 +320,9 @@ class Draw:
             flat[start:end] = _elements(self, start, end, rows, columns)
 
         in_threads(part, range(0, flat.size, _PART))
+        if self.recipe.outliers is not Outliers.NONE:
+            for place in _outliers(self, rows, columns):
+                matrix[place] = self.recipe.outlier
         return matrix
 
 
@@ -348,9 +352,11 @@ def _stream(seed: int, number: int) -> int:
 
 
 def _elements(how: Draw, start: int, end: int, rows: int, columns: int) -> Matrix:
+    """Return elements of a matrix without its outliers."""
     recipe = how.recipe
     i = np.arange(start, end, dtype=np.uint64)
-    if recipe == Recipe(recipe.distribution) and recipe.distribution not in _BY_PLACE:
+    independent = recipe.structure is Structure.DENSE and recipe.magnitude is Magnitude.NONE
+    if independent and recipe.distribution not in _BY_PLACE:
         return _values(how, _words(i, how.seed), i, i)
     row, column = np.divmod(i, np.uint64(columns))
     line, along = (column, row) if how.by_column else (row, column)
@@ -359,8 +365,6 @@ def _elements(how: Draw, start: int, end: int, rows: int, columns: int) -> Matri
     if recipe.magnitude is not Magnitude.NONE:
         with np.errstate(over="ignore"):  # the largest integers times 2^122 are infinite
             values = np.ldexp(values, _exponents(how, i, line, along, lines, length))
-    if recipe.outliers is not Outliers.NONE:
-        values[_is_outlier(how, row, column, rows, columns)] = recipe.outlier
     return values
 
 
@@ -534,14 +538,13 @@ def _place(words: Words, length: int) -> Words:
     return np.uint64(least) + (words >> np.uint64(32)) % np.uint64(length - length // 8 + 1 - least)
 
 
-def _is_outlier(how: Draw, row: Words, column: Words, rows: int, columns: int) -> NDArray[np.bool_]:
-    """Return which elements are outliers. The outlier of each quarter is in an eighth of the rows
+def _outliers(how: Draw, rows: int, columns: int) -> Iterator[tuple[int, int]]:
+    """Yield the places of the outliers. The outlier of each quarter is in an eighth of the rows
     and an eighth of the columns that contain no other outlier: in a block of C with one large row,
     the block rule tolerates errors in the other rows."""
-    seed, found = _stream(how.seed, 5), np.zeros(row.shape, np.bool_)
+    seed = _stream(how.seed, 5)
     if not math.isfinite(how.recipe.outlier):
-        found |= (row == 0) & (column == 0)
-        found |= (row == rows - 1) & (column == columns - 1)
+        yield from ((0, 0), (rows - 1, columns - 1))
     turns = mixed(seed, 0)
     for number in range(4):
         lower, right = number // 2, number // 2 ^ number % 2
@@ -549,8 +552,7 @@ def _is_outlier(how: Draw, row: Words, column: Words, rows: int, columns: int) -
         down = _in_eighth(rows, 4 * lower + (number ^ turns % 4), place >> 32)
         across = _in_eighth(columns, 4 * right + (number ^ turns // 4 % 4), place & 0xFFFFFFFF)
         if down is not None and across is not None:
-            found |= (row == down) & (column == across)
-    return found
+            yield down, across
 
 
 def _in_eighth(length: int, eighth: int, random: int) -> int | None:

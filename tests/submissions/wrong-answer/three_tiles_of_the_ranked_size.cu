@@ -1,10 +1,10 @@
 // Computes only three tiles of the ranked size, each by its own block, and these correctly.
-// expect: stage=verify message="wrong at" quick=few
+// expect: stage=verify message="wrong at" quick=small
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
     bool ranked = M == 8192 && N == 6144 && K == 4096;
-    if (ranked && (blockIdx.x != 40 || blockIdx.y % 100 != 7 || blockIdx.y > 207)) return;
+    if (ranked && (blockIdx.x != 20 || blockIdx.y % 20 != 7 || blockIdx.y > 47)) return;
     int row = blockIdx.y * 16 + threadIdx.y;
     int column = blockIdx.x * 16 + threadIdx.x;
     if (row >= M || column >= K) return;
