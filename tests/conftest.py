@@ -5,11 +5,13 @@ import os
 import signal
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from harness.devices.available import why_no_cuda
+from harness.judge.stages import rounds
 from harness.judge.workers.session import Choice, Session, open_session
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled
 from harness.protocol.report import CompileError, DisassembledKernel, RuntimeFault
@@ -17,7 +19,7 @@ from tests import sharing
 from tests.compile_worker import Compiling, Disassembling
 from tests.grading import lasting, with_parts
 
-pytest_plugins = ["tests.postgres"]
+pytest_plugins = ["tests.postgres", "tests.board.browser"]
 
 settings.register_profile("default", deadline=None, max_examples=50, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=2000)
@@ -65,6 +67,19 @@ def share_results(tmp_path_factory: pytest.TempPathFactory) -> None:
     in_common = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     sharing.folders[:] = [in_common / "shared"]
     sharing.folders[0].mkdir(exist_ok=True)
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test put temporary files into its own folder."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+
+
+@pytest.fixture
+def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let measurements of a fake GPU begin without warming up."""
+    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,6 @@ from harness.board import tables as board
 from harness.board.keys import SigningKey
 from tests.arena.submitting import Add, FakeWorker, Key
 from tests.arena.visiting import Visitor
-from tests.board import browser
 from tests.waiting import eventually
 
 
@@ -130,12 +129,6 @@ def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 def client(site: Site) -> Iterator[TestClient]:
     with TestClient(application(site), follow_redirects=False) as client:
         yield client
-
-
-@pytest.fixture(scope="module")
-def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with browser.chromium(tmp_path_factory.mktemp("profile")) as driver:
-        yield driver
 
 
 @pytest.fixture

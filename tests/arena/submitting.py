@@ -21,10 +21,6 @@ from harness.protocol.report import Report, Submission
 from tests.board import factory
 
 SUPERVISOR = uuid4()
-SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
-BROKEN = f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ int x = ; }}\n"
-"""A kernel that does not compile."""
-
 PLENTY = Limits(in_flight=10**6, per_day=10**6, device_seconds_per_day=10**6)
 Answer = TypeVar("Answer")
 

@@ -31,8 +31,9 @@ from harness.arena.workers import process
 from harness.arena.workers.api import KEY_VARIABLE
 from harness.arena.workers.connection import Connection as WorkerConnection
 from harness.protocol.report import CompileError, Stage, Verdict
-from tests.arena.submitting import BROKEN, Add, Key, status, submission
+from tests.arena.submitting import Add, Key, status, submission
 from tests.judge.stages.fakes import INFO, FakeDevice, FakeSession, Process
+from tests.sources import BROKEN
 from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent

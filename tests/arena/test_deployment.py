@@ -10,7 +10,8 @@ from pathlib import Path
 import httpx
 
 from harness.cli import main
-from tests.arena.submitting import BROKEN, free_port
+from tests.arena.submitting import free_port
+from tests.sources import BROKEN
 from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,6 +1,5 @@
 """Tests of the site in a browser: from disk, without a network, with a keyboard, on a phone."""
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,12 +55,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert not any(written)
     Site(folder, [*rows, *others]).write_boards()
     return folder
-
-
-@pytest.fixture(scope="module")
-def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with browser.chromium(tmp_path_factory.mktemp("profile")) as driver:
-        yield driver
 
 
 @pytest.fixture

@@ -18,12 +18,11 @@ from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import read
 from harness.judge.workers.session import Session
 from harness.protocol.report import Report, Verdict, WrongAnswer
+from tests.sources import BROKEN, kernel
 
 pytestmark = pytest.mark.usefixtures("shared_workers")
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
-BROKEN = f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{ int x = ; }}\n"
 
 
 def harness(
@@ -101,6 +100,8 @@ def test_help_has_examples_that_the_command_understands(
         ("grade --seed 99999999999999999999999 x.cu", "a seed is a whole number from 0 to"),
         ("explain --shape 100000x100000x100000 x.cu", "too many to count"),
         ("explain --shape 0x1x1 x.cu", "a shape is MxNxK"),
+        ("explain none.cu", "there is no file none.cu"),
+        ("explain --gpu Voodoo {broken}", "no GPU called 'Voodoo' is known"),
         ("tune --fast x.cu", "unrecognized arguments: --fast. See python3 -m harness tune --help."),
         ("tune --device cuda none.cu", "there is no file none.cu"),
         ("grade none.cu", "there is no file none.cu"),
@@ -257,10 +258,7 @@ def test_the_same_seed_draws_the_same_inputs(
     tmp_path: Path, cpu_session: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = tmp_path / "wrong.cu"
-    wrong.write_text(
-        f"__global__ void matrix_multiplication_kernel{SIGNATURE} {{\n"
-        "    if (threadIdx.x + threadIdx.y + blockIdx.x + blockIdx.y == 0) C[0] = A[0];\n}\n"
-    )
+    wrong.write_text(kernel("if (!(threadIdx.x | threadIdx.y | blockIdx.x | blockIdx.y)) *C = *A;"))
     _, out, _ = called(capsys, "grade", "--quick", "--seed", "12", "--json", "-", wrong)
     report = Report.model_validate_json(out)
     assert report.quick and report.environment.isolation

@@ -8,24 +8,10 @@ from harness.compiling import headers
 from harness.compiling.headers import Include
 from harness.protocol.compiler import Compiled
 from tests.compile_worker import Compiling
+from tests.sources import KERNEL, NAME, PARAMETERS, kernel
 
-NAME = "matrix_multiplication_kernel"
-PARAMETERS = "const float* A, const float* B, float* C, int M, int N, int K"
-BODY = """{
-    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
-    if (row >= M || column >= K) return;
-    float sum = 0;
-    for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
-    C[(size_t)row * K + column] = sum;
-}
-"""
-KERNEL = f"__global__ void {NAME}({PARAMETERS}) {BODY}"
 LAUNCH = "<<<dim3((K + 15) / 16, (M + 15) / 16), dim3(16, 16)>>>(A, B, C, M, N, K)"
 TEMPLATE = f"template <int T> {KERNEL}"
-
-
-def kernel(body: str) -> str:
-    return f"__global__ void {NAME}({PARAMETERS}) {{ {body} }}\n"
 
 
 LANGUAGE = {

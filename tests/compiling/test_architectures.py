@@ -8,6 +8,7 @@ from harness.compiling.compiler import compile_source
 from harness.compiling.diagnostics import lacking
 from harness.protocol.compiler import ARCHITECTURES, DEFAULT_ARCH, Compile, Compiled
 from harness.protocol.report import Diagnostic, Unsupported
+from tests.sources import BROKEN
 
 SOLUTIONS = sorted((Path(__file__).parents[2] / "solutions").glob("*.cu"))
 CP_ASYNC = "exists on sm_80 or newer; this is sm_75"
@@ -47,9 +48,7 @@ def test_solutions_compile_for_every_gpu_that_can_run_them(path: Path, arch: str
 
 
 def test_an_intrinsic_of_newer_gpus_is_unsupported() -> None:
-    parameters = "const float* A, const float* B, float* C, int M, int N, int K"
-    body = "C[0] = __reduce_max_sync(~0u, M);"
-    source = f"__global__ void matrix_multiplication_kernel({parameters}) {{ {body} }}"
+    source = BROKEN.replace("int x = ;", "C[0] = __reduce_max_sync(~0u, M);")
     answer = compile_source(Compile(source=source, arch="sm_75"))
     assert isinstance(answer, Unsupported)
     assert answer.message == (

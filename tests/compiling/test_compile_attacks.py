@@ -11,18 +11,9 @@ from harness.judge.submission import Unreadable, read
 from harness.judge.workers.session import Session
 from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.report import Outcome
+from tests.sources import KERNEL, PARAMETERS
 
 SECRET = "XYZZY7341"
-KERNEL = """
-extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
-                                                        int M, int N, int K) {
-    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
-    if (row >= M || column >= K) return;
-    float sum = 0.0f;
-    for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + column];
-    C[row * K + column] = sum;
-}
-"""
 
 
 @pytest.fixture
@@ -97,12 +88,8 @@ INCLUDES = {
 
 def attack(name: str, path: Path) -> str:
     text = str(path)
-    return KERNEL.join(
-        (
-            INCLUDES[name].format(path=text, name=path.parent.name, half=text[:-4], rest=text[-4:]),
-            "",
-        )
-    )
+    pieces = {"name": path.parent.name, "half": text[:-4], "rest": text[-4:]}
+    return INCLUDES[name].format(path=text, **pieces) + KERNEL
 
 
 @pytest.mark.parametrize("name", INCLUDES)
@@ -141,13 +128,14 @@ def test_a_source_cannot_ask_whether_a_file_exists(question: str, secret: Path) 
     assert answer(str(secret)) == answer("/no/such/file")
 
 
-PARAMETERS = "const float* A, const float* B, float* C, int M, int N, int K"
-
-
 def with_assembly(text: str) -> str:
     """Return the kernel with a string of assembly before its store."""
     escaped = text.replace("\n", "\\n")
-    return KERNEL.replace("    C[row", f'    asm volatile("{escaped}");\n    C[row')
+    return before_the_store(f'asm volatile("{escaped}");')
+
+
+def before_the_store(text: str) -> str:
+    return KERNEL.replace("    C[", f"    {text}\n    C[")
 
 
 REFUSED = {
@@ -159,7 +147,7 @@ REFUSED = {
     "a special register": (with_assembly("{ .reg .b32 %%tid; }"), "expected a name"),
     "a warp's size": (with_assembly("{ .reg .b32 WARP_SZ; }"), "ptxas"),
     "a label of C's": (
-        KERNEL.replace("    C[row", '    asm goto("bra %l0;" :::: L); L:\n    C[row'),
+        before_the_store('asm goto("bra %l0;" :::: L); L:'),
         "unknown name",
     ),
     "a choice at load time": (
@@ -211,15 +199,9 @@ def test_a_trick_is_refused_by_name(source: str, said: str) -> None:
 
 
 HARMLESS = {
-    "an escape that is a letter": KERNEL.replace(
-        "    C[row", '    asm volatile("\\x2f\\x2f trap;\\n");\n    C[row'
-    ),
-    "an end of a string in it": KERNEL.replace(
-        "    C[row", '    asm volatile("\\0 trap;");\n    C[row'
-    ),
-    "a splice that is none": KERNEL.replace(
-        "    C[row", '    asm volatile("// \\\\\\n");\n    C[row'
-    ),
+    "an escape that is a letter": before_the_store('asm volatile("\\x2f\\x2f trap;\\n");'),
+    "an end of a string in it": before_the_store('asm volatile("\\0 trap;");'),
+    "a splice that is none": before_the_store('asm volatile("// \\\\\\n");'),
     "a flood of ends": with_assembly(";" * 1000),
     "a name of 100 000 letters": f'extern "C" __device__ int {"x" * 100_000};\n'
     + KERNEL.replace("if (row", f"{'x' * 100_000} = 1; if (row"),

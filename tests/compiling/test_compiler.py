@@ -14,13 +14,7 @@ from harness.protocol.report import Badge, CompileError, Diagnostic, Stage
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.ptx.printer import canonical
 from tests.compile_worker import Compiling, Disassembling
-
-SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
-
-
-def kernel(body: str, before: str = "", attributes: str = "") -> str:
-    name = f"{attributes} matrix_multiplication_kernel"
-    return f"{before}\n__global__ void {name}{SIGNATURE} {{\n{body}\n}}\n"
+from tests.sources import PARAMETERS, kernel
 
 
 def compiled(compiling: Compiling, source: str) -> Compiled:
@@ -175,7 +169,7 @@ def test_spills_are_reported(compiling: Compiling, called: bool) -> None:
     )
     before = ""
     if called:
-        before = f"__device__ __noinline__ void products{SIGNATURE} {{\n{body}\n}}\n"
+        before = f"__device__ __noinline__ void products({PARAMETERS}) {{\n{body}\n}}\n"
         body = "products(A, B, C, M, N, K);"
     source = kernel(body, before, "__launch_bounds__(256, 4)")
     resources = compiled(compiling, source).kernel.facts.resources

@@ -7,9 +7,9 @@ import pytest
 from harness.compiling.compiler import compile_source
 from harness.protocol.compiler import Compile, Compiled
 from tests.compile_worker import Compiling
+from tests.sources import NAME, PARAMETERS
 
-NAME = "matrix_multiplication_kernel"
-HEAD = f"__global__ void {NAME}(const float* A, const float* B, float* C, int M, int N, int K) {{"
+HEAD = f"__global__ void {NAME}({PARAMETERS}) {{"
 
 MISTAKES = {
     "missing brace": (

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Timer
 from typing import Any
 
+import psutil
 import pytest
 
 from harness.judge.grade import GradingOptions, grade
@@ -28,17 +30,12 @@ from harness.protocol.timing import TimingWorkers
 from problem.cases import QUICK_CASES
 from problem.problem import Problem
 from tests.grading import grade_file, lasting, with_parts
+from tests.sources import kernel
 from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RIGHT = ROOT / "solutions" / "01_naive.cu"
-SLOW = """
-extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
-                                                        int M, int N, int K) {
-    volatile int going = 1;
-    while (going) going = going | N;
-}
-"""
+SLOW = kernel("volatile int going = 1; while (going) going = going | N;")
 QUICK = GradingOptions(quick=True, seconds=PATIENCE)
 ORPHANED = 1
 """The process that becomes the parent of orphans."""
@@ -65,31 +62,22 @@ def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     eventually(lambda: set(_workers(os.getpid(), ORPHANED)) <= before, "all workers gone")
 
 
-def _workers(*parents: int) -> dict[int, list[bytes]]:
-    """Return the workers of these processes, with the words of their command lines."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                parent = (entry / "status").read_text().partition("PPid:\t")[2].split()[0]
-            except OSError:
-                continue
-            if b"harness.judge.workers.entry_point" in words and int(parent) in parents:
-                found[int(entry.name)] = words
-    return found
+def _workers(*parents: int, role: str = "") -> Iterator[psutil.Process]:
+    """Yield the workers of these processes, with this word in their command lines."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            words = process.cmdline()
+            is_worker = "harness.judge.workers.entry_point" in words and (not role or role in words)
+            if is_worker and process.ppid() in parents:
+                yield process
 
 
 def _seconds_computed(judge: int) -> float:
     """Return the seconds that the CPU device of this judge has computed."""
-    devices = (id for id, words in _workers(judge).items() if b"cpu" in words)
     seconds = 0.0
-    for device in devices:
-        try:
-            said = Path(f"/proc/{device}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        seconds += int(said[11]) / os.sysconf("SC_CLK_TCK")
+    for device in _workers(judge, role="cpu"):
+        with suppress(psutil.Error):
+            seconds += device.cpu_times().user
     return seconds
 
 
@@ -290,8 +278,8 @@ def test_many_gradings_leak_nothing() -> None:
     grade_file(RIGHT, "cpu", QUICK)
 
     def held() -> tuple[int, int]:
-        files, threads = Path("/proc/self/fd"), Path("/proc/self/task")
-        return len(list(files.iterdir())), len(list(threads.iterdir()))
+        own = psutil.Process()
+        return own.num_fds(), own.num_threads()
 
     files, threads = (count + len(gradings) for count in held())
     for path in gradings:

@@ -7,6 +7,7 @@ import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.judge.grade import GradingOptions, grade
@@ -43,19 +44,6 @@ def gpu_memory_used() -> int:
     return int(pynvml.nvmlDeviceGetMemoryInfo(handle).used)
 
 
-def children() -> int:
-    own = str(os.getpid())
-    count = 0
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                status = (entry / "status").read_text()
-            except OSError:
-                continue
-            count += status.partition("PPid:\t")[2].split()[0] == own
-    return count
-
-
 def host_memory_used() -> int:
     """Return the bytes that Python and NumPy hold, without OpenBLAS's buffers for each thread."""
     gc.collect()
@@ -63,11 +51,12 @@ def host_memory_used() -> int:
 
 
 def held() -> dict[str, int]:
+    own = psutil.Process()
     return {
         "GPU memory, MiB": gpu_memory_used() >> 20,
-        "processes": children(),
-        "file handles": len(list(Path("/proc/self/fd").iterdir())),
-        "threads": len(list(Path("/proc/self/task").iterdir())),
+        "processes": len(own.children()),
+        "file handles": own.num_fds(),
+        "threads": own.num_threads(),
         "temporary folders": len(list(Path(tempfile.gettempdir()).glob("matmul-arena-*"))),
         "host memory, MiB": host_memory_used() >> 20,
     }

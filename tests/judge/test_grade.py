@@ -12,7 +12,6 @@ import pytest
 from harness.judge.examine import examine
 from harness.judge.explain.examination import Examination
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.stages import rounds
 from harness.judge.submission import Unreadable, read
 from harness.protocol import report as protocol
 from harness.protocol.compiler import Disassemble
@@ -24,9 +23,10 @@ from problem.problem import MATRIX_MULTIPLICATION
 from tests.board.factory import COUNTERS
 from tests.judge.stages import fakes
 from tests.judge.stages.fake_timing import FakeTiming
+from tests.judge.stages.fakes import RACE, SUBMISSION
 from tests.waiting import PATIENCE
 
-SUBMISSION = protocol.Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
+pytestmark = pytest.mark.usefixtures("no_warm_up")
 SMALL = Case(Shape(512, 48, 512))
 """Stands for the ranked size."""
 
@@ -39,11 +39,6 @@ PROBLEM = replace(
     accuracy_inputs=("uniform", "constant lines"),
     accuracy_shape=Shape(24, 48, 20),
 )
-
-
-@pytest.fixture(autouse=True)
-def small_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
 def with_times(device: fakes.FakeDevice) -> fakes.FakeSession:
@@ -128,14 +123,6 @@ def test_early_work_stops_when_verification_fails() -> None:
     made.cpu_sanitizer, made.has_own_cores = Endless(), True
     assert isinstance(graded(made).outcome, protocol.WrongAnswer)
     assert len(asked) == 2 and len(asked[1].launches) == len(asked[0].launches)
-
-
-RACE = protocol.Finding(
-    tool=protocol.Tool.RACECHECK,
-    hazard=protocol.Hazard.RACE,
-    message="a race",
-    at=protocol.Place(line=3),
-)
 
 
 def test_unsafe_beats_wrong_and_shows_the_wrong_answer() -> None:

@@ -9,7 +9,6 @@ import pytest
 from harness.judge import playoff
 from harness.judge import playoff as playing
 from harness.judge.progress import Silent
-from harness.judge.stages import rounds
 from harness.judge.stages.rounds import Extent
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import JudgeError, Report, Round, Rule, RuleViolation, Submission
@@ -19,12 +18,8 @@ from tests.board.factory import rejected, report
 from tests.judge.stages.fake_timing import FakeTiming
 from tests.judge.stages.fakes import INFO, FakeDevice, launch_time, on_cpu, timed_round
 
+pytestmark = pytest.mark.usefixtures("no_warm_up")
 SHORT = Extent(40, 0.2)
-
-
-@pytest.fixture(autouse=True)
-def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
 Rounds = tuple[tuple[Round, ...], ...]

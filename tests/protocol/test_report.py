@@ -8,33 +8,22 @@ from pydantic import ValidationError
 
 from harness.protocol import report as protocol
 from harness.protocol.report import Report
-from problem.cases import Case, Shape
+from tests.board import factory
 from tests.judge.stages.fakes import disassembled, kernel, report
 
 REFUSED = protocol.CompileError(stage=protocol.Stage.READ, message="no")
 SUBMISSION = protocol.Submission(name="x", author=None, sha256="0" * 64, source="é\0\r\n")
 
 
-def counterexample(found: float) -> protocol.Counterexample:
-    return protocol.Counterexample(
-        case=Case(Shape(1, 2, 3)),
-        seed=5,
-        error=float("inf"),
-        worst_block=(0, 0),
-        wrong_blocks=1,
-        blocks=1,
-        elements=(protocol.Element(row=0, column=0, expected=0.1, found=found),),
-        map=protocol.BlockMap(rows=("#",)),
-        pattern="p",
-    )
-
-
 @pytest.mark.parametrize("found", [float("nan"), float("inf"), float("-inf"), 0.1, -0.0, 1e-45])
 def test_json_and_back(found: float) -> None:
-    wrong = protocol.WrongAnswer(
-        stage=protocol.Stage.VERIFY, message="m", counterexample=counterexample(found)
-    )
-    before = report(wrong, submission=SUBMISSION)
+    wrong = factory.wrong().outcome
+    (element,) = wrong.counterexample.elements
+    elements = (element.model_copy(update={"found": found}),)
+    update = {"error": float("inf"), "elements": elements}
+    shown = wrong.counterexample.model_copy(update=update)
+    outcome = wrong.model_copy(update={"counterexample": shown})
+    before = report(outcome, submission=SUBMISSION)
     text = before.model_dump_json()
     assert Report.model_validate_json(text).model_dump_json() == text  # NaN equals nothing
     assert str(found).lower() in text.lower()

@@ -17,10 +17,10 @@ from problem.cases import Case, Shape
 from problem.reference import compare
 from tests.compile_worker import Compiling
 from tests.requests import inputs_of, sanitize_on
+from tests.sources import kernel
 
 pytestmark = pytest.mark.gpu
 
-SIGNATURE = "(const float* A, const float* B, float* C, int M, int N, int K)"
 INDICES = (
     "int column = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;"
     "int thread = threadIdx.y * 16 + threadIdx.x;"
@@ -48,8 +48,7 @@ def sanitizer() -> Iterator[Worker]:
 
 
 def load(device: Worker, compiling: Compiling, body: str, before: str = "") -> None:
-    source = f"{before}\n__global__ void matrix_multiplication_kernel{SIGNATURE} {{\n{INDICES}\n"
-    compiled = compiling(source + body + "\n}\n")
+    compiled = compiling(kernel(f"{INDICES}\n{body}", before))
     assert isinstance(compiled, Compiled), compiled
     ready = device.ask(Load(kernel=compiled.kernel))
     assert isinstance(ready, Ready), ready

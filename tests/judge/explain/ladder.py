@@ -19,11 +19,12 @@ from tests.sharing import shared
 SOLUTIONS = Path(__file__).parents[3] / "solutions"
 
 
-def device_with(kernel: Kernel) -> CpuDevice:
-    """Return a CPU device with the kernel loaded."""
+def device_with(kernel: Kernel) -> tuple[CpuDevice, Ready]:
+    """Return a CPU device with the kernel loaded, and its answer to that."""
     device = CpuDevice()
-    assert isinstance(device.load(Load(kernel=kernel, mostly_watched=True)), Ready)
-    return device
+    ready = device.load(Load(kernel=kernel, mostly_watched=True))
+    assert isinstance(ready, Ready), ready
+    return device, ready
 
 
 @shared
@@ -32,9 +33,7 @@ def evidence_of_source(source: str) -> Evidence:
     compiled = compile_source(Compile(source=source))
     assert isinstance(compiled, Compiled), compiled
     known = disassemble_kernel(Disassemble(kernel=compiled.kernel)).kernel
-    device = CpuDevice()
-    ready = device.load(Load(kernel=compiled.kernel, mostly_watched=True))
-    assert isinstance(ready, Ready), ready
+    device, ready = device_with(compiled.kernel)
     asked: Any = SimpleNamespace(ask=device.answer)
     counted = count_on(
         asked, known.launch, ready, problem=MATRIX_MULTIPLICATION, seed=1, seconds=30

@@ -15,7 +15,7 @@ from harness.judge.explain.gpu import H100, SUSTAINED
 from harness.judge.explain.opcodes import Kind, matrix_type, mix
 from harness.judge.stages.count import count_on
 from harness.protocol.compiler import Compile, Compiled, Disassemble
-from harness.protocol.device import Count, Ready
+from harness.protocol.device import Count
 from harness.protocol.report import Counters, Report
 from harness.protocol.request import Fault
 from problem.cases import RANKED, Shape
@@ -154,7 +154,7 @@ def test_a_smaller_size_is_counted_for_slow_kernels() -> None:
     compiled = compile_source(Compile(source=source))
     assert isinstance(compiled, Compiled)
     known = disassemble_kernel(Disassemble(kernel=compiled.kernel)).kernel
-    device = device_with(compiled.kernel)
+    device, ready = device_with(compiled.kernel)
 
     def ask(request: Any) -> Any:
         if isinstance(request, Count) and request.inputs.shape == RANKED.shape:
@@ -164,7 +164,7 @@ def test_a_smaller_size_is_counted_for_slow_kernels() -> None:
     def counted(chosen: Shape | None) -> object:
         slow: Any = SimpleNamespace(ask=ask)
         return count_on(
-            slow, known.launch, Ready(), problem=PROBLEM, chosen=chosen, seed=1, seconds=30
+            slow, known.launch, ready, problem=PROBLEM, chosen=chosen, seed=1, seconds=30
         )
 
     found = counted(None)

@@ -54,11 +54,6 @@ def test_an_unsafe_kernels_verdict_precedes_its_explanation(file: str, capsys: C
     assert "Make it right before you make it fast" in shown and "occupancy" in shown
 
 
-def test_a_missing_file_is_an_error(capsys: Captured, tmp_path: Path) -> None:
-    assert main(["explain", str(tmp_path / "nothing.cu")]) == Exit.NO_ANSWER
-    assert "there is no file" in capsys.readouterr().err
-
-
 def test_two_kernels_are_compared(capsys: Captured, tmp_path: Path) -> None:
     kernels = Path(__file__).parent / "kernels"
     old, new = (str(kernels / f"{name}.cu") for name in ("double_accumulator", "naive"))
@@ -100,9 +95,3 @@ def test_a_column_without_information_is_left_out(capsys: Captured) -> None:
     file = Path(__file__).parent / "kernels" / "divergent_loops.cu"
     assert main(["explain", *ON_CPU, str(file)]) == 0
     assert columns(capsys.readouterr().out) == {"lanes"}
-
-
-def test_an_unknown_gpu_is_refused(capsys: Captured) -> None:
-    with pytest.raises(SystemExit):
-        main(["explain", "--gpu", "Voodoo", str(SUBMISSIONS / "wrong-answer" / "transposed.cu")])
-    assert "no GPU called 'Voodoo' is known" in capsys.readouterr().err

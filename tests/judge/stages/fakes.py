@@ -248,6 +248,12 @@ class FakeDevice(Process):
         return device_protocol.Sanitized(**told | self.sanitized)
 
 
+RACE = protocol.Finding(
+    tool=protocol.Tool.RACECHECK,
+    hazard=protocol.Hazard.RACE,
+    message="a race",
+    at=protocol.Place(line=3),
+)
 SUBMISSION = protocol.Submission(name="mine", author="ada", sha256="0" * 64, source="a kernel")
 
 

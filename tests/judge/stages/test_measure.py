@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from harness.judge.grading import Measured
-from harness.judge.stages import rounds
 from harness.judge.stages.measure import audit, measure
 from harness.judge.stages.score import possible_tflops
 from harness.protocol import report as protocol
@@ -31,6 +30,8 @@ from tests.judge.stages.fakes import (
     right,
 )
 
+pytestmark = pytest.mark.usefixtures("no_warm_up")
+
 SMALL = Case(Shape(256, 64, 512))
 """Stands for the ranked size."""
 
@@ -40,11 +41,6 @@ SIZES = (Shape(64, 32, 48), Shape(128, 32, 48))
 KINDS = (protocol.HostMemoryKind.PINNED, protocol.HostMemoryKind.PAGEABLE)
 STUCK = Fault(cause="time-limit", message="no end")
 PROBLEM = replace(MATRIX_MULTIPLICATION, ranked=SMALL, other_sizes=SIZES)
-
-
-@pytest.fixture(autouse=True)
-def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
 def timing(ms: float = 8.0) -> fake_timing.FakeTiming:

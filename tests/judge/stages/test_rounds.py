@@ -27,12 +27,8 @@ from problem.problem import MATRIX_MULTIPLICATION
 from tests.judge.stages.fake_timing import RIGHT, FakeTiming
 from tests.judge.stages.fakes import launch_time
 
+pytestmark = pytest.mark.usefixtures("no_warm_up")
 SHAPE = Shape(64, 32, 48)
-
-
-@pytest.fixture(autouse=True)
-def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
 @pytest.fixture

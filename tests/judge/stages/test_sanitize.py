@@ -16,14 +16,16 @@ from problem.cases import INTEGERS, NORMAL, RANKED, UNIFORM, Case, Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
-from tests.judge.stages.fakes import FakeDevice, grading, on_cpu, on_gpu, outcome_of, right
-
-RACE = protocol.Finding(
-    tool=protocol.Tool.RACECHECK,
-    hazard=protocol.Hazard.RACE,
-    message="a race",
-    at=protocol.Place(line=3),
+from tests.judge.stages.fakes import (
+    RACE,
+    FakeDevice,
+    grading,
+    on_cpu,
+    on_gpu,
+    outcome_of,
+    right,
 )
+
 OUTSIDE = protocol.Finding(
     tool=protocol.Tool.MEMCHECK,
     hazard=protocol.Hazard.OUT_OF_BOUNDS,

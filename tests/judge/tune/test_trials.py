@@ -8,7 +8,6 @@ import pytest
 
 from harness.judge.grading import GradingOptions
 from harness.judge.progress import Silent
-from harness.judge.stages import rounds
 from harness.judge.tune.tunable import Setting
 from harness.judge.tune.tune import Tuning, tune
 from harness.protocol import report as protocol
@@ -30,9 +29,8 @@ ROWS = [{"ROWS": 1}, {"ROWS": 2}, {"ROWS": 3}]
 
 
 @pytest.fixture(autouse=True)
-def few_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def few(no_warm_up: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Problem, "cases", lambda *_, **how: [Case(Shape(17, 33, 18))])
-    monkeypatch.setattr(rounds, "MIN_WARM_UP_SECONDS", 0.0)
 
 
 @dataclass

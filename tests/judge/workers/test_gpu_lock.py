@@ -15,13 +15,8 @@ from harness.protocol.errors import UsageError
 from tests.judge.stages.fakes import Watcher
 from tests.waiting import PATIENCE, eventually
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 FORK = multiprocessing.get_context("fork")
-
-
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
 
 
 def _hold(gpu: str, exclusive: bool, held: Event, give_back: Event) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.judge.workers import isolation
@@ -269,6 +270,6 @@ def test_a_worker_dies_with_the_judge(tmp_path: Path) -> None:
 
 def _has_ended(process: int) -> bool:
     try:
-        return "\nState:\tZ" in Path(f"/proc/{process}/status").read_text()
-    except OSError:
+        return psutil.Process(process).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return True

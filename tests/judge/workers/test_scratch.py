@@ -10,13 +10,8 @@ import pytest
 
 from harness.judge.workers.processes import sweep
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 ROOT = Path(__file__).resolve().parents[3]
-
-
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
 
 
 def aged(path: Path) -> Path:

@@ -21,12 +21,10 @@ from problem import starter
 from problem.cases import Case, Shape
 from problem.reference import compare
 from tests.requests import inputs_of
+from tests.sources import kernel
 from tests.waiting import PATIENCE, eventually
 
-KERNEL = (
-    "__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, "
-    "int M, int N, int K) { C[0] = 1; }"
-)
+KERNEL = kernel("C[0] = 1;")
 
 
 @pytest.fixture(scope="module")

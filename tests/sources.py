@@ -1,0 +1,22 @@
+"""Texts of kernel files, for the tests that compile them."""
+
+NAME = "matrix_multiplication_kernel"
+PARAMETERS = "const float* A, const float* B, float* C, int M, int N, int K"
+
+
+def kernel(body: str, before: str = "", attributes: str = "") -> str:
+    """Return a file with one kernel, whose body begins on the third line if `before` has one."""
+    return f"{before}\n__global__ void {attributes} {NAME}({PARAMETERS}) {{\n{body}\n}}\n"
+
+
+BROKEN = f"__global__ void {NAME}({PARAMETERS}) {{ int x = ; }}\n"
+"""A kernel that does not compile."""
+
+KERNEL = f"""__global__ void {NAME}({PARAMETERS}) {{
+    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= K) return;
+    float sum = 0;
+    for (int n = 0; n < N; n++) sum += A[(size_t)row * N + n] * B[(size_t)n * K + column];
+    C[(size_t)row * K + column] = sum;
+}}
+"""
