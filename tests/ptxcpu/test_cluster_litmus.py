@@ -30,11 +30,6 @@ CLUSTER_WRITES = [
     litmus.Access("red.release.cluster.SPACE.add.u32 [AT], 1;", True, CLUSTER, releases=True),
 ]
 ALL_FENCES: list[litmus.Fence] = [*litmus.FENCES, ("fence.acq_rel.cluster;", CLUSTER)]
-PAIRS = [
-    (litmus.WEAK_WRITE, litmus.WEAK_READ),
-    (litmus.WEAK_READ, litmus.WEAK_WRITE),
-    (litmus.WEAK_WRITE, litmus.WEAK_WRITE),
-]
 UNORDERED = [
     pair
     for pair in itertools.product(
@@ -56,7 +51,7 @@ def sample(seed: int) -> list[litmus.Litmus]:
     ]
     found = []
     for fence, put, get, other in choice.sample(messages, 160):
-        first, second = choice.choice(PAIRS)
+        first, second = choice.choice(litmus.PAIRS)
         found.append(litmus.Litmus(first, fence, put, get, other, second))
     for first, second in choice.sample(UNORDERED, 40):
         found.append(
@@ -234,12 +229,10 @@ class Meeting:
             {"" if self.is_early else read}"""
 
 
-MEETINGS = list(
-    itertools.starmap(
-        Meeting,
-        itertools.product(["", ".release", ".relaxed"], ALL_FENCES, *[(False, True)] * 3),
-    )
-)
+ARRIVALS = ("", ".release", ".relaxed")
+MEETINGS = [
+    Meeting(*each) for each in itertools.product(ARRIVALS, ALL_FENCES, *[(False, True)] * 3)
+]
 
 
 @pytest.mark.parametrize("home", range(BLOCKS))
@@ -281,22 +274,18 @@ class Handover:
             ld.shared::cluster.u32 %r6, [%rd1+{4 * i}];"""
 
 
-HANDOVERS = list(
-    itertools.starmap(
-        Handover,
-        itertools.product(
-            ALL_FENCES,
-            ["", ".release.cta", ".release.cluster", ".relaxed.cluster"],
-            [
-                "try_wait.parity",
-                "try_wait.parity.acquire.cluster",
-                "try_wait.parity.relaxed.cluster",
-                "test_wait.parity.relaxed.cluster",
-            ],
-            ALL_FENCES,
+HANDOVERS = [
+    Handover(*each)
+    for each in itertools.product(
+        ALL_FENCES,
+        ("", ".release.cta", ".release.cluster", ".relaxed.cluster"),
+        (
+            *("try_wait.parity", "try_wait.parity.acquire.cluster"),
+            *("try_wait.parity.relaxed.cluster", "test_wait.parity.relaxed.cluster"),
         ),
+        ALL_FENCES,
     )
-)
+]
 HANDOVER_SAMPLE = random.Random(29).sample(HANDOVERS, 120)
 
 

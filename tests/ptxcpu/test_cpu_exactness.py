@@ -4,7 +4,7 @@ operands."""
 import itertools
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -230,13 +230,7 @@ def test_every_form(cpu: Runner, family: str) -> None:
     assert len(chosen) == COUNTS[family]
     unknown = [case[0] for case in every if case not in chosen and is_translatable(case)]
     assert not unknown, "translated, and compared with nothing: " + ", ".join(unknown)
-    operands = table(len(chosen))
-    wrong = []
-    for batch in _batches(chosen):
-        found = results(cpu, kernel(list(batch)), operands, len(batch))
-        for i, (opcode, types) in enumerate(batch):
-            wrong += mistakes(opcode, types, operands, found[:, i])
-    assert not wrong, "\n".join(wrong[:40])
+    assert_exact(cpu, chosen, table(len(chosen)))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -251,18 +245,24 @@ def test_every_form_of_constants(cpu: Runner, family: str, seed: int) -> None:
         size, class_, operand = match.groups()
         return f"mov.{size} %{class_}_{operand}, {operands[class_][int(operand)][0]};"
 
+    load = re.compile(r"ld\.global\.(b\d+) %(b\d+)_(\d), \S+;")
+    assert_exact(cpu, chosen, operands, lambda text: load.sub(constant, text))
+
+
+def assert_exact(
+    cpu: Runner,
+    chosen: list[tuple[str, list[str]]],
+    operands: dict[str, list[list[int]]],
+    changed: Callable[[str], str] = lambda text: text,
+) -> None:
+    """Check the results of all cases. changed: returns the kernel to run in place of another."""
     wrong = []
-    for batch in _batches(chosen):
-        text = re.sub(r"ld\.global\.(b\d+) %(b\d+)_(\d), \S+;", constant, kernel(list(batch)))
-        found = results(cpu, text, operands, len(batch))
+    for start in range(0, len(chosen), 150):
+        batch = chosen[start : start + 150]
+        found = results(cpu, changed(kernel(batch)), operands, len(batch))
         for i, (opcode, types) in enumerate(batch):
             wrong += mistakes(opcode, types, operands, found[:, i])
     assert not wrong, "\n".join(wrong[:40])
-
-
-def _batches(chosen: list[tuple[str, list[str]]]) -> Iterator[list[tuple[str, list[str]]]]:
-    for start in range(0, len(chosen), 150):
-        yield chosen[start : start + 150]
 
 
 def mistakes(

@@ -11,11 +11,13 @@ from harness.protocol.request import Fault
 from problem.cases import Shape
 from tests.ptxcpu.runner import KERNELS, Runner, line_of
 from tests.requests import given
+from tests.sources import kernel
 
 SUBMISSIONS = KERNELS.parent.parent / "submissions"
 SHAPE = Shape(17, 33, 18)
 EVEN = Shape(32, 32, 32)
 ODD = Shape(5, 33, 18)
+ID = "int id = threadIdx.y * 16 + threadIdx.x;\n"
 
 
 CLEAN = [
@@ -66,12 +68,6 @@ def test_an_error_and_its_place(cpu: Runner, name: str) -> None:
         assert finding.bytes_outside == 0 and "first" in finding.message
 
 
-KERNEL = """extern "C" __global__ void matrix_multiplication_kernel(
-    const float* A, const float* B, float* C, int M, int N, int K) {
-    int id = threadIdx.y * 16 + threadIdx.x;
-"""
-
-
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("wide_first", [False, True], ids=["written before", "written behind"])
 def test_a_race_with_any_part_of_a_wide_access(cpu: Runner, part: int, wide_first: bool) -> None:
@@ -80,24 +76,19 @@ def test_a_race_with_any_part_of_a_wide_access(cpu: Runner, part: int, wide_firs
     if (id == {wide}) *(float4*)s = make_float4(A[0], A[1], A[2], A[3]);
     if (id == {narrow}) s[{part}] = B[0];
     __syncthreads();
-    C[id] = s[id % 4];
-}}"""
-    cpu.load(KERNEL + body)
+    C[id] = s[id % 4];"""
+    cpu.load(kernel(ID + body))
     finding = cpu.finding(Shape(16, 16, 16), Hazard.RACE)
     assert finding.array == Array.SHARED
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_any_part_of_a_wide_read_may_be_uninitialised(cpu: Runner, part: int) -> None:
-    source = (
-        KERNEL
-        + f"""__shared__ __align__(16) float s[4];
+    body = f"""__shared__ __align__(16) float s[4];
     if (id < 4 && id != {part}) s[id] = A[id];
     __syncthreads();
-    if (id == 0) {{ float4 v = *(float4*)s; C[0] = v.x + v.y + v.z + v.w; }}
-}}"""
-    )
-    cpu.load(source)
+    if (id == 0) {{ float4 v = *(float4*)s; C[0] = v.x + v.y + v.z + v.w; }}"""
+    cpu.load(kernel(ID + body))
     assert cpu.finding(Shape(16, 16, 16), Hazard.UNINITIALISED).size == 16
 
 
@@ -106,25 +97,22 @@ def test_any_part_of_a_wide_read_may_be_uninitialised(cpu: Runner, part: int) ->
     ["atomicAdd(&s, 1)", "atomicExch(&s, 1)", "atomicCAS(&s, 0, 1)", "atomicMax(&s, 1)"],
 )
 def test_an_atomic_on_uninitialised_memory(cpu: Runner, operation: str) -> None:
-    body = f"__shared__ int s; {operation}; __syncthreads(); C[id] = s; }}"
-    cpu.load(KERNEL + body)
+    body = f"{ID} __shared__ int s; {operation}; __syncthreads(); C[id] = s;"
+    cpu.load(kernel(body))
     finding = cpu.finding(Shape(16, 16, 16), Hazard.UNINITIALISED)
     assert finding.access == "atomic" and finding.array == Array.SHARED
-    cpu.load(KERNEL + body.replace("int s;", "int s; if (id == 0) s = 0; __syncthreads();"))
+    cpu.load(kernel(body.replace("int s;", "int s; if (id == 0) s = 0; __syncthreads();")))
     assert cpu.findings(Shape(16, 16, 16)) == ()
 
 
 def test_dynamic_shared_memory_is_as_large_as_the_launch_says(cpu: Runner) -> None:
-    source = (
-        KERNEL
-        + """extern __shared__ float s[];
+    body = """extern __shared__ float s[];
     unsigned bytes;
     asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
     s[id] = bytes;
     __syncthreads();
-    C[id] = s[255 - id];
-}"""
-    )
+    C[id] = s[255 - id];"""
+    source = kernel(ID + body)
     cpu.load("// solve: shared_memory=1024\n" + source)
     C = cpu.finish(Shape(16, 16, 16)).output
     assert (C == 1024).all() and cpu.findings(Shape(16, 16, 16)) == ()
@@ -241,10 +229,7 @@ def test_products_of_one_block_are_not_pending_in_the_next(cpu: Runner) -> None:
 
 def test_each_of_many_wrong_lines_is_found_and_counted(cpu: Runner) -> None:
     lines = "\n".join(f"C[{i}] = A[(1 << 28) + {i}];" for i in range(700))
-    head = 'extern "C" __global__ void matrix_multiplication_kernel('
-    cpu.load(
-        f"{head}const float* A, const float* B, float* C, int M, int N, int K) {{\n{lines}\n}}"
-    )
+    cpu.load(kernel(lines))
     found = cpu.findings(Shape(16, 16, 16))
     reads = [each for each in found if each.hazard is Hazard.OUT_OF_BOUNDS]
     assert len(reads) > 200
@@ -285,10 +270,7 @@ def test_recursion_is_refused(cpu: Runner, name: str) -> None:
 
 def test_of_a_large_launch_some_blocks_are_watched(cpu: Runner) -> None:
     def found(body: str, *blocks: int) -> set[Hazard]:
-        cpu.load(
-            "__device__ int tickets; __global__ void matrix_multiplication_kernel("
-            "const float* A, const float* B, float* C, int M, int N, int K) {" + body + "}"
-        )
+        cpu.load(kernel(body, "__device__ int tickets;"))
         inputs = given(Shape(64, 40, 48)).model_copy(update={"blocks": blocks})  # 3 by 4 blocks
         request = Sanitize(launches=(inputs,), tools=tuple(Tool), seconds=60, sample_seconds=0.3)
         answer = cpu.device.sanitize(request)

@@ -12,11 +12,12 @@ from harness.protocol.request import Fault
 from problem.cases import Shape
 from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs, product
 from tests.requests import sanitize_on
+from tests.sources import kernel
 
 
 def test_a_kernel_is_loaded_from_its_ptx_alone(cpu: Runner) -> None:
-    kernel = compiled((KERNELS / "tile.cu").read_text())
-    program = PtxProgram(entry=kernel.entry, ptx=kernel.ptx, launch=kernel.launch)
+    tile = compiled((KERNELS / "tile.cu").read_text())
+    program = PtxProgram(entry=tile.entry, ptx=tile.ptx, launch=tile.launch)
     assert cpu.device.load(Load(kernel=program, mostly_watched=True)) == Ready(
         has_mergeable_loads=True
     )
@@ -24,16 +25,11 @@ def test_a_kernel_is_loaded_from_its_ptx_alone(cpu: Runner) -> None:
 
 
 def test_variables_have_their_initial_values_in_every_launch(cpu: Runner) -> None:
-    source = """
-    __device__ int launches, table[3] = {5, 6, 7};
-    extern "C" __global__ void matrix_multiplication_kernel(
-            const float* A, const float* B, float* C, int M, int N, int K) {
-        if (threadIdx.x + threadIdx.y) return;
+    body = """if (threadIdx.x + threadIdx.y) return;
         C[0] = launches + 100 * table[1];
         launches = 1;
-        table[1] = 9;
-    }
-    """
+        table[1] = 9;"""
+    source = kernel(body, "__device__ int launches, table[3] = {5, 6, 7};")
     assert isinstance(cpu.device.load(Load(kernel=compiled(source))), Ready)
     assert [cpu.finish(Shape(1, 1, 1)).output[0, 0] for _ in range(3)] == [600] * 3
     sanitized = cpu.device.sanitize(sanitize_on(*[Shape(1, 1, 1)] * 3))
@@ -41,13 +37,7 @@ def test_variables_have_their_initial_values_in_every_launch(cpu: Runner) -> Non
 
 
 def test_variables_of_earlier_launches_are_not_kept(cpu: Runner) -> None:
-    source = """
-    __device__ char pool[64 << 20];
-    extern "C" __global__ void matrix_multiplication_kernel(
-            const float* A, const float* B, float* C, int M, int N, int K) {
-        C[0] = pool[M];
-    }
-    """
+    source = kernel("C[0] = pool[M];", "__device__ char pool[64 << 20];")
     assert isinstance(cpu.device.load(Load(kernel=compiled(source))), Ready)
     gc.disable()
     tracemalloc.start()

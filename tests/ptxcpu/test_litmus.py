@@ -92,7 +92,8 @@ def strong(a: Access, b: Access, distance: int) -> bool:
     return reaches(a.reach, distance) and reaches(b.reach, distance)
 
 
-DATA = itertools.cycle([(WEAK_WRITE, WEAK_READ), (WEAK_READ, WEAK_WRITE), (WEAK_WRITE, WEAK_WRITE)])
+PAIRS = [(WEAK_WRITE, WEAK_READ), (WEAK_READ, WEAK_WRITE), (WEAK_WRITE, WEAK_WRITE)]
+DATA = itertools.cycle(PAIRS)
 MESSAGES = [
     Litmus(first, fence, set_flag, get_flag, other_fence, second)
     for fence, set_flag, get_flag, other_fence in itertools.product(FENCES, WRITES, READS, FENCES)
@@ -162,7 +163,7 @@ SECOND:
 {chr(10).join(lines[False])}
 {end}""",
         shared,
-        directive=f"{directive}",
+        directive=directive,
     )
 
 
@@ -320,7 +321,7 @@ setp.eq.u32 %p1, %r2, %r4; @%p1 bra T1;
 setp.eq.u32 %p1, %r2, %r5; @%p1 bra T2;
 ret;
 {bodies}""",
-        directive=f"{directive}",
+        directive=directive,
     )
 
 
@@ -352,34 +353,17 @@ def test_three_threads_race_as_the_model_says(place: str) -> None:
     assert_chains_race(kernel, CHAINS, TRIPLES[place])
 
 
+MEET, BLOCK_FENCE, GPU_FENCE = "bar.sync 0;", "membar.cta;", "membar.gl;"
 MEETINGS = {
     # name: (behind the write, before the flag, behind the flag, before the read, whether it races)
-    "barriers and a fence behind the first": (
-        "bar.sync 0;",
-        "membar.gl;",
-        "membar.gl;",
-        "bar.sync 0;",
-        False,
-    ),
-    "a fence before the first barrier": (
-        "membar.gl; bar.sync 0;",
-        "",
-        "membar.gl;",
-        "bar.sync 0;",
-        False,
-    ),
-    "a fence behind the last barrier": (
-        "bar.sync 0;",
-        "membar.gl;",
-        "",
-        "bar.sync 0; membar.gl;",
-        False,
-    ),
-    "no fence where it is written": ("bar.sync 0;", "", "membar.gl;", "bar.sync 0;", True),
-    "no fence where it is read": ("bar.sync 0;", "membar.gl;", "", "bar.sync 0;", True),
-    "no barrier where it is written": ("", "membar.gl;", "membar.gl;", "bar.sync 0;", True),
-    "no barrier where it is read": ("bar.sync 0;", "membar.gl;", "membar.gl;", "", True),
-    "a fence for the block": ("bar.sync 0;", "membar.cta;", "membar.gl;", "bar.sync 0;", True),
+    "barriers and a fence behind the first": (MEET, GPU_FENCE, GPU_FENCE, MEET, False),
+    "a fence before the first barrier": (f"{GPU_FENCE} {MEET}", "", GPU_FENCE, MEET, False),
+    "a fence behind the last barrier": (MEET, GPU_FENCE, "", f"{MEET} {GPU_FENCE}", False),
+    "no fence where it is written": (MEET, "", GPU_FENCE, MEET, True),
+    "no fence where it is read": (MEET, GPU_FENCE, "", MEET, True),
+    "no barrier where it is written": ("", GPU_FENCE, GPU_FENCE, MEET, True),
+    "no barrier where it is read": (MEET, GPU_FENCE, GPU_FENCE, "", True),
+    "a fence for the block": (MEET, BLOCK_FENCE, GPU_FENCE, MEET, True),
 }
 
 

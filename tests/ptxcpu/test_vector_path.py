@@ -84,6 +84,17 @@ def run(
     return c, kernel.run(grid, [*buffers, rows, inner, cols], seconds=seconds)
 
 
+def run_both(source: str, rows: int = 64, inner: int = 50, **how: bool) -> Result:
+    """Return the result of 16 blocks on the vector path, which must be that of threads alone."""
+    vector, threads = kernels(source, **how)
+    assert vector.units is not None
+    fast, quick = run(vector, (4, 4, 1), rows, inner, rows)
+    slow, steady = run(threads, (4, 4, 1), rows, inner, rows)
+    assert (quick.fault, quick.changed) == (steady.fault, steady.changed)
+    assert steady.fault is not None or fast.tobytes() == slow.tobytes()
+    return quick
+
+
 @pytest.mark.parametrize("name", SOURCES)
 def test_accepted_kernels_give_the_same_bits_on_both_paths(name: str) -> None:
     source = source_of(name)
@@ -217,16 +228,10 @@ DEPENDENT = {
 
 @pytest.mark.parametrize("name", DEPENDENT)
 def test_dependent_blocks_agree_on_both_paths(name: str) -> None:
-    source = TOGETHER.format(body=DEPENDENT[name])
-    vector, threads = kernels(source)
-    fast, quick = run(vector, (4, 4, 1), 64, 50, 64)
-    slow, steady = run(threads, (4, 4, 1), 64, 50, 64)
-    assert quick.fault == steady.fault
+    quick = run_both(TOGETHER.format(body=DEPENDENT[name]))
     assert (quick.fault is None) is ("access" not in name and "outside" not in name)
     is_left = quick.fault is not None or "left" in name
     assert quick.vector_blocks == (0 if is_left else 16)
-    if quick.fault is None:
-        assert fast.tobytes() == slow.tobytes()
 
 
 def test_lanes_that_wait_for_one_another_are_left_to_threads() -> None:
@@ -267,12 +272,8 @@ def test_counted_loops_have_the_same_result_on_both_paths(name: str) -> None:
     source = KERNEL.format(body=COUNTED.format(**loop))
     kernel = inline(parse(compiled(source).ptx), "matrix_multiplication_kernel", 0, kinds=KINDS)
     assert (len(unrolled(kernel, COMPUTED).body) > len(kernel.body)) is (name != "an unknown bound")
-    vector, threads = kernels(source)
-    fast, quick = run(vector, (4, 4, 1), 64, 50, 64)
-    slow, steady = run(threads, (4, 4, 1), 64, 50, 64)
-    assert quick.fault == steady.fault
+    quick = run_both(source)
     assert (quick.fault is None) is (name != "an address that moves out")
-    assert steady.fault is not None or fast.tobytes() == slow.tobytes()
     assert quick.vector_blocks > 0
 
 
@@ -305,14 +306,10 @@ STEPS = {
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_many_sums_have_the_same_bits_on_both_paths(name: str, cache_directory: Path) -> None:
+def test_many_sums_have_the_same_bits_on_both_paths(name: str) -> None:
     body = MANY_SUMS.format(**dict(zip(("start", "step", "between"), STEPS[name], strict=True)))
-    vector, threads = kernels(KERNEL.format(body=body), cache_directory)
-    assert vector.units is not None
-    fast, done = run(vector, (4, 4, 1), 80, 50, 80)
-    slow, _ = run(threads, (4, 4, 1), 80, 50, 80)
-    assert done.vector_blocks == 16
-    assert fast.tobytes() == slow.tobytes()
+    done = run_both(KERNEL.format(body=body), 80, optimised=True)
+    assert done.fault is None and done.vector_blocks == 16
 
 
 SPOILS_A_NEIGHBOUR = "*c = 1; if (col + 16 < K) c[16] = 2; if (row >= 16) c[-16 * K] = 3;"
@@ -434,13 +431,7 @@ def test_a_sweep_finds_the_bad_accesses_of_a_run(name: str) -> None:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_small_kernels_have_the_same_result_on_both_paths(name: str) -> None:
-    vector, threads = kernels(KERNEL.format(body=BODIES[name]))
-    assert vector.units is not None
-    fast, quick = run(vector, (4, 4, 1), 64, 50, 64)
-    slow, steady = run(threads, (4, 4, 1), 64, 50, 64)
-    assert quick.fault == steady.fault
-    assert quick.changed == steady.changed
-    assert steady.fault is not None or fast.tobytes() == slow.tobytes()
+    quick = run_both(KERNEL.format(body=BODIES[name]))
     assert quick.vector_blocks or name in LEFT
 
 
@@ -473,11 +464,8 @@ APART = {
 def test_loops_that_all_threads_run_equally_often_may_have_barriers(name: str) -> None:
     step = "tile[i & 255] = i + x; __syncthreads(); x = 3 * tile[i * 7 & 255]; __syncthreads();"
     body = "float x = 1; tile[thread] = 0;" + ALIKE[name].replace("STEP", step) + "*c = x;"
-    vector, threads = kernels(KERNEL.format(body=body))
-    fast, quick = run(vector, (4, 4, 1), 64, 16, 64)
-    slow, _ = run(threads, (4, 4, 1), 64, 16, 64)
-    assert quick.vector_blocks == 16
-    assert fast.tobytes() == slow.tobytes()
+    quick = run_both(KERNEL.format(body=body), inner=16)
+    assert quick.fault is None and quick.vector_blocks == 16
 
 
 @pytest.mark.parametrize("name", ALIKE | APART)
@@ -485,10 +473,8 @@ def test_loops_over_positions_have_the_same_result_on_both_paths(name: str) -> N
     step = "x = x * 0.5f + A[i & 1023]; ++steps;"
     loop = (ALIKE | APART)[name].replace("STEP", step)
     body = f"float x = 1; int steps = 0; {loop} *c = x + steps;"
-    vector, threads = kernels(KERNEL.format(body=body))
-    fast, _ = run(vector, (4, 4, 1), 64, 16, 64)
-    slow, _ = run(threads, (4, 4, 1), 64, 16, 64)
-    assert fast.tobytes() == slow.tobytes()
+    quick = run_both(KERNEL.format(body=body), inner=16)
+    assert quick.fault is None
 
 
 def test_a_bad_access_outside_the_sampled_blocks_is_found(cpu: Runner) -> None:
@@ -574,14 +560,8 @@ class _SlowCache(Cache):
 
 def test_a_slow_translation_does_not_end_a_launch() -> None:
     given = compiled(source_of("solutions/02"))
-    slow = Kernel(
-        given.ptx,
-        given.entry,
-        (16, 16, 1),
-        KINDS,
-        cache=_SlowCache(cache_directory()),
-        vector_above=0,
-    )
+    cache = _SlowCache(cache_directory())
+    slow = Kernel(given.ptx, given.entry, (16, 16, 1), KINDS, cache=cache, vector_above=0)
     _, result = run(slow, (2, 2, 1), 32, 32, 32, seconds=1)
     assert result.fault is None
     assert result.vector_blocks == 4
