@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from httpx import Response
 from sqlalchemy import Engine
 
 from harness.board.document import Document
@@ -20,15 +21,14 @@ def ada(person: Add, key: Key) -> dict[str, str]:
     return key(person("ada"))
 
 
-def problem(answer: object, status: int) -> str:
+def problem(answer: Response, status: int) -> str:
     """Return the sentence of an error."""
-    assert answer.status_code == status, answer.text  # type: ignore[attr-defined]
-    assert answer.headers["content-type"] == "application/problem+json"  # type: ignore[attr-defined]
-    body = answer.json()  # type: ignore[attr-defined]
-    assert (
-        body["status"] == status and not body["detail"][0].islower() and body["detail"][-1] == "."
-    )
-    return str(body["detail"])
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    sentence = str(answer.json()["detail"])
+    assert answer.json()["status"] == status
+    assert not sentence[0].islower() and sentence[-1] == "."
+    return sentence
 
 
 @pytest.mark.parametrize("form", [False, True])

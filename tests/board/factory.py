@@ -99,6 +99,15 @@ def report(
     )
 
 
+def replace_at(data: Any, path: str, value: Any) -> None:
+    """Replace one value. The path a__3__b means the b of the fourth item of a; a function gets the
+    former value."""
+    *steps, last = (int(step) if step.isdecimal() else step for step in path.split("__"))
+    for step in steps:
+        data = data[step]
+    data[last] = value(data[last]) if callable(value) else value
+
+
 def _with(value: Any, **changes: Any) -> Any:
     return value.model_copy(update=changes)
 

@@ -71,10 +71,6 @@ def test_a_missing_store_is_one_sentence(call: Call, path: Path) -> None:
     assert (code, out) == (2, "")
     assert err.startswith(f"leaderboard: there is no store at {path}")
     assert err.count("\n") == 1
-    Store(path, "create").close()
-    for file, said in (("nowhere.jsonl", "No such file"), (path.name, "is not UTF-8 text")):
-        code, _, err = call("import", path.with_name(file))
-        assert code == 2 and file in err and said in err
 
 
 def test_bundled_reports_are_shown_until_there_is_a_score(
@@ -120,22 +116,26 @@ def test_the_source_of_an_entry_is_exported(call: Call, stored: Enter) -> None:
     assert call("export", "--source", "ada/naïve 🚀")[1] == report.submission.source
 
 
-def test_an_empty_file_is_no_import(call: Call, tmp_path: Path) -> None:
-    file = tmp_path / "empty.jsonl"
-    file.write_text("\n")
-    code, _, err = call("import", file)
-    assert code == 2 and err.count("\n") == 1
-    assert "is empty" in err
+GOOD = Document.of(factory.report()).text.encode()
 
 
-def test_import_is_all_or_nothing_and_names_the_line(
-    call: Call, tmp_path: Path, path: Path
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "No such file"),
+        (b"SQLite\xff", "is not UTF-8 text"),
+        (b"\n", "is empty"),
+        (GOOD + b"\n" + GOOD[: len(GOOD) // 2], "some.jsonl, line 2, is not a report"),
+    ],
+)
+def test_import_is_all_or_nothing_and_says_why(
+    content: bytes | None, said: str, call: Call, stored: Enter, path: Path
 ) -> None:
-    file = tmp_path / "torn.jsonl"
-    good = Document.of(factory.report()).text
-    file.write_text(f"{good}\n{good[: len(good) // 2]}\n", encoding="utf-8")
+    stored()
+    file = path.with_name("some.jsonl")
+    if content is not None:
+        file.write_bytes(content)
     code, _, err = call("import", file)
-    assert code == 2
-    assert "torn.jsonl, line 2, is not a report" in err
+    assert (code, err.count("\n")) == (2, 1) and file.name in err and said in err
     with Store(path) as store:
         assert store.entries() == []

@@ -26,16 +26,9 @@ NOW = Version.current()
 
 
 def changed(path: str, value: Any) -> Json:
-    """Return the honest report with one value changed.
-
-    The path a__3__b means the b of the fourth item of a.
-    """
+    """Return the honest report with one value changed."""
     data = copy.deepcopy(HONEST)
-    *steps, last = (int(step) if step.isdecimal() else step for step in path.split("__"))
-    owner: Any = data
-    for step in steps:
-        owner = owner[step]
-    owner[last] = value
+    factory.replace_at(data, path, value)
     return data
 
 

@@ -26,16 +26,12 @@ REJECTED = factory.report("bad", "bob", outcome=factory.wrong().outcome, source=
 
 
 def forged(**changes: Any) -> Json:
-    """A report of the own kernel with a score of 8.3, in which a__b is data["a"]["b"]."""
+    """A report of the own kernel with a score of 8.3."""
     data = json.loads(OWN.model_dump_json())
     data["outcome"]["score"] |= {"ratio": 8.3, "low": 8.29, "high": 8.31}
     data["submission"]["author"] = "eve"
     for path, value in changes.items():
-        *steps, last = path.split("__")
-        owner = data
-        for step in steps:
-            owner = owner[step]
-        owner[last] = value(owner[last]) if callable(value) else value
+        factory.replace_at(data, path, value)
     return data
 
 

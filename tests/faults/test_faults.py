@@ -81,10 +81,6 @@ def _seconds_computed(judge: int) -> float:
     return seconds
 
 
-def next_is_right() -> None:
-    assert grade_file(RIGHT, "cpu", QUICK).verdict == "accepted"
-
-
 @dataclass
 class Killer:
     """A killer of one worker, which waits until the worker handles a certain request."""
@@ -187,26 +183,12 @@ def test_a_worker_that_cannot_start_is_the_judges_fault(monkeypatch: pytest.Monk
             broken.setattr(name, value)
             with pytest.raises(JudgeFailure, match="no cpu worker can be started"):
                 grade_file(RIGHT, "cpu", QUICK)
-    next_is_right()
+    assert grade_file(RIGHT, "cpu", QUICK).verdict == "accepted"
 
 
 def _small_disk() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-
-def run(
-    *arguments: str, full_disk: bool = False, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "harness", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=os.environ | {"COLUMNS": "100"} | environment,
-        check=False,
-        preexec_fn=_small_disk if full_disk else None,
-    )
 
 
 def test_a_full_disk_leaves_the_old_report(tmp_path: Path) -> None:
@@ -218,10 +200,14 @@ def test_a_full_disk_leaves_the_old_report(tmp_path: Path) -> None:
     kept.write_text("the old report")
     broken = tmp_path / "broken.cu"
     broken.write_text("#error " + "x" * 400)
-    done = run(
-        *("grade", "--device", "cpu", "--json", str(kept), str(broken)),
-        full_disk=True,
-        PYTHONDONTWRITEBYTECODE="1",
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "grade", "--device", "cpu", "--json", kept, broken],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+        check=False,
+        preexec_fn=_small_disk,
     )
     assert done.returncode == 2
     assert "the report was not kept" in done.stderr and "Traceback" not in done.stderr

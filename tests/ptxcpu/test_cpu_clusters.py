@@ -77,15 +77,13 @@ def test_an_unordered_access_across_blocks_is_a_race(cpu: Runner, name: str) -> 
 
 
 def test_an_access_outside_the_neighbours_shared_memory_is_found(cpu: Runner) -> None:
-    source = kernel(
-        """__shared__ float s[256];
+    body = """__shared__ float s[256];
         s[id] = 1;
         cluster.sync();
         float* other = cluster.map_shared_rank(s, rank ^ 1);
         value = other[id + 1];
         cluster.sync();"""
-    )
-    cpu.load(source)
+    cpu.load(kernel(body))
     finding = cpu.fault(ROW).finding
     assert finding is not None and finding.hazard is Hazard.OUT_OF_BOUNDS
     assert finding.array == Array.SHARED and finding.bytes_outside == 0
@@ -94,14 +92,12 @@ def test_an_access_outside_the_neighbours_shared_memory_is_found(cpu: Runner) ->
 
 
 def test_an_uninitialised_read_from_the_neighbour_is_found(cpu: Runner) -> None:
-    source = kernel(
-        """__shared__ float s[256];
+    body = """__shared__ float s[256];
         if (rank == 0) s[id] = 1;
         cluster.sync();
         value = cluster.map_shared_rank(s, rank ^ 1)[id];
         cluster.sync();"""
-    )
-    cpu.load(source)
+    cpu.load(kernel(body))
     finding = cpu.finding(ROW, Hazard.UNINITIALISED)
     assert finding.at.block == (0, 0, 0) and finding.array == Array.SHARED
 

@@ -13,21 +13,12 @@ from harness.cli.views.grading import screen, summary
 from harness.protocol import report as protocol
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
+from tests.board import factory
 from tests.judge.stages.fakes import kernel, report
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = "line one\n" + "x" * 300 + " here\nline [bold]three[/bold]\n"
-COUNTEREXAMPLE = protocol.Counterexample(
-    case=Case(Shape(70, 40, 90)),
-    seed=12,
-    error=0.5,
-    worst_block=(4, 0),
-    wrong_blocks=6,
-    blocks=30,
-    elements=(protocol.Element(row=64, column=1, expected=1.5, found=float("nan")),),
-    map=protocol.BlockMap(rows=("......",) * 4 + ("######",)),
-    pattern="only the last row of blocks is wrong",
-)
+WRONG = factory.wrong().outcome
 FINDING = protocol.Finding(
     tool=protocol.Tool.RACECHECK,
     hazard=protocol.Hazard.RACE,
@@ -50,10 +41,8 @@ OUTCOMES: list[tuple[protocol.Outcome, list[str]]] = [
         ["two.cu:2:302: error: nonsense", " here", "^"],
     ),
     (
-        protocol.WrongAnswer(
-            stage=protocol.Stage.VERIFY, message="wrong", counterexample=COUNTEREXAMPLE
-        ),
-        ["M=70 N=40 K=90", "seed 12", "nan", "██████", "only the last row of blocks"],
+        WRONG,
+        ["M=33 N=16 K=33", "seed 12", "nan", "███", "only the last row of blocks"],
     ),
     (
         protocol.MemoryFault(stage=protocol.Stage.SANITIZE, message="bad", findings=(FINDING,)),
@@ -134,8 +123,8 @@ def test_bounds_are_not_blamed_where_there_is_no_edge(
 
 def test_inputs_of_low_precision_have_a_cure() -> None:
     pattern = "errors up to 3.0e-04 look like inputs of low precision (TF32, FP16, BF16)"
-    found = COUNTEREXAMPLE.model_copy(update={"pattern": pattern})
-    wrong = protocol.WrongAnswer(stage=protocol.Stage.VERIFY, message="", counterexample=found)
+    found = WRONG.counterexample.model_copy(update={"pattern": pattern})
+    wrong = WRONG.model_copy(update={"counterexample": found})
     file = re.search(r"`(solutions/\S+)`", advice(report(wrong, submission=TWO)) or "")
     assert file is not None and (ROOT / file[1]).is_file()
 

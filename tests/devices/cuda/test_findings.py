@@ -45,26 +45,23 @@ def test_a_read_before_B_is_located() -> None:
     assert finding.bytes_outside == 7
 
 
-def test_a_write_outside_shared_memory() -> None:
-    (finding,) = read_xml(xml("shared_oob.memcheck"), Tool.MEMCHECK, [])
-    assert (finding.array, finding.access, finding.at.line) == (Array.SHARED, "write", 3)
-
-
-def test_a_race_names_both_lines() -> None:
-    (finding,) = read_xml(xml("race.racecheck"), Tool.RACECHECK, [])
-    assert finding.hazard is Hazard.RACE and finding.occurrences == 4096
-    assert finding.at.line == 4 and finding.other == Place(line=5)
-    assert "line 4 and line 5" in finding.message
-
-
-def test_an_uninitialised_read() -> None:
-    (finding,) = read_xml(xml("uninit.initcheck"), Tool.INITCHECK, [])
-    assert finding.hazard is Hazard.UNINITIALISED and finding.at.line == 6
-
-
-def test_a_divergent_barrier() -> None:
-    (finding,) = read_xml(xml("diverge.synccheck"), Tool.SYNCCHECK, [])
-    assert finding.hazard is Hazard.DIVERGENT_BARRIER and finding.at.line == 3
+@pytest.mark.parametrize(
+    ("name", "hazard", "line", "facts"),
+    [
+        ("shared_oob", Hazard.OUT_OF_BOUNDS, 3, {"array": Array.SHARED, "access": "write"}),
+        ("race", Hazard.RACE, 4, {"other": Place(line=5), "occurrences": 4096}),
+        ("uninit", Hazard.UNINITIALISED, 6, {}),
+        ("diverge", Hazard.DIVERGENT_BARRIER, 3, {}),
+    ],
+)
+def test_each_tool_names_its_hazard_and_line(
+    name: str, hazard: Hazard, line: int, facts: dict[str, object]
+) -> None:
+    (file,) = XML.glob(f"{name}.*.xml")
+    (finding,) = read_xml(file.read_bytes(), Tool(file.stem.partition(".")[2]), [])
+    assert (finding.hazard, finding.at.line) == (hazard, line)
+    assert {each: getattr(finding, each) for each in facts} == facts
+    assert (f"line {line} and line 5" in finding.message) is (hazard is Hazard.RACE)
 
 
 def test_a_call_that_tells_of_the_end_of_a_kernel_is_no_finding() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.devices.cpu.device import CpuDevice
 from harness.judge.explain.evidence import Evidence
+from harness.judge.explain.examination import Examination
 from harness.judge.explain.gpu import H100
 from harness.judge.stages.count import count_on
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
@@ -45,6 +46,11 @@ def evidence_of_source(source: str) -> Evidence:
 
 def evidence_of(solution: str) -> Evidence:
     return evidence_of_source((SOLUTIONS / f"{solution}.cu").read_text(encoding="utf-8"))
+
+
+def examined(evidence: Evidence, **how: Any) -> Examination:
+    """Return the facts of an examination that found this evidence."""
+    return Examination("x", "", None, evidence.facts, **{"counters": evidence.counters} | how)
 
 
 RECORDED = Path(__file__).parent / "evidence"

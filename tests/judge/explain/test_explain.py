@@ -20,7 +20,7 @@ from harness.protocol.report import Counters, Report
 from harness.protocol.request import Fault
 from problem.cases import RANKED, Shape
 from problem.problem import MATRIX_MULTIPLICATION as PROBLEM
-from tests.judge.explain.ladder import SOLUTIONS, device_with, evidence_of, recorded
+from tests.judge.explain.ladder import SOLUTIONS, device_with, evidence_of, examined, recorded
 
 
 def explained(solution: str) -> Explanation:
@@ -69,9 +69,7 @@ def test_blocks_that_share_work_have_no_figures_per_tile() -> None:
     """
     evidence = recorded("36_wgmma_one_accumulator")
     assert evidence.facts.launch.tile_rows > evidence.counters.shape.M
-    found = explain(
-        Examination("x", "", None, evidence.facts, evidence.counters, blocks_depend=True)
-    )
+    found = explain(examined(evidence, blocks_depend=True))
     assert found.block_bytes is None and found.block_flop is None and found.tail == 0
     assert found.notes[0].startswith("Counted on a whole launch of 512×6144×512")
     roof = next(each for each in found.roofs if each.name.startswith("tensor cores"))
@@ -117,7 +115,7 @@ def test_the_type_of_a_matrix_instruction(opcode: str, expected: str | None) -> 
 
 def test_without_counters_the_machine_code_is_explained() -> None:
     evidence = evidence_of("02_shared_tile")
-    found = explain(Examination("x", "", None, evidence.facts, None, note="no counters"))
+    found = explain(examined(evidence, counters=None, note="no counters"))
     assert found.notes == ("no counters",) and not found.findings and not found.units
     assert found.mix and found.lines and found.occupancy.blocks == 8
 
@@ -125,7 +123,7 @@ def test_without_counters_the_machine_code_is_explained() -> None:
 def test_shared_work_without_counters_is_estimated_from_the_loop() -> None:
     """Solutions 19 and 20, which would take this long without Strassen, are such kernels."""
     evidence = recorded("17_split_tail")
-    found = explain(Examination("x", "", None, evidence.facts, None, blocks_depend=True))
+    found = explain(examined(evidence, counters=None, blocks_depend=True))
     assert found.estimated_ms == pytest.approx(7.3, rel=0.1)
     assert found.units[0].unit is Unit.ISSUE and not found.findings
     assert found.notes == (
@@ -140,10 +138,10 @@ def test_counters_must_fit_the_measured_time() -> None:
     That would be 24 ms of work at the ranked size, where it takes 1.3 ms.
     """
     text = (SOLUTIONS.parent / "reports" / "h100" / "02_shared_tile.json").read_text()
-    examined = from_report(Report.model_validate_json(text))
-    assert examined is not None
-    assert explain(examined).findings and not explain(examined).notes
-    unfit = explain(replace(examined, measured_ms=examined.measured_ms / 2))
+    facts = from_report(Report.model_validate_json(text))
+    assert facts is not None
+    assert explain(facts).findings and not explain(facts).notes
+    unfit = explain(replace(facts, measured_ms=facts.measured_ms / 2))
     assert not (unfit.findings or unfit.units or unfit.roofs or unfit.estimated_ms)
     assert "do not hold at 8192×6144×4096" in unfit.notes[0]
     assert all(line.l1_share is None for line in unfit.lines)

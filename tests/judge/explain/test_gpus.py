@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 
 from harness.compiling.occupancy import occupancy
-from harness.judge.explain.examination import Examination
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Unit
 from harness.judge.explain.gpu import GPUS, gpu_named
 from harness.judge.explain.opcodes import pipeline_clocks
-from tests.judge.explain.ladder import recorded
+from tests.judge.explain.ladder import examined, recorded
 from tests.judge.explain.test_kernels import evidence_of_kernel
 
 
@@ -42,7 +41,7 @@ def test_every_gpu_of_the_table_can_be_explained_for(gpu: object) -> None:
     chosen = next(each for each in GPUS if each is gpu)
     room = occupancy(evidence.facts.resources, chosen.arch)
     kernel = evidence.facts.model_copy(update={"occupancy": room})
-    found = explain(Examination("x", "", None, kernel, evidence.counters), chosen)
+    found = explain(examined(replace(evidence, facts=kernel)), chosen)
     assert found.gpu == chosen.name and found.assumed
     assert found.estimated_ms is not None and 8 < found.estimated_ms < 500
 
@@ -50,7 +49,7 @@ def test_every_gpu_of_the_table_can_be_explained_for(gpu: object) -> None:
 def test_tensor_cores_of_unknown_speed_are_no_error() -> None:
     evidence = recorded("31_mma_bf16x3")
     gpu = replace(gpu_named("4090"), name="NVIDIA GeForce RTX 5090", arch="sm_120a")
-    found = explain(Examination("x", "", None, evidence.facts, evidence.counters), gpu)
+    found = explain(examined(evidence), gpu)
     assert found.units and Unit.TENSOR not in {each.unit for each in found.units}
 
 
@@ -75,9 +74,7 @@ def test_double_precision_is_slower_on_a_geforce() -> None:
 
 def test_every_unit_of_double_arithmetic_has_a_bar() -> None:
     evidence = evidence_of_kernel("double_accumulator")
-    found = explain(
-        Examination("x", "", None, evidence.facts, evidence.counters), gpu_named("H100")
-    )
+    found = explain(examined(evidence), gpu_named("H100"))
     times = {each.unit: each.ms for each in found.units}
     # 2.06e11 products: 64 in a clock of each of 132 multiprocessors at 1.98 GHz, and two
     # conversions for each, 16 in a clock.
