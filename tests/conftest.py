@@ -16,8 +16,8 @@ from harness.judge.workers.session import Choice, Session, open_session
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled
 from harness.protocol.report import CompileError, DisassembledKernel, RuntimeFault
 from tests import sharing
-from tests.compile_worker import Compiling, Disassembling
 from tests.grading import lasting, with_parts
+from tests.sources import Compiling, Disassembling
 
 pytest_plugins = ["tests.postgres", "tests.board.browser"]
 

@@ -3,7 +3,7 @@ than an organiser's queue would."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, cast
@@ -45,28 +45,6 @@ class LastingCompiler:
     def close(self) -> None: ...
 
 
-class Lasting:
-    """A session whose processes outlive a grading (they are still replaced after a fault), and
-    without a lock: only the verdicts of these gradings count."""
-
-    def __init__(self, session: Session, disassembles: bool) -> None:
-        self._session = session
-        self.compiler = LastingCompiler(session.compiler, disassembles)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-    def start(self, *, cpu_sanitizer: bool) -> None: ...
-
-    def renew(self) -> None: ...
-
-    def shared_lock(self, progress: Progress) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def exclusive_lock(self, progress: Progress) -> AbstractContextManager[None]:
-        return nullcontext()
-
-
 def with_parts(session: Session, **parts: Any) -> Session:
     """Return the session with some of its parts replaced."""
 
@@ -78,7 +56,16 @@ def with_parts(session: Session, **parts: Any) -> Session:
 
 
 def lasting(session: Session, *, disassembles: bool = False) -> Session:
-    return cast(Session, Lasting(session, disassembles))
+    """Return a session whose processes outlive a grading (they are still replaced after a fault),
+    and without a lock: only the verdicts of these gradings count."""
+    return with_parts(
+        session,
+        compiler=LastingCompiler(session.compiler, disassembles),
+        start=lambda **_: None,
+        renew=lambda: None,
+        shared_lock=lambda _: nullcontext(),
+        exclusive_lock=lambda _: nullcontext(),
+    )
 
 
 @contextmanager

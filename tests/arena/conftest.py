@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Engine, text
 from harness.arena.build import Build
 from harness.arena.data_dir import Secrets
 from harness.arena.postgres import Server
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.rules import RulesFile
 from harness.arena.store import people
 from harness.arena.store.database import open_engine
@@ -25,6 +26,7 @@ from harness.arena.store.tables import metadata, worker_keys
 from harness.arena.web.app import application
 from harness.arena.web.connections import LimitedProtocol
 from harness.arena.web.context import Site
+from harness.arena.web.renderer import RendererProcess
 from harness.board import tables as board
 from harness.board.keys import SigningKey
 from tests.arena.submitting import Add, FakeWorker, Key
@@ -123,6 +125,14 @@ def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
         signing_key_file=rules.with_name("key.pem"),
         build=Build.here(),
     )
+
+
+@pytest.fixture
+def renderer(site: Site, rules: Path) -> RendererProcess:
+    """The process that renders the site's boards."""
+    settings = Settings(rules=rules, signing_key=site.signing_key_file)
+    database = site.engine.url.render_as_string(hide_password=False)
+    return RendererProcess(settings, {DATABASE_VARIABLE: database, COOKIE_VARIABLE: "test"})
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from fastapi.testclient import TestClient
 from sqlalchemy import event
 
 from harness.arena.problems import Problem
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.store.database import open_engine
 from harness.arena.web.app import application
 from harness.arena.web.board_files import Form, Rendered, Variant, render
@@ -170,16 +169,12 @@ def test_without_a_gpu_the_board_may_show_estimates(
 
 
 def test_another_process_makes_the_same_boards_and_may_be_killed(
-    site: Site, rules: Path, result: Callable[[float], None]
+    site: Site, renderer: RendererProcess, result: Callable[[float], None]
 ) -> None:
     before = renderers()
     result(1.0)
-    settings = Settings(rules=rules, signing_key=rules.with_name("key.pem"))
-    database = site.engine.url.render_as_string(hide_password=False)
-    secrets = {DATABASE_VARIABLE: database, COOKIE_VARIABLE: "test"}
 
     async def scenario() -> None:
-        renderer = RendererProcess(settings, secrets)
         for form in (Form.PAGES, Form.DATA):
             variant = Variant(form, site.rules_file.stamp, None)
             assert await renderer.boards(variant) == render(site, variant)

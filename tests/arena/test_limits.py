@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 from psycopg.errors import DiskFull
@@ -14,19 +15,20 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import OperationalError
 
 from harness.arena.problems import Problem
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.rules import Limits
 from harness.arena.store import contest, gradings, watching
 from harness.arena.store.people import Role
-from harness.arena.web import connections, guard, health, renderer
+from harness.arena.web import connections, guard, health
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Buckets
 from harness.arena.web.renderer import RendererProcess
 from harness.board.document import Document
+from tests.arena.conftest import served
 from tests.arena.submitting import Add, FakeWorker, Key, graded, submission, submit
 from tests.arena.test_attacks import connect
 from tests.board import factory
+from tests.waiting import PATIENCE
 
 
 def test_a_bucket_refills_with_time_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,6 +79,22 @@ def test_watching_pages_of_one_person_are_bounded(
     assert answer.status_code == 429 and "live pages are open" in answer.json()["detail"]
 
 
+def test_an_open_stream_does_not_delay_the_end(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    with httpx.Client(timeout=PATIENCE) as client:
+        with served(site, shutdown_seconds=int(PATIENCE)) as address:
+            request = client.build_request("GET", f"{address}/live/board")
+            lines = client.send(request, stream=True).iter_lines()
+            assert next(lines) == "event: board"
+            began = time.monotonic()
+        assert time.monotonic() - began < PATIENCE / 4
+        with pytest.raises(httpx.RemoteProtocolError):  # browsers and submit.py connect again
+            for _ in lines:
+                pass
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 def test_idle_connections_and_endless_headers_are_cut(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,21 +141,16 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
 
 
 def test_comparisons_are_bounded_in_number_and_time(
-    monkeypatch: pytest.MonkeyPatch, engine: Engine, rules: Path
+    monkeypatch: pytest.MonkeyPatch, renderer: RendererProcess
 ) -> None:
-    monkeypatch.setattr(renderer, "COMPARISON_SECONDS", 0.05)
-    monkeypatch.setattr(renderer, "MAX_WAITING", 2)
-    key = rules.with_name("key.pem")
-    settings = Settings(rules=rules, signing_key=key)
-    database = engine.url.render_as_string(hide_password=False)
-    secrets = {DATABASE_VARIABLE: database, COOKIE_VARIABLE: "test"}
-    process = RendererProcess(settings, secrets)
+    monkeypatch.setattr("harness.arena.web.renderer.COMPARISON_SECONDS", 0.05)
+    monkeypatch.setattr("harness.arena.web.renderer.MAX_WAITING", 2)
 
     async def many() -> list[str]:
-        asked = (process.call(partial(time.sleep, 100)) for _ in range(4))
+        asked = (renderer.call(partial(time.sleep, 100)) for _ in range(4))
         found = await asyncio.gather(*asked, return_exceptions=True)
         monkeypatch.undo()
-        assert await process.call(partial(max, 3, 7)) == 7, "the next one is served"
+        assert await renderer.call(partial(max, 3, 7)) == 7, "the next one is served"
         return sorted(each.detail[:9] for each in found if isinstance(each, Problem))
 
     assert asyncio.run(many()) == ["Many comp"] * 2 + ["This took"] * 2

@@ -35,9 +35,6 @@ class Visitor:
     def go(self, path: str) -> None:
         self.chrome.get(f"{self.address}/{path}")
 
-    def follow(self, link: str) -> None:
-        self.find(f"//a[normalize-space()={_quoted(link)}]").click()
-
     def press(self, button: str, near: str = "") -> None:
         """Press a button. near: text of the table row in which the button is."""
         within = f"//tr[contains(., {_quoted(near)})]" if near else ""
@@ -45,11 +42,6 @@ class Visitor:
 
     def fill(self, name: str, text: str) -> None:
         self.find(f"//main//*[@name={_quoted(name)}]").send_keys(text)
-
-    def choose(self, *rows: str) -> None:
-        """Check the boxes of these rows of a table."""
-        for row in rows:
-            self.find(f"//tr[contains(., {_quoted(row)})]//input[@type='checkbox']").click()
 
     def find(self, path: str) -> WebElement:
         """Wait for an element and return it."""

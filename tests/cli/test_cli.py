@@ -26,16 +26,21 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def harness(
-    *arguments: str | Path, environment: dict[str, str] | None = None
+    *arguments: str | Path,
+    python: tuple[str, ...] = (sys.executable,),
+    cwd: Path = ROOT,
+    only: dict[str, str] | None = None,
+    **environment: str,
 ) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own. only: the environment, instead of this one's."""
     return subprocess.run(
-        [sys.executable, "-m", "harness", *map(str, arguments)],
-        cwd=ROOT,
+        [*python, "-m", "harness", *map(str, arguments)],
+        cwd=cwd,
         capture_output=True,
         text=True,
-        encoding=(environment or {}).get("PYTHONIOENCODING", "utf-8"),
+        encoding=environment.get("PYTHONIOENCODING", "utf-8"),
         timeout=300,
-        env={**os.environ, **(environment or {})},
+        env=only or os.environ | environment,
         check=False,
     )
 
@@ -64,7 +69,7 @@ COMMANDS = sorted(path.stem for path in (ROOT / "harness" / "cli" / "commands").
 
 
 def test_help_names_every_command_and_needs_no_heavy_library() -> None:
-    done = harness("--help", environment={"PYTHONPROFILEIMPORTTIME": "1"})
+    done = harness("--help", PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0
     for command in COMMANDS:
         assert f"\n    {command}" in done.stdout
@@ -150,7 +155,7 @@ def test_unusable_folders_are_named_with_a_cure(
 ) -> None:
     (tmp_path / "ü").mkdir()
     variables = {"XDG_CACHE_HOME": "", name: value.format(folder=tmp_path)}
-    done = harness("grade", broken, environment=variables)
+    done = harness("grade", broken, **variables)
     assert done.returncode == 2
     assert message in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
@@ -158,7 +163,7 @@ def test_unusable_folders_are_named_with_a_cure(
 def test_json_on_standard_output_is_only_json_even_in_ascii(tmp_path: Path) -> None:
     text = tmp_path / "text.cu"
     text.write_text(BROKEN.replace("int x", "int é = 1, 矩, x"), encoding="utf-8")
-    done = harness("grade", "--json", "-", text, environment={"PYTHONIOENCODING": "ascii"})
+    done = harness("grade", "--json", "-", text, PYTHONIOENCODING="ascii")
     assert done.returncode == 1 and "Traceback" not in done.stderr
     report = Report.model_validate_json(done.stdout)
     assert report.verdict is Verdict.COMPILE_ERROR and "矩" in report.submission.source
@@ -169,27 +174,14 @@ def test_another_python_enters_the_projects_environment(broken: Path) -> None:
     python = "/usr/bin/python3"
     if not (ROOT / ".nox" / "environment").exists() or not Path(python).exists():
         pytest.skip("there is no environment to enter, or no other Python")
-    done = subprocess.run(
-        [python, "-m", "harness", "grade", broken],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env={"PATH": os.environ["PATH"], "HOME": str(Path.home())},
-    )
+    only = {"PATH": os.environ["PATH"], "HOME": str(Path.home())}
+    done = harness("grade", broken, python=(python,), only=only)
     assert done.returncode == 1 and "broken  compile-error" in done.stdout, done.stderr
 
 
 def test_without_an_environment_one_sentence_says_how_to_install(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "harness", tmp_path / "harness", ignore=shutil.ignore_patterns("*.pyc"))
-    done = subprocess.run(
-        [sys.executable, "-S", "-m", "harness", "grade"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = harness("grade", python=(sys.executable, "-S"), cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr == (
         "matmul-arena is not installed yet. Install it with: "

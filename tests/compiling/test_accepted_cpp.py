@@ -7,8 +7,7 @@ import pytest
 from harness.compiling import headers
 from harness.compiling.headers import Include
 from harness.protocol.compiler import Compiled
-from tests.compile_worker import Compiling
-from tests.sources import KERNEL, NAME, PARAMETERS, kernel
+from tests.sources import KERNEL, NAME, PARAMETERS, Compiling, kernel
 
 LAUNCH = "<<<dim3((K + 15) / 16, (M + 15) / 16), dim3(16, 16)>>>(A, B, C, M, N, K)"
 TEMPLATE = f"template <int T> {KERNEL}"

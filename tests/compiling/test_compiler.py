@@ -13,8 +13,7 @@ from harness.protocol.compiler import Compile, Compiled, Disassemble
 from harness.protocol.report import Badge, CompileError, Diagnostic, Stage
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.ptx.printer import canonical
-from tests.compile_worker import Compiling, Disassembling
-from tests.sources import PARAMETERS, kernel
+from tests.sources import PARAMETERS, Compiling, Disassembling, kernel
 
 
 def compiled(compiling: Compiling, source: str) -> Compiled:

@@ -6,8 +6,7 @@ import pytest
 
 from harness.compiling.compiler import compile_source
 from harness.protocol.compiler import Compile, Compiled
-from tests.compile_worker import Compiling
-from tests.sources import NAME, PARAMETERS
+from tests.sources import NAME, PARAMETERS, Compiling
 
 HEAD = f"__global__ void {NAME}({PARAMETERS}) {{"
 

@@ -27,7 +27,7 @@ from harness.ptxcpu.ptx.parser import parse as parse_ptx
 from problem.cases import Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
-from tests.compile_worker import Compiling
+from tests.sources import Compiling
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 XML = sorted((ROOT / "tests" / "devices" / "cuda" / "xml").glob("*.xml"))

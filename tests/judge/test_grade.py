@@ -30,6 +30,7 @@ pytestmark = pytest.mark.usefixtures("no_warm_up")
 SMALL = Case(Shape(512, 48, 512))
 """Stands for the ranked size."""
 
+STAGES = [protocol.Stage.COMPILE, protocol.Stage.VERIFY, protocol.Stage.SANITIZE]
 PROBLEM = replace(
     MATRIX_MULTIPLICATION,
     ranked=SMALL,
@@ -39,6 +40,9 @@ PROBLEM = replace(
     accuracy_inputs=("uniform", "constant lines"),
     accuracy_shape=Shape(24, 48, 20),
 )
+
+
+WRONG = fakes.FakeDevice(multiply=lambda A, B: 2 * fakes.right(A, B))
 
 
 def with_times(device: fakes.FakeDevice) -> fakes.FakeSession:
@@ -57,11 +61,7 @@ def test_a_right_kernel_is_accepted_without_times() -> None:
     assert isinstance(report.outcome, protocol.Accepted) and isinstance(
         report.outcome.score, protocol.Unscored
     )
-    assert [time.stage for time in report.stages] == [
-        protocol.Stage.COMPILE,
-        protocol.Stage.VERIFY,
-        protocol.Stage.SANITIZE,
-    ]
+    assert [time.stage for time in report.stages] == STAGES
     assert report.verification and report.sanitizing and report.seed == 3
     assert report.submission == SUBMISSION and report.device == fakes.INFO
 
@@ -95,7 +95,7 @@ def test_locks_are_held_in_order() -> None:
     graded(made)
     locks = ["shared", "end of shared", "exclusive", "end of exclusive"]
     assert made.events[1:] == [*locks, "renew"]
-    failed = with_times(fakes.FakeDevice(multiply=lambda A, B: 2 * fakes.right(A, B)))
+    failed = with_times(WRONG)
     graded(failed)
     assert failed.events[1:] == ["shared", "end of shared", "renew"]
 
@@ -119,18 +119,16 @@ def test_early_work_stops_when_verification_fails() -> None:
         def close(self) -> None:
             self.ended.set()
 
-    made = with_times(fakes.FakeDevice(multiply=lambda A, B: 2 * fakes.right(A, B)))
+    made = with_times(WRONG)
     made.cpu_sanitizer, made.has_own_cores = Endless(), True
     assert isinstance(graded(made).outcome, protocol.WrongAnswer)
     assert len(asked) == 2 and len(asked[1].launches) == len(asked[0].launches)
 
 
 def test_unsafe_beats_wrong_and_shows_the_wrong_answer() -> None:
-    wrong = fakes.FakeDevice(multiply=lambda A, B: 2 * fakes.right(A, B), findings=(RACE,))
-    outcome = graded(fakes.on_cpu(wrong)).outcome
+    outcome = graded(fakes.on_cpu(replace(WRONG, findings=(RACE,)))).outcome
     assert isinstance(outcome, protocol.Race) and outcome.counterexample is not None
-    safe = fakes.FakeDevice(multiply=lambda A, B: 2 * fakes.right(A, B))
-    outcome = graded(fakes.on_cpu(safe)).outcome
+    outcome = graded(fakes.on_cpu(WRONG)).outcome
     assert isinstance(outcome, protocol.WrongAnswer) and outcome.stage is protocol.Stage.VERIFY
 
 
@@ -141,13 +139,10 @@ def test_a_fault_of_verification_is_the_verdict() -> None:
 
 
 def test_findings_are_shown_while_it_grades() -> None:
-    wrong, watcher = (
-        fakes.FakeDevice(multiply=lambda A, B: 2 * fakes.right(A, B), findings=(RACE,)),
-        fakes.Watcher(),
-    )
+    wrong, watcher = replace(WRONG, findings=(RACE,)), fakes.Watcher()
     grade(SUBMISSION, fakes.on_cpu(wrong), GradingOptions(seed=3), watcher, PROBLEM)
     begun = [each[0] for each in watcher.told if isinstance(each, tuple)]
-    assert begun == [protocol.Stage.COMPILE, protocol.Stage.VERIFY, protocol.Stage.SANITIZE]
+    assert begun == STAGES
     used, failed, clean, race = watcher.sentences
     assert used.startswith("32 registers, 0 B shared memory, 0 B spilled; 100% occupancy")
     assert failed.startswith("wrong-answer: wrong at ") and "2 times what it should be" in failed
@@ -163,9 +158,6 @@ class Disassembler(fakes.FakeCompiler):
 
     def ask(self, request: Any) -> Any:
         return self.answer if isinstance(request, Disassemble) else super().ask(request)
-
-
-WRONG = fakes.FakeDevice(multiply=lambda A, B: 2 * fakes.right(A, B))
 
 
 def test_only_an_accepted_kernel_has_badges() -> None:

@@ -9,38 +9,33 @@ from harness.ptxcpu.ptx.parser import parse
 from tests.ptxcpu.programs import entry
 
 LARGE, SMALL = 8192, 256
-TEST = "@%p1 bra END;"
 
 DECIDED = {
-    "a size": ("setp.gt.s32 %p1, %r1, 1000;" + TEST, [True], [False]),
-    "two sizes": (
-        "mul.wide.s32 %rd2, %r1, %r1; setp.lt.s64 %p1, %rd2, 1000000;" + TEST,
-        [False],
-        [True],
-    ),
+    "a size": ("setp.gt.s32 %p1, %r1, 1000;", [True], [False]),
+    "two sizes": ("mul.wide.s32 %rd2, %r1, %r1; setp.lt.s64 %p1, %rd2, 1000000;", [False], [True]),
     "what is left of a division": (
-        "div.s32 %r2, %r1, 1000; rem.s32 %r3, %r2, 8; setp.eq.s32 %p1, %r3, 0;" + TEST,
+        "div.s32 %r2, %r1, 1000; rem.s32 %r3, %r2, 8; setp.eq.s32 %p1, %r3, 0;",
         [True],
         [True],
     ),
     "negative numbers": (
-        "neg.s32 %r2, %r1; shr.s32 %r3, %r2, 4; setp.lt.s32 %p1, %r3, -100;" + TEST,
+        "neg.s32 %r2, %r1; shr.s32 %r3, %r2, 4; setp.lt.s32 %p1, %r3, -100;",
         [True],
         [False],
     ),
-    "the grid": ("mov.u32 %r2, %nctaid.x; setp.hs.u32 %p1, %r2, 512;" + TEST, [True], [False]),
+    "the grid": ("mov.u32 %r2, %nctaid.x; setp.hs.u32 %p1, %r2, 512;", [True], [False]),
     "the alignment of a pointer": (
-        "and.b64 %rd2, %rd1, 15; setp.eq.s64 %p1, %rd2, 0;" + TEST,
+        "and.b64 %rd2, %rd1, 15; setp.eq.s64 %p1, %rd2, 0;",
         [True],
         [True],
     ),
     "two comparisons in one": (
-        "setp.gt.s32 %p2, %r1, 1000; setp.eq.and.s32 %p1, %r1, 8192, %p2;" + TEST,
+        "setp.gt.s32 %p2, %r1, 1000; setp.eq.and.s32 %p1, %r1, 8192, %p2;",
         [True, True],
         [False, False],
     ),
     "what is reached by one way alone": (
-        "setp.gt.s32 %p1, %r1, 1000;" + TEST + "setp.gt.s32 %p2, %r1, 100;",
+        "setp.gt.s32 %p1, %r1, 1000;@%p1 bra END; setp.gt.s32 %p2, %r1, 100;",
         [True],
         [False, True],
     ),
@@ -55,9 +50,9 @@ DECIDED = {
         [],
         [],
     ),
-    "a thread": ("mov.u32 %r2, %tid.x; setp.lt.s32 %p1, %r2, %r1;" + TEST, [], []),
-    "a block": ("mov.u32 %r2, %ctaid.x; setp.lt.s32 %p1, %r2, %r1;" + TEST, [], []),
-    "data": ("ld.global.u32 %r2, [%rd1]; setp.eq.s32 %p1, %r2, 0;" + TEST, [], []),
+    "a thread": ("mov.u32 %r2, %tid.x; setp.lt.s32 %p1, %r2, %r1;", [], []),
+    "a block": ("mov.u32 %r2, %ctaid.x; setp.lt.s32 %p1, %r2, %r1;", [], []),
+    "data": ("ld.global.u32 %r2, [%rd1]; setp.eq.s32 %p1, %r2, 0;", [], []),
     "a loop": (
         "mov.u32 %r2, 0; AGAIN: add.s32 %r2, %r2, 16; setp.lt.s32 %p1, %r2, %r1; @%p1 bra AGAIN;",
         [],
@@ -73,7 +68,7 @@ def test_comparisons_that_a_launch_determines(name: str) -> None:
         "u64 A, u32 n",
         f"""
 ld.param.u64 %rd1, [A]; cvta.to.global.u64 %rd1, %rd1; ld.param.u32 %r1, [n];
-{body}
+{body} @%p1 bra END;
 END: ret;""",
     )
     kinds = (ParameterKind.READ_ONLY, ParameterKind.NUMBER)

@@ -15,9 +15,8 @@ from harness.protocol.report import Array, DeviceInfo, Hazard, Tool
 from harness.protocol.request import Fault
 from problem.cases import Case, Shape
 from problem.reference import compare
-from tests.compile_worker import Compiling
 from tests.requests import inputs_of, sanitize_on
-from tests.sources import kernel
+from tests.sources import Compiling, kernel
 
 pytestmark = pytest.mark.gpu
 

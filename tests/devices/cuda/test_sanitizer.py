@@ -1,13 +1,16 @@
 """compute-sanitizer's tools, which are started early; the program itself is a fake."""
 
+import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from harness.devices.cuda import sanitizer
+from harness.devices.cuda.watched_job import give_job, given_job
 from harness.protocol.device import Load, Sanitize, Sanitized
 from harness.protocol.report import Tool
 from harness.protocol.request import Fault
@@ -118,3 +121,18 @@ def test_a_program_that_does_not_start_is_unavailable(place: Place) -> None:
     assert isinstance(answer, Sanitized) and answer.products == ()
     assert [run.status for run in answer.runs] == ["unavailable"] * len(TOOLS)
     assert all("cannot start" in (run.message or "") for run in answer.runs)
+
+
+def test_a_job_is_waited_for(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(given_job, tmp_path, os.getpid())
+        give_job(tmp_path / "job", tmp_path)
+        assert waiting.result() == tmp_path / "job"
+
+
+def test_waiting_ends_with_the_process_that_gives_jobs(tmp_path: Path) -> None:
+    gone = os.fork()
+    if not gone:
+        os._exit(0)
+    os.waitpid(gone, 0)
+    assert given_job(tmp_path, gone) is None

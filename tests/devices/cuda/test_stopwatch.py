@@ -16,7 +16,7 @@ from harness.protocol.timing import TimingWorkers
 from problem.cases import Case, Shape
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
-from tests.compile_worker import Compiling
+from tests.sources import Compiling
 
 pytestmark = pytest.mark.gpu
 

@@ -12,11 +12,12 @@ from harness.judge.explain.examination import Examination, from_report
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation, Unit
 from harness.judge.explain.gpu import H100, SUSTAINED
+from harness.judge.explain.latency import iteration
 from harness.judge.explain.opcodes import Kind, matrix_type, mix
 from harness.judge.stages.count import count_on
 from harness.protocol.compiler import Compile, Compiled, Disassemble
 from harness.protocol.device import Count
-from harness.protocol.report import Counters, Report
+from harness.protocol.report import CodeLoop, Counters, Producer, Report, Wait
 from harness.protocol.request import Fault
 from problem.cases import RANKED, Shape
 from problem.problem import MATRIX_MULTIPLICATION as PROBLEM
@@ -168,3 +169,15 @@ def test_a_smaller_size_is_counted_for_slow_kernels() -> None:
     found = counted(None)
     assert isinstance(found, Counters) and found.shape == PROBLEM.counted_shapes[0]
     assert isinstance(counted(RANKED.shape), Fault)
+
+
+def test_a_load_waits_for_the_misses_of_those_under_way_with_it() -> None:
+    """A warp needs the results of both loads, so either miss delays it."""
+    waits = (Wait(Producer.GLOBAL, 0, 2, 7), Wait(Producer.GLOBAL, 1, 3, 8))
+    loop = CodeLoop(first_line=7, last_line=8, opcodes={"LDG": 2, "FFMA": 2}, waits=waits)
+
+    def clocks(first: float, second: float) -> float:
+        return iteration(loop, False, {7: first, 8: second}, memory=1000).clocks
+
+    assert clocks(0.25, 0.5) == clocks(0.75, 0.0) > clocks(0.5, 0.0)
+    assert clocks(0.75, 0.75) == clocks(1.0, 0.0)

@@ -96,18 +96,15 @@ def test_a_changed_canary_is_a_write_outside_its_matrix() -> None:
     assert (finding.array, finding.access, finding.shape) == ("A", "write", SHAPE)
 
 
+SLOW = "the compiler did not end within 7 s"
 CRASHED = "the compiler ran out of memory or crashed on this source"
 
 
 @pytest.mark.parametrize(
     ("answer", "kind", "message"),
     [
-        (fault("time-limit"), protocol.TimeLimit, "the compiler did not end within 7 s"),
-        (
-            fault("judge", signal="SIGXCPU"),
-            protocol.TimeLimit,
-            "the compiler did not end within 7 s",
-        ),
+        (fault("time-limit"), protocol.TimeLimit, SLOW),
+        (fault("judge", signal="SIGXCPU"), protocol.TimeLimit, SLOW),
         (fault("judge", signal="SIGSEGV"), protocol.CompileError, f"{CRASHED} (it went wrong)"),
         (fault("judge", signal="SIGABRT"), protocol.CompileError, f"{CRASHED} (it went wrong)"),
         (fault("judge", signal="SIGBUS"), protocol.CompileError, f"{CRASHED} (it went wrong)"),
