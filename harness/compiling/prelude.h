@@ -27,6 +27,10 @@ typedef uint64_t uintptr_t;
 // nvcc accepts this word, which C++17 removed.
 #define register
 
+// It would declare an integer as an array of bytes. Kernels have only numbers and pointers as parameters.
+#undef __grid_constant__
+#define __grid_constant__
+
 // Words of GCC's that nvcc accepts. The operand of `typeof` is an expression here.
 #define __extension__
 #define __typeof__(...) __matmul_arena::value<decltype(__VA_ARGS__)>

@@ -18,6 +18,7 @@ from harness.ptxcpu.analysis.block_dependence import exchanged_windows
 from harness.ptxcpu.analysis.inline import InlinedKernel, inline, module_memory
 from harness.ptxcpu.analysis.launch_decisions import LaunchDecisions
 from harness.ptxcpu.arguments import Argument, Bytes, ParameterKind, buffers_of, kind_of, zeros
+from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
 from harness.ptxcpu.codegen.thread import Mode
 from harness.ptxcpu.counters import Code, choose_blocks
 from harness.ptxcpu.errors import CannotTranslate
@@ -98,6 +99,8 @@ class Kernel:
         self._kinds = tuple(kinds)
         self._cache = cache or default_cache()
         self._program = parse(ptx)
+        for function in self._program.functions.values():
+            INSTRUCTIONS.put_in_order(function.body)
         self.reset_variables()
         self._mode = Mode.WATCH if watched else Mode.RUN
         self._inlined = self._inline(self._mode)

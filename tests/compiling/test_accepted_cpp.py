@@ -77,6 +77,7 @@ LANGUAGE = {
     "#define ONCE(block) do block while (0)\n"
     + kernel("int n = 0; REPEAT({ C[n] = A[n]; n++; }) ONCE ({ if (n < N) { C[n] = 0; } });"),
     "static kernel": f"static {KERNEL}",
+    "constant of the grid": KERNEL.replace("int K)", "const __grid_constant__ int K)"),
     "kernel in a nameless namespace": f"namespace {{ {KERNEL} }}",
     "kernel in a namespace": f"namespace a::b {{ {KERNEL} }}",
     "macros for device functions": "#ifdef __CUDACC__\n#define HD __host__ __device__\n#else\n"

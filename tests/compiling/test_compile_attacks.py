@@ -164,10 +164,6 @@ REFUSED = {
         + KERNEL.replace("matrix_multiplication_kernel", "honest"),
         "",
     ),
-    "a constant of the grid": (
-        KERNEL.replace("int K)", "const __grid_constant__ int K)"),
-        "the parameters",
-    ),
     "more parameters": (KERNEL.replace("int K)", "int K, ...)"), "ellipsis"),
     "an array for the last": (
         "struct alignas(16) I { int v; };\n" + KERNEL.replace("int K)", "I K)"),

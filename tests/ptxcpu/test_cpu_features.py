@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
+from harness.ptxcpu.ptx.syntax import Instruction, Sink
 from problem.cases import Shape
 from tests.ptxcpu.runner import Runner, inputs
 
@@ -268,3 +270,13 @@ def test_copies_arrive(cpu: Runner, name: str) -> None:
     C = cpu.finish(SHAPE).output
     A = inputs(SHAPE)[0].reshape(-1)
     assert np.array_equal(C[:16, :16].reshape(-1), A[:256][::-1])
+
+
+def test_modifiers_get_their_order_and_types_keep_theirs() -> None:
+    for written, ordered in (
+        ("ld.global.volatile.v4.f32", "ld.volatile.global.v4.f32"),
+        ("cvt.rn.s32.f32", "cvt.rn.s32.f32"),  # the manual has only cvt.rn.f32.s32
+    ):
+        body = [Instruction(written, (Sink(), Sink()), None, 1, "")]
+        INSTRUCTIONS.put_in_order(body)
+        assert [item.opcode for item in body] == [ordered]

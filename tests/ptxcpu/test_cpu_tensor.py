@@ -57,6 +57,47 @@ def test_wmma(cpu: Runner, element: str, precision: str, tile: tuple[int, int, i
     assert cpu.findings(Shape(2 * m, 32, 2 * n)) == ()
 
 
+MMA = """#define EACH %(each)d
+__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
+    int lane = threadIdx.y * 16 + threadIdx.x, g = lane / 4, q = lane %% 4, rows = %(rows)d / 8;
+    if (lane >= 32) return;
+    union Word { %(word)s word; %(element)s each[EACH]; } a[%(a)d], b[%(b)d];
+    %(sum)s d[%(d)d] = {};
+    for (int i = 0; i < %(a)d * EACH; ++i)
+        a[i / EACH].each[i %% EACH] = A[(g + i / EACH %% rows * 8) * N + q * EACH + i %% EACH + i / EACH / rows * 4 * EACH];
+    for (int i = 0; i < %(b)d * EACH; ++i)
+        b[i / EACH].each[i %% EACH] = B[(q * EACH + i %% EACH + i / EACH * 4 * EACH) * 8 + g];
+    asm("mma.sync.aligned.%(opcode)s %(lists)s;" : %(operands)s);
+    for (int i = 0; i < %(d)d; ++i) C[(g + i / 2 * 8) * 8 + q * 2 + i %% 2] = d[i];
+}"""  # noqa: E501
+
+DOUBLE = [(rows, k, "f64", "f64") for rows, k in ((8, 4), (16, 4), (16, 8), (16, 16))]
+BYTES = [(16, k, a, b) for k in (16, 32) for a in ("s8", "u8") for b in ("s8", "u8")]
+
+
+@pytest.mark.parametrize(("rows", "k", "one", "other"), DOUBLE + BYTES)
+def test_mma(cpu: Runner, rows: int, k: int, one: str, other: str) -> None:
+    is_double = one == "f64"
+    each, sum_, letter = (1, "f64", "d") if is_double else (4, "s32", "r")
+    counts = {"d": rows // 4, "a": rows * k // 32 // each, "b": k // 4 // each}
+    names = [f"{x}[{i}]{'' if x == 'd' else '.word'}" for x in counts for i in range(counts[x])]
+    places = iter(range(len(names)))
+    lists = ["{" + ",".join(f"%{next(places)}" for _ in range(n)) + "}" for n in counts.values()]
+    sums = ", ".join(f'"+{letter}"({name})' for name in names[: counts["d"]])
+    fields = {
+        "opcode": f"m{rows}n8k{k}.row.col.{sum_}.{one}.{other}.{sum_}",
+        "lists": ", ".join([*lists, lists[0]]),
+        "operands": f"{sums} : " + ", ".join(f'"{letter}"({x})' for x in names[counts["d"] :]),
+        "word": "double" if is_double else "unsigned",
+        "element": "double" if is_double else "signed char",
+        "sum": "double" if is_double else "int",
+    }
+    cpu.load(MMA % {"each": each, "rows": rows, **counts, **fields})
+    A, B = small_integers(Shape(rows, k, 8))
+    A, B = (np.abs(x) if kind == "u8" else x for x, kind in ((A, one), (B, other)))
+    assert np.array_equal(cpu.multiply(Shape(rows, k, 8), A, B), A @ B)
+
+
 WGMMA = (KERNELS / "wgmma.cu.in").read_text()
 """A is 64 x DEPTH, B is DEPTH x WIDTH."""
 ELEMENTS = {"tf32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}

@@ -11,7 +11,7 @@ from harness.devices.guards import unwritten
 from harness.judge.grading import Compared
 from harness.protocol.report import BlockMap, Counterexample, Element, RunStage, WrongAnswer
 from problem.hints import close
-from problem.inputs import Matrix
+from problem.inputs import Matrix, Tolerance
 from problem.problem import Inputs, Problem
 from problem.reference import BLOCK_SIZE, Comparison
 
@@ -50,11 +50,17 @@ def _elements(problem: Problem, compared: Compared) -> tuple[Element, ...]:
     block = [BLOCK_SIZE * place for place in compared.comparison.worst_block]
     rows, columns = (slice(start, start + BLOCK_SIZE) for start in block)
     top, left = (first + start for first, start in zip(compared.corner, block, strict=True))
-    R = problem.reference(problem.part(compared.inputs, rows, columns))
+    inputs = problem.part(compared.inputs, rows, columns)
+    R = problem.reference(inputs)
     found = compared.output[rows, columns]
     distance = np.abs(found - R)
     distance[~np.isfinite(distance)] = np.inf
     distance[~np.isfinite(found) & ~np.isfinite(R)] = 0
+    if compared.comparison.tolerance is Tolerance.STRUCTURED:  # each element has a limit of its own
+        for i, j in np.argwhere(distance > 0):
+            one = slice(i, i + 1), slice(j, j + 1)
+            part = problem.part(inputs, *one)
+            distance[i, j] = problem.compare(compared.case, part, found[one]).worst
     order = np.argsort(-distance, axis=None, kind="stable")[:MAX_ELEMENTS]
     worst = (divmod(int(index), found.shape[1]) for index in order)
     return tuple(
@@ -170,8 +176,11 @@ def _period(written: Blocks) -> int | None:
 def _magnitude(comparison: Comparison) -> str:
     worst = comparison.worst
     if worst < 6 * comparison.limit:
-        times = f"errors up to {worst / comparison.limit:.1f} times the limit"
-        return f"{times} look like an accumulator of less than float32's precision"
+        times = f"errors up to {worst / comparison.limit:.3g} times the limit"
+        return (
+            f"{times} look like an accumulator of less than float32's precision: tensor cores cut "
+            "off each sum, and Strassen's algorithm loses bits in sums of elements"
+        )
     if worst < 1e-2:
         return f"errors up to {worst:.1e} look like inputs of low precision (TF32, FP16, BF16)"
     return "the values are far from the right ones"

@@ -45,6 +45,8 @@ class Form:
     pattern: re.Pattern[str]
     operands: tuple[str, ...]
     required: int
+    modifiers: tuple[tuple[tuple[str, ...], bool], ...]
+    """The words of each modifier, and whether it is optional."""
 
     @classmethod
     def parse(cls, text: str, choices: Choices) -> Form:
@@ -53,7 +55,11 @@ class Form:
         required = sum(not name.endswith("?") for name in names)
         root, pattern = _compile(opcode, choices)
         plain = tuple(name.rstrip("?") for name in names)
-        return cls(opcode, choices, root, pattern, plain, required)
+        modifiers = tuple(
+            (tuple(choices.get(name := found[1] or found[2], (name,))), found[1] is not None)
+            for found in _MODIFIER.finditer(opcode)
+        )
+        return cls(opcode, choices, root, pattern, plain, required, modifiers)
 
     def match(self, opcode: str, operands: int) -> dict[str, str] | None:
         """Return the modifiers of an opcode with so many operands, or None if it has another
@@ -62,6 +68,26 @@ class Form:
         if not found or not self.required <= operands <= len(self.operands):
             return None
         return {name: text for name, text in found.groupdict().items() if text}
+
+    def in_order(self, opcode: str, operands: int) -> str | None:
+        """Return an opcode of this form with its modifiers in the form's order, whatever order they
+        are in. Types keep theirs. None if the opcode has another form."""
+        given = opcode.split(".")[1:]
+        left, found = list(given), []
+        for words, is_optional in self.modifiers:
+            word = next((word for word in left if word in words), None)
+            if word is not None:
+                left.remove(word)
+                found.append(word)
+            elif not is_optional:
+                return None
+        ordered = ".".join([self.root, *found])
+        types = [[word for word in words if word in TYPES] for words in (given, found)]
+        is_this = not left and types[0] == types[1] and self.match(ordered, operands) is not None
+        return ordered if is_this else None
+
+
+_MODIFIER = re.compile(r"\{\.([\w:]+)\}|\.([\w:]+)")
 
 
 def _compile(opcode: str, choices: Choices) -> tuple[str, re.Pattern[str]]:
@@ -75,5 +101,5 @@ def _compile(opcode: str, choices: Choices) -> tuple[str, re.Pattern[str]]:
         return rf"(?:\.{group})" + ("?" if optional else "")
 
     root, rest = re.fullmatch(r"(\w+)(.*)", opcode).groups()  # type: ignore[union-attr]
-    body = re.sub(r"\{\.([\w:]+)\}|\.([\w:]+)", modifier, rest)
+    body = _MODIFIER.sub(modifier, rest)
     return root, re.compile(re.escape(root) + body)

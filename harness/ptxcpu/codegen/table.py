@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Concatenate
 
 from harness.ptxcpu.codegen.llvm_ir import IrValue
 from harness.ptxcpu.codegen.matching import Form, MatchedInstruction
 from harness.ptxcpu.codegen.translator import Translator
 from harness.ptxcpu.errors import CannotTranslate
-from harness.ptxcpu.ptx.syntax import Instruction
+from harness.ptxcpu.ptx.syntax import Instruction, Label
 from harness.ptxcpu.ptx.types import TYPES
 
 # A lowering emits the IR of an instruction through the translator.
@@ -44,6 +44,8 @@ class InstructionTable:
         self._rows: dict[str, list[Row]] = {}
         self._found: dict[tuple[str, int], tuple[Row, dict[str, str]]] = {}
         """The row and the modifiers for an opcode with so many operands."""
+        self._ordered: dict[tuple[str, int], str] = {}
+        """The opcode with so many operands as the PTX manual writes it."""
         for part in parts:
             for row in part:
                 self._add(row)
@@ -106,14 +108,34 @@ class InstructionTable:
         return MatchedInstruction(item, index, modifiers, operands), row.lowering
 
     def _search(self, opcode: str, operands: int) -> tuple[Row, dict[str, str]]:
-        root = re.split(r"[.:]", opcode, maxsplit=1)[0]
-        for row in self._rows.get(root, ()):
+        for row in self._rows.get(_root(opcode), ()):
             modifiers = row.form.match(opcode, operands)
             if modifiers is not None:
                 return row, modifiers
         raise CannotTranslate(f"this device does not know the PTX instruction {opcode!r}")
 
+    def put_in_order(self, body: list[Instruction | Label]) -> None:
+        """Rewrite opcodes whose modifiers are not in the order of the PTX manual. ptxas accepts
+        most of them in any order."""
+        for i, item in enumerate(body):
+            if isinstance(item, Instruction):
+                ordered = self._in_order(item.opcode, len(item.operands))
+                if ordered != item.opcode:
+                    body[i] = replace(item, opcode=ordered)
+
+    def _in_order(self, opcode: str, operands: int) -> str:
+        if (opcode, operands) not in self._ordered:
+            rows = self._rows.get(_root(opcode), [])
+            is_known = any(row.form.match(opcode, operands) is not None for row in rows)
+            found = (row.form.in_order(opcode, operands) for row in rows if not is_known)
+            self._ordered[opcode, operands] = next(filter(None, found), opcode)
+        return self._ordered[opcode, operands]
+
     def lower(self, t: Translator, item: Instruction, index: int) -> None:
         """Emit the IR of one instruction."""
         matched, lowering = self.match(item, index)
         lowering(t, matched)
+
+
+def _root(opcode: str) -> str:
+    return re.split(r"[.:]", opcode, maxsplit=1)[0]

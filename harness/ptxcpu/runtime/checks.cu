@@ -417,6 +417,17 @@ __device__ void check_arrival(Context* c, long long t, long long pc, Address add
         if (ready[i] == BYTE_UNWRITTEN) ready[i] = BYTE_WRITTEN;
 }
 
+// Returns the thread of the block whose copy by this instruction wrote the cell at an address last; -1 if
+// none did, or the address is outside the block's shared memory.
+__device__ long long last_writer(Context* c, long long pc, Address address) {
+    long long byte = offset_in_block(address);
+    if (window_of(address) != WINDOW_SHARED || block_at(c, address) != c || byte >= c->shared_bytes) return -1;
+    const Event* write = &cells_of(c)[next_cell(c, &byte, byte + WIDE_CELL)].write;
+    c->checks->cells_checked = 1;
+    bool is_copy = write->clock > c->checks->base && write->pc == pc;
+    return is_copy ? write->thread - c->rank * c->threads : -1;
+}
+
 // ---- barriers and collectives
 
 // Reports a collective whose mask has lanes that have exited, or lacks a lane that runs it.

@@ -38,6 +38,20 @@ __device__ void deliver_until(Context* c, long long t, int group) {
     }
 }
 
+// Returns the place of a copy that another lane has made by the same instruction, from the same source.
+// In memcpy_async of CUDA's cooperative groups, lanes without an element of their own repeat the last one.
+__device__ char* repeated(Context* c, long long t, long long pc, Address to, const char* source,
+                          long long bytes, long long filled) {
+    long long other = last_writer(c, pc, to);
+    if (other < 0 || other == t || other / LANES != t / LANES) return 0;
+    for (int i = 0; i < COPIES_IN_FLIGHT; ++i) {
+        const Copy* copy = copy_slot(c, other, i);
+        if (copy->address == to && copy->from == source && copy->pc == pc && copy->bytes == bytes && copy->filled == filled)
+            return copy->to;
+    }
+    return 0;
+}
+
 // bypass: whether the copy bypasses the L1 cache
 extern "C" __device__ long long rt_copy(Context* c, long long t, long long pc, Address to, Address from,
                                         long long bytes, long long filled, long long bypass) {
@@ -45,9 +59,10 @@ extern "C" __device__ long long rt_copy(Context* c, long long t, long long pc, A
     if (filled > bytes || filled < 0) filled = bytes;
     rt_trace(c, t, pc << 2, to, bytes << 8 | EVENT_TARGET);
     if (filled) rt_trace(c, t, pc << 2 | 1, from, bytes << 8 | (bypass ? EVENT_BYPASS : EVENT_SOURCE));
-    char* target = checked_access(c, t, pc, to, bytes, bytes, ACCESS_WRITE | ACCESS_ASYNC | ACCESS_OWN);
-    char* source = filled ? checked_access(c, t, pc, from, filled, bytes, ACCESS_READ) : target;
-    if (!target || !source) return 0;
+    char* source = filled ? checked_access(c, t, pc, from, filled, bytes, ACCESS_READ) : 0;
+    char* target = c->checks && source ? repeated(c, t, pc, to, source, bytes, filled) : 0;
+    if (!target) target = checked_access(c, t, pc, to, bytes, bytes, ACCESS_WRITE | ACCESS_ASYNC | ACCESS_OWN);
+    if (!target || (filled && !source)) return 0;
     if (thread->copies == thread->delivered) thread->copies = thread->delivered = 0;  // memory in the cache
     if (thread->copies - thread->delivered == COPIES_IN_FLIGHT) {  // room for one more
         deliver(c, t, copy_slot(c, t, thread->delivered));

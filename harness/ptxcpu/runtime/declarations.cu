@@ -84,6 +84,7 @@ __device__ __noinline__ void move_matrix(Context* c, long long w, long long pc, 
                                          bool store);
 __device__ __noinline__ void wmma_move(Context* c, long long w, long long pc, long long variant, bool store);
 __device__ __noinline__ void wmma(Context* c, long long w, long long variant);
+__device__ __noinline__ void mma_double(Context* c, long long w, long long variant);
 
 // wgmma.cu
 __device__ __noinline__ void execute_products(Context* c, long long w, const struct Product* product);

@@ -122,6 +122,7 @@ class Collective(IntEnum):
     WGMMA_FENCE = 11
     WGMMA_COMMIT = 12
     WGMMA_WAIT = 13  # until no more groups than its variant are in flight
+    MMA_DOUBLE = 14
 
 
 class Event(IntEnum):

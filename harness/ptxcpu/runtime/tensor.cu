@@ -67,11 +67,41 @@ struct Product {
     int pc, variant, sums, a, b, uses_sums;
 };
 
-// variant: words of A << 2 | kind; rows: A, unpacked already if it is the same as before
+// variant: kind of A | kind of B << 3 | saturates << 6 | words of A << 7; rows: A, unpacked already if
+// it is the same as before
 __device__ void mma(Context* c, long long w, const Product* p, Rows* rows, bool same_rows) {
-    int kind = p->variant & 3, words = p->variant >> 2;
-    if (!same_rows) host_unpack_rows(kind, rows, lane_words(c, w, p->a), words / 2, 0);
-    host_multiply(kind, lane_words(c, w, p->sums), rows, lane_words(c, w, p->b), words / 2, 0);
+    int pairs = p->variant >> 8;
+    if (!same_rows) host_unpack_rows(p->variant & 7, rows, lane_words(c, w, p->a), pairs, 0);
+    host_multiply(p->variant >> 3 & 7, lane_words(c, w, p->sums), rows, lane_words(c, w, p->b), pairs,
+                  p->variant >> 6 & 1);
+}
+
+// ---- mma.sync in double precision: two words each of A, B and C, which D replaces from word 0 on.
+// variant: rows of A / 8 | steps of 4 of the inner dimension << 2
+
+__device__ double lane_double(Context* c, long long w, int number, int lane) {
+    unsigned long long low = lane_words(c, w, 2 * number)[lane], high = lane_words(c, w, 2 * number + 1)[lane];
+    return __longlong_as_double((long long)(high << 32 | low));
+}
+
+__device__ void mma_double(Context* c, long long w, long long variant) {
+    int halves = (int)variant & 3, steps = (int)(variant >> 2), b = halves * steps, sums = b + steps;
+    double d[4][LANES];
+    for (int i = 0; i < 2 * halves; ++i)
+        for (int lane = 0; lane < LANES; ++lane) {
+            double sum = lane_double(c, w, sums + i, lane);
+            int column = lane % 4 * 2 + i % 2;
+            for (int k = 0; k < 4 * steps; ++k)
+                sum = fma(lane_double(c, w, k / 4 * halves + i / 2, lane / 4 * 4 + k % 4),
+                          lane_double(c, w, b + k / 4, column * 4 + k % 4), sum);
+            d[i][lane] = sum;
+        }
+    for (int i = 0; i < 2 * halves; ++i)
+        for (int lane = 0; lane < LANES; ++lane) {
+            unsigned long long bits = (unsigned long long)__double_as_longlong(d[i][lane]);
+            lane_words(c, w, 2 * i)[lane] = (unsigned)bits;
+            lane_words(c, w, 2 * i + 1)[lane] = (unsigned)(bits >> 32);
+        }
 }
 
 // ---- wmma: PTX does not specify which lane holds which element. Here lane l holds the elements

@@ -113,6 +113,7 @@ __device__ void execute_collective(Context* c, long long w, unsigned here) {
         case COLLECTIVE_WMMA_LOAD: wmma_move(c, w, pc, variant, false); break;
         case COLLECTIVE_WMMA_STORE: wmma_move(c, w, pc, variant, true); break;
         case COLLECTIVE_WMMA: wmma(c, w, variant); break;
+        case COLLECTIVE_MMA_DOUBLE: mma_double(c, w, variant); break;
         case COLLECTIVE_WGMMA_COMMIT: c->thread[w * LANES].products += 1; break;
     }
 }

@@ -81,6 +81,10 @@ _MMA = {  # (shape, kind): registers of A
     ("m16n8k16", "f16"): 4,
     ("m16n8k8", "bf16"): 2,
     ("m16n8k16", "bf16"): 4,
+    ("m16n8k16", "s8"): 2,
+    ("m16n8k32", "s8"): 4,
+    ("m16n8k16", "u8"): 2,
+    ("m16n8k32", "u8"): 4,
 }
 
 
@@ -90,15 +94,44 @@ _MMA = {  # (shape, kind): registers of A
     atype=KINDS,
     btype=KINDS,
 )
+@TABLE.instruction(
+    "mma.sync.aligned.shape.row.col{.satfinite}.s32.atype.btype.s32 d, a, b, c",
+    shape=("m16n8k16", "m16n8k32"),
+    atype=BYTES,
+    btype=BYTES,
+)
 def mma(t: Translator, m: MatchedInstruction) -> None:
     a_words = _MMA.get((m["shape"], m["atype"]))
-    if a_words is None or m["atype"] != m["btype"]:
+    if a_words is None or (m["atype"] != m["btype"] and m["atype"] in KINDS):
         raise CannotTranslate("a combination of shape and types that no GPU has")
     for name, count in (("a", a_words), ("b", a_words // 2), ("c", 4), ("d", 4)):
         _need(m.operands[name], count)
     d, c, a, b = (t.items(m.operands[name]) for name in "dcab")
-    variant = a_words << 2 | KINDS.index(m["atype"])
+    kinds = (*KINDS, *BYTES)
+    variant = kinds.index(m["atype"]) | kinds.index(m["btype"]) << 3
+    variant |= int(bool(m["satfinite"])) << 6 | a_words << 7
     t.multiply(m.index, MatrixProduct(variant, d, c, a, b))
+
+
+_DOUBLE_SHAPES = ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16")
+
+
+@TABLE.instruction(
+    "mma.sync.aligned.shape.row.col{.rn}.f64.f64.f64.f64 d, a, b, c", shape=_DOUBLE_SHAPES
+)
+def mma_double(t: Translator, m: MatchedInstruction) -> None:
+    rows, _, k = _sizes(m["shape"])
+    counts = {"a": rows * k // 32, "b": k // 4, "c": rows // 4, "d": rows // 4}
+    for name, count in counts.items():
+        _need(m.operands[name], count)
+    given = [item for name in "abc" for item in t.items(m.operands[name])]
+    words = [half for item in given for half in t.halves(t.read(item, B64))]
+    results = t.collective(
+        m.index, Collective.MMA_DOUBLE, words, 2 * counts["d"], argument=k // 4 << 2 | rows // 8
+    )
+    for i, item in enumerate(t.items(m.operands["d"])):
+        low, high = (t.resize(half, "i64") for half in results[2 * i : 2 * i + 2])
+        t.write(item, t.op("or", low, t.op("shl", high, 32)))
 
 
 # ---- wmma: whole matrices of a warp; only the device knows which lane holds what
