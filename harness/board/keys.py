@@ -129,9 +129,7 @@ def _check_permissions(path: Path) -> None:
 def _create(path: Path) -> None:
     """Create the file completely or not at all; two processes at once end up with one key."""
     pem = Ed25519PrivateKey.generate().private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

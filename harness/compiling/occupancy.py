@@ -78,10 +78,7 @@ def occupancy(resources: Resources, arch: str) -> Occupancy:
     """Return the resident blocks by the rules of the CUDA Occupancy Calculator."""
     limits = multiprocessor(arch)
     per_warp = _round_up(resources.registers * WARP, _REGISTERS_ALLOCATED_AT_A_TIME)
-    shared = _round_up(
-        resources.shared_bytes + limits.reserved,
-        _SHARED_ALLOCATED_AT_A_TIME,
-    )
+    shared = _round_up(resources.shared_bytes + limits.reserved, _SHARED_ALLOCATED_AT_A_TIME)
     # Registers are handed out by each of the four sub-partitions to whole warps.
     warps_by_registers = 4 * (_REGISTERS // 4 // per_warp) if per_warp else limits.warps
     by: dict[Literal["registers", "shared memory", "threads", "blocks"], int] = {
@@ -93,10 +90,7 @@ def occupancy(resources: Resources, arch: str) -> Occupancy:
     limited_by = min(by, key=lambda limit: by[limit])
     blocks = by[limited_by]
     return Occupancy(
-        blocks=blocks,
-        warps=blocks * WARPS_PER_BLOCK,
-        max_warps=limits.warps,
-        limited_by=limited_by,
+        blocks=blocks, warps=blocks * WARPS_PER_BLOCK, max_warps=limits.warps, limited_by=limited_by
     )
 
 

@@ -91,6 +91,11 @@ def person(connection: Connection) -> Add:
 
 
 @pytest.fixture
+def ada(person: Add) -> Person:
+    return person("ada")
+
+
+@pytest.fixture
 def key(connection: Connection) -> Key:
     """A function that makes a new key for a person and returns it as a header."""
 

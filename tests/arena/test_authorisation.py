@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Connection, Engine, text
 
 from harness.arena.store import contest, gradings, people, watching
-from harness.arena.store.people import Role
+from harness.arena.store.people import Person, Role
 from harness.arena.web.app import ROUTERS, application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import COOKIE
@@ -224,10 +224,7 @@ STATES = {
 }
 
 
-CLOSED = {
-    "POST /submit": "403 403 403 303",
-    "POST /api/v1/submissions": "401 403 403 202",
-}
+CLOSED = {"POST /submit": "403 403 403 303", "POST /api/v1/submissions": "401 403 403 202"}
 THAWS = {"POST /organiser/thaw": ACTS}
 SOURCES_OPEN = dict.fromkeys(
     (route for route, row in ROUTES.items() if row.statuses == OWN), OPEN
@@ -269,11 +266,7 @@ def test_every_route_answers_every_role_in_every_state(
     assert people.by_key(scene.connection, scene.theirs), "nobody revokes another's key"
 
 
-REPORTS = (
-    "GET /entries/{short}.{kind}",
-    "GET /compare",
-    "GET /api/v1/submissions/{id}/report",
-)
+REPORTS = ("GET /entries/{short}.{kind}", "GET /compare", "GET /api/v1/submissions/{id}/report")
 READS = (
     "GET /submissions/{id}",
     "GET /api/v1/submissions/{id}",
@@ -346,8 +339,9 @@ def test_the_api_changes_nothing_by_cookie(scene: Scene) -> None:
     "ends",
     ["it expires", "its key is revoked", "everywhere", "locked out", "keys reset", "signed out"],
 )
-def test_a_session_ends(ends: str, connection: Connection, client: TestClient, person: Add) -> None:
-    ada = person("ada")
+def test_a_session_ends(
+    ends: str, connection: Connection, client: TestClient, person: Add, ada: Person
+) -> None:
     key = people.new_key(connection, ada.id, "laptop")
     session = people.sign_in(connection, ada.id, key)
     other = people.sign_in(connection, person("bob").id)

@@ -17,22 +17,22 @@ from harness.arena.rules import RulesFile
 from harness.arena.states import State
 from harness.arena.store import board, contest, people, watching, workers
 from harness.arena.store.database import open_engine
+from harness.arena.store.people import Person
 from harness.arena.store.tables import metadata
 from harness.board import keys, tables
 from harness.board.keys import SigningKey
 from harness.protocol.errors import UsageError
-from tests.arena.submitting import Add, FakeWorker, submit, waiting_jobs
+from tests.arena.submitting import FakeWorker, submit, waiting_jobs
 
 
 def test_everything_comes_back(
     connection: Connection,
     worker: FakeWorker,
     data_dir: DataDir,
-    person: Add,
+    ada: Person,
     tmp_path: Path,
     fresh_database: Callable[[], URL],
 ) -> None:
-    ada = person("ada")
     key = people.new_key(connection, ada.id, "laptop")
     done = submit(connection, ada, "done")
     worker.grade(1.5)

@@ -21,7 +21,7 @@ from harness.arena import similar
 from harness.arena.problems import NotPossible
 from harness.arena.rules import Rules, RulesError, read
 from harness.arena.store import course, gradings, people
-from harness.arena.store.people import Role
+from harness.arena.store.people import Person, Role
 from harness.protocol.report import Accuracy
 from tests.arena.submitting import PLENTY, Add, FakeWorker, Key, graded, submission, submit
 from tests.board import factory
@@ -206,10 +206,9 @@ def test_a_history_shows_what_changed_since_the_attempt_before(
     organiser: dict[str, str],
     connection: Connection,
     worker: FakeWorker,
-    person: Add,
+    ada: Person,
     key: Key,
 ) -> None:
-    ada = person("ada")
     ids = []
     for name, score in (("one", 1.0), ("two", 1.5), ("two", 1.4), ("broken", None)):
         ids.append(submit(connection, ada, name))
@@ -268,12 +267,11 @@ def test_one_person_gets_an_extension(
     client: TestClient,
     organiser: dict[str, str],
     connection: Connection,
-    person: Add,
+    ada: Person,
     key: Key,
     rules: Path,
 ) -> None:
     rules.write_text("ends = 2026-01-01T00:00:00Z\n")
-    ada = person("ada")
 
     def submits() -> int:
         sent = client.post("/api/v1/submissions", content=factory.SOURCE, headers=key(ada))
@@ -309,9 +307,8 @@ def test_a_student_submits_with_one_file_of_the_standard_library(
 
 
 def test_two_counted_kernels_are_compared_unit_by_unit(
-    client: TestClient, connection: Connection, worker: FakeWorker, person: Add, key: Key
+    client: TestClient, connection: Connection, worker: FakeWorker, ada: Person, key: Key
 ) -> None:
-    ada = person("ada")
     ids = []
     for name in ("10_no_bank_conflicts", "11_double_buffering"):
         ids.append(submit(connection, ada, name))

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from harness.arena.progress import GradingProgress
 from harness.arena.similar import SOLUTIONS
 from harness.arena.store import contest, gradings, people, watching
-from harness.arena.store.people import Role
+from harness.arena.store.people import Person, Role
 from harness.arena.web import guard
 from harness.protocol.report import Stage
 from tests.arena.submitting import PLENTY, Add, FakeWorker, graded, submission, submit
@@ -74,11 +74,10 @@ def test_a_person_submits_watches_and_reads(
 def test_a_page_recovers_when_its_stream_was_refused(
     visitor: Visitor,
     connection: Connection,
-    person: Add,
+    ada: Person,
     worker: FakeWorker,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ada = person("ada")
     visitor.sign_in(connection, ada)
     id = submit(connection, ada)
     monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 0)
@@ -139,11 +138,10 @@ def test_a_board_shows_new_results_by_itself(visitor: Visitor, worker: FakeWorke
 
 
 def test_a_deadline_is_given_and_shown_in_the_organisers_zone(
-    visitor: Visitor, connection: Connection, person: Add
+    visitor: Visitor, connection: Connection, person: Add, ada: Person
 ) -> None:
     chrome = visitor.chrome
     visitor.sign_in(connection, person("olga", Role.ORGANISER))
-    ada = person("ada")
 
     def extended() -> datetime | None:
         found = people.by_id(connection, ada.id)

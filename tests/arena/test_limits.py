@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from harness.arena.problems import Problem
 from harness.arena.rules import Limits
 from harness.arena.store import contest, gradings, watching
-from harness.arena.store.people import Role
+from harness.arena.store.people import Person, Role
 from harness.arena.web import connections, guard, health
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
@@ -110,9 +110,8 @@ def test_idle_connections_and_endless_headers_are_cut(
 
 
 def test_a_judge_error_does_not_count_against_the_limits(
-    connection: Connection, worker: FakeWorker, person: Add, client: TestClient, key: Key
+    connection: Connection, worker: FakeWorker, ada: Person, client: TestClient, key: Key
 ) -> None:
-    ada = person("ada")
     id = submit(connection, ada)
     for day in range(3):
         worker.finish(worker.take().attempt, Document.of(factory.our_fault(day=day)))
@@ -186,9 +185,8 @@ def test_an_arena_of_one_machine_refuses_other_host_names(site: Site) -> None:
 
 
 def test_a_submission_that_no_worker_can_grade_says_so(
-    client: TestClient, connection: Connection, person: Add, key: Key, engine: Engine
+    client: TestClient, connection: Connection, ada: Person, key: Key, engine: Engine
 ) -> None:
-    ada = person("ada")
     path = f"/submissions/{submit(connection, ada)}"
     asked = "No worker is there"
     assert asked in client.get(path, headers=key(ada)).text

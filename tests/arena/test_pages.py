@@ -27,24 +27,27 @@ HOSTILE = "<img src=x onerror=alert(1)>\"'&"
 
 
 class Browser:
-    """A person's: it keeps cookies and sends the token of the page it is on."""
+    """A person's: it keeps cookies and sends the token of the last page that had one."""
 
     def __init__(self, site: Site) -> None:
         self.client = TestClient(application(site), follow_redirects=True)
-        self.page = ""
+        self.page = self.token = ""
 
     def get(self, path: str, status: int = 200) -> str:
         return self._seen(self.client.get(path), status)
 
     def post(self, path: str, status: int = 200, **fields: object) -> str:
-        token = re.search(r'name="token" value="(\w+)"', self.page)
-        data = {"token": token[1] if token else "", **fields}
+        data = {"token": self.token, **fields}
         files = data.pop("files", None)
         return self._seen(self.client.post(path, data=data, files=files), status)  # type: ignore[arg-type]
 
     def _seen(self, answer: Response, status: int) -> str:
         assert answer.status_code == status, answer.text[-2000:]
         self.page = answer.text
+        for form in re.findall(r'<form method="post" action=.*?</form>', self.page, re.DOTALL):
+            assert 'name="token"' in form or 'name="key"' in form, form
+        token = re.search(r'name="token" value="(\w+)"', self.page)
+        self.token = token[1] if token else self.token
         return self.page
 
 
@@ -67,6 +70,11 @@ def signed_in(
 
 
 @pytest.fixture
+def ada(person: Add, signed_in: Callable[[Person], Browser]) -> Browser:
+    return signed_in(person("ada"))
+
+
+@pytest.fixture
 def olga(person: Add, signed_in: Callable[[Person], Browser]) -> Browser:
     return signed_in(person("olga", Role.ORGANISER))
 
@@ -74,14 +82,12 @@ def olga(person: Add, signed_in: Callable[[Person], Browser]) -> Browser:
 def test_from_an_invitation_to_the_board(
     olga: Browser, browser: Callable[[], Browser], worker: FakeWorker
 ) -> None:
-    olga.get("/organiser/people")
     invited = olga.post("/organiser/invite", role="contestant", uses=1, note="ada")
     link = re.search(r"/join/[\w-]+", invited)
     ada = browser()
     ada.get(link[0])
     assert "shown this once" in ada.post(link[0], name="ada")
     assert "arena_" in ada.page
-    ada.get("/submit")
     done = ada.post("/submit", files={"file": ("fast one.cu", SOURCE)})
     assert "queued, place 1" in done and "fast one" in done
     worker.grade(1.25)
@@ -99,41 +105,27 @@ def test_the_problem_page_explains_every_verdict(browser: Callable[[], Browser])
     assert re.findall(r"<dt>([a-z]+-?[a-z]*)</dt>", browser().get("/problem")) == [*Verdict]
 
 
-def test_pasted_code_is_submitted_and_mistakes_are_shown_beside_it(
-    person: Add, signed_in: Callable[[Person], Browser]
-) -> None:
-    ada = signed_in(person("ada"))
-    ada.get("/submit")
+def test_pasted_code_is_submitted_and_mistakes_are_shown_beside_it(ada: Browser) -> None:
     assert "The file is empty" in ada.post("/submit", 422, pasted="  ", name="x")
     assert "queued" in ada.post("/submit", pasted=factory.SOURCE, name="pasted")
     assert "pasted" in ada.get("/mine")
 
 
-def test_text_of_many_lines_stays_so(person: Add, signed_in: Callable[[Person], Browser]) -> None:
+def test_text_of_many_lines_stays_so(ada: Browser) -> None:
     """A browser sends the lines of a text area with carriage returns."""
-    ada = signed_in(person("ada"))
     assert html.escape(starter.text()) in ada.get("/problem").replace("&#34;", "&quot;")
-    ada.get("/submit")
     page = ada.post("/submit", 422, pasted="int x;\r\n\tint y;\0", name="x")
     assert ">int x;\n\tint y;\N{REPLACEMENT CHARACTER}</textarea>" in page
 
 
-def test_the_same_form_sent_twice_is_one_submission(
-    person: Add, signed_in: Callable[[Person], Browser], connection: Connection
-) -> None:
-    ada = signed_in(person("ada"))
+def test_the_same_form_sent_twice_is_one_submission(ada: Browser, connection: Connection) -> None:
     once = re.search(r'name="once" value="(\w+)"', ada.get("/submit"))
     for _ in range(2):
-        ada.get("/submit")
         ada.post("/submit", pasted=factory.SOURCE, once=once[1])
     assert len(watching.recent(connection)) == 1
 
 
-def test_cancelling_and_withdrawing(
-    person: Add, signed_in: Callable[[Person], Browser], worker: FakeWorker
-) -> None:
-    ada = signed_in(person("ada"))
-    ada.get("/submit")
+def test_cancelling_and_withdrawing(ada: Browser, worker: FakeWorker) -> None:
     ada.post("/submit", pasted=factory.SOURCE)
     id = re.findall(r"/submissions/(\w+)/cancel", ada.page)[0]
     assert "data-live" in ada.page
@@ -141,7 +133,6 @@ def test_cancelling_and_withdrawing(
     assert "cancelled" in cancelled
     # What follows a submission reads its page again when that is over: it would, without end.
     assert "data-live" not in cancelled
-    ada.get("/submit")
     ada.post("/submit", pasted=factory.SOURCE, name="second")
     worker.grade(1.0)
     assert "second" in ada.get("/index.html")
@@ -151,16 +142,9 @@ def test_cancelling_and_withdrawing(
 
 
 def test_the_rules_say_on_which_model_everything_is_graded(
-    person: Add,
-    signed_in: Callable[[Person], Browser],
-    olga: Browser,
-    engine: Engine,
-    worker: FakeWorker,
-    rules: Path,
+    ada: Browser, olga: Browser, engine: Engine, worker: FakeWorker, rules: Path
 ) -> None:
     rules.write_text('gpu = "NVIDIA H200"\n')
-    ada = signed_in(person("ada"))
-    ada.get("/submit")
     ada.post("/submit", files={"file": ("tile.cu", SOURCE)})
     assert "gradings on the GPU model NVIDIA H200 only" in olga.get("/organiser")
     assert "NVIDIA H200" in olga.get("/problem")
@@ -168,7 +152,6 @@ def test_the_rules_say_on_which_model_everything_is_graded(
     wanted = FakeWorker(engine, asking("GPU-1", model="NVIDIA H200"))
     wanted.grade(1.0)
     rules.write_text("")
-    olga.get("/organiser")
     olga.post("/organiser/rejudge", which="all", reason="again")
     assert worker.fetch() is None and wanted.fetch() is not None, "a rejudging needs that GPU, too"
 
@@ -184,14 +167,11 @@ def test_disqualifying_says_why_and_is_written_down(
     id = submit(connection, bob, "cheat")
     worker.grade(9.0)
     assert "cheat" in olga.get("/index.html")
-    olga.get("/organiser")
     assert "needs a reason" in olga.post("/organiser/disqualify", 422, id=id, reason=" ")
-    olga.get("/organiser")
     olga.post("/organiser/disqualify", id=id, reason="copied from cuBLAS")
     assert "copied from cuBLAS" in signed_in(bob).get(f"/submissions/{id}")
     lines = [(line.actor, line.action, line.subject) for line in contest.audit_log(connection)]
     assert ("olga", "disqualify", id) in lines
-    olga.get("/organiser")
     olga.post("/organiser/reinstate", id=id)
     assert "copied" not in signed_in(bob).get(f"/submissions/{id}")
 
@@ -199,10 +179,8 @@ def test_disqualifying_says_why_and_is_written_down(
 def test_a_rejudging_is_looked_at_before_it_counts(olga: Browser, worker: FakeWorker) -> None:
     id = worker.submit("again", "bob")
     worker.grade(1.0)
-    olga.get("/organiser")
     nothing = olga.post("/organiser/rejudge", 422, which="chosen", reason="a fault was mended")
     assert "Choose the submissions" in nothing
-    olga.get("/organiser")
     olga.post("/organiser/rejudge", which="all", reason="a fault was mended")
     number = re.findall(r"/organiser/rejudgings/(\d+)", olga.page)[0]
     address = f"/organiser/rejudgings/{number}"
@@ -214,9 +192,7 @@ def test_a_rejudging_is_looked_at_before_it_counts(olga: Browser, worker: FakeWo
     assert "1.000" in page and "2.000" in page
     olga.post(f"{address}/apply")
     assert worker.status(id).score == 2.0
-    olga.get("/organiser")
     assert "applied or dropped already" in olga.post(f"{address}/drop", 422)
-    olga.get("/organiser")
     olga.post("/organiser/rejudge", which="chosen", ids=id, reason="why not")
     number = re.findall(r"/organiser/rejudgings/(\d+)", olga.page)[0]
     olga.post(f"/organiser/rejudgings/{number}/drop")
@@ -313,7 +289,6 @@ def test_a_name_is_taken_in_any_case_and_width(
 def test_a_link_for_one_lets_one_in(
     olga: Browser, browser: Callable[[], Browser], connection: Connection
 ) -> None:
-    olga.get("/organiser")
     link = re.findall(r"/join/[\w-]+", olga.post("/organiser/invite", uses=1))[0]
     one, other = browser(), browser()
     one.get(link)

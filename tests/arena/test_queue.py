@@ -12,6 +12,7 @@ from harness.arena.progress import MAX_FOUND, MAX_SENTENCE, GradingProgress
 from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import board, gradings, watching
+from harness.arena.store.people import Person
 from harness.arena.web.context import Site
 from harness.arena.web.jobs import sweep_once
 from harness.arena.workers.api import Task
@@ -48,9 +49,8 @@ def test_the_database_allows_only_the_changes_of_state_of_the_table(
 
 
 def test_a_submission_and_its_job_are_one_transaction(
-    engine: Engine, connection: Connection, person: submitting.Add
+    engine: Engine, connection: Connection, ada: Person
 ) -> None:
-    ada = person("ada")
     with pytest.raises(ZeroDivisionError), engine.begin() as transaction:
         submitting.submit(transaction, ada)
         raise ZeroDivisionError
@@ -201,9 +201,8 @@ def test_a_report_after_cancelling_does_not_count(
 
 
 def test_limits_hold_under_simultaneous_submissions(
-    connection: Connection, engine: Engine, person: submitting.Add
+    connection: Connection, engine: Engine, ada: Person
 ) -> None:
-    ada = person("ada")
     limits = Limits(in_flight=3)
 
     def one(_: int) -> bool:
@@ -234,9 +233,8 @@ def test_a_refusal_names_the_limit_and_when_to_return(
     reason: str,
     connection: Connection,
     worker: submitting.FakeWorker,
-    person: submitting.Add,
+    ada: Person,
 ) -> None:
-    ada = person("ada")
     submitting.submit(connection, ada)
     if begun:
         worker.take()

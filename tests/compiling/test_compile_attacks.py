@@ -146,10 +146,7 @@ REFUSED = {
     ),
     "a special register": (with_assembly("{ .reg .b32 %%tid; }"), "expected a name"),
     "a warp's size": (with_assembly("{ .reg .b32 WARP_SZ; }"), "ptxas"),
-    "a label of C's": (
-        before_the_store('asm goto("bra %l0;" :::: L); L:'),
-        "unknown name",
-    ),
+    "a label of C's": (before_the_store('asm goto("bra %l0;" :::: L); L:'), "unknown name"),
     "a choice at load time": (
         KERNEL.replace("void matrix", 'void __attribute__((ifunc("f"))) matrix'),
         "alias",

@@ -5,14 +5,7 @@ import pytest
 
 from harness.protocol.report import Array, Hazard, Tool, Unsupported
 from problem.cases import Matrix, Shape
-from tests.ptxcpu.cluster_kernels import (
-    KERNELS,
-    RACES,
-    SIZES,
-    expected_places,
-    kernel,
-    places,
-)
+from tests.ptxcpu.cluster_kernels import KERNELS, RACES, SIZES, expected_places, kernel, places
 from tests.ptxcpu.runner import Runner, inputs
 
 ROW = Shape(16, 16, 64)

@@ -170,10 +170,7 @@ def counterexample(
         table.add_column(title, justify="right")
     for element in found.elements:
         table.add_row(
-            str(element.row),
-            str(element.column),
-            f"{element.expected:.9g}",
-            f"{element.found:.9g}",
+            str(element.row), str(element.column), f"{element.expected:.9g}", f"{element.found:.9g}"
         )
     rows = found.map.rows
     if found.wrong_blocks == found.blocks:

@@ -67,8 +67,4 @@ def sentence(found: Accuracy) -> str:
     return f'{text}; off by {decides.kernel.by_rows:.1e} on "{decides.inputs}"'
 
 
-MEANINGS = {
-    "A": "componentwise, as FP32",
-    "B": "by rows and columns",
-    "C": "on random inputs only",
-}
+MEANINGS = {"A": "componentwise, as FP32", "B": "by rows and columns", "C": "on random inputs only"}

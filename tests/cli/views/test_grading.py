@@ -40,10 +40,7 @@ OUTCOMES: list[tuple[protocol.Outcome, list[str]]] = [
         ),
         ["two.cu:2:302: error: nonsense", " here", "^"],
     ),
-    (
-        WRONG,
-        ["M=33 N=16 K=33", "seed 12", "nan", "███", "only the last row of blocks"],
-    ),
+    (WRONG, ["M=33 N=16 K=33", "seed 12", "nan", "███", "only the last row of blocks"]),
     (
         protocol.MemoryFault(stage=protocol.Stage.SANITIZE, message="bad", findings=(FINDING,)),
         ["racecheck: race on shared", "(7 times)", "thread (1, 2, 0)", "line [bold]three[/bold]"],

@@ -129,18 +129,11 @@ def right(A: Matrix, B: Matrix) -> Matrix:
 
 
 def kernel(launch: LaunchLine = LaunchLine()) -> Kernel:
-    resources = protocol.Resources(
-        registers=32,
-        stack_bytes=0,
-        spill_store_bytes=0,
-        spill_load_bytes=0,
-        static_shared_bytes=0,
-        dynamic_shared_bytes=0,
-    )
+    resources = dict.fromkeys(protocol.Resources.model_fields, 0) | {"registers": 32}
     facts = protocol.KernelFacts(
         arch="sm_90a",
         launch=launch,
-        resources=resources,
+        resources=protocol.Resources(**resources),
         occupancy=protocol.Occupancy(blocks=8, warps=64, max_warps=64, limited_by="threads"),
     )
     return Kernel(entry="kernel", ptx="", cubin=b"", facts=facts)

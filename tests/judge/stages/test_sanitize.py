@@ -16,15 +16,7 @@ from problem.cases import INTEGERS, NORMAL, RANKED, UNIFORM, Case, Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
-from tests.judge.stages.fakes import (
-    RACE,
-    FakeDevice,
-    grading,
-    on_cpu,
-    on_gpu,
-    outcome_of,
-    right,
-)
+from tests.judge.stages.fakes import RACE, FakeDevice, grading, on_cpu, on_gpu, outcome_of, right
 
 OUTSIDE = protocol.Finding(
     tool=protocol.Tool.MEMCHECK,
