@@ -16,7 +16,6 @@ def given(shape: Shape) -> LaunchInputs:
 def inputs_of(
     shape: Shape, A: Matrix, B: Matrix, blocks: tuple[int, ...] | None = None
 ) -> LaunchInputs:
-    """Return the inputs of a launch for one product."""
     return launch_inputs(MATRIX_MULTIPLICATION, Case(shape), (A, B), blocks)
 
 

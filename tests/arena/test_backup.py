@@ -119,10 +119,8 @@ def _check_what_version_0_1_kept(connection: Connection) -> None:
         "again": (State.DONE, 1.1),
         "waits": (State.QUEUED, None),
     }
-    assert {(entry.name, entry.verified) for entry in board.counting(connection)} == {
-        ("counts", True),
-        ("again", True),
-    }
+    verified = {(entry.name, entry.verified) for entry in board.counting(connection)}
+    assert verified == {("counts", True), ("again", True)}
     (rejudging,) = contest.rejudgings(connection)
     assert (rejudging.reason, rejudging.ready) == ("a look", True)
     (machine,) = workers.machines(connection)

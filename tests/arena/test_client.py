@@ -3,7 +3,7 @@
 import socket
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,6 +17,9 @@ from harness.protocol.report import Report
 from tests.arena.submitting import Add, FakeWorker, waiting_jobs
 from tests.board import factory
 
+NOWHERE = "http://127.0.0.1:9"
+Submits = Callable[..., tuple[int, str]]
+
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> Path:
@@ -29,6 +32,16 @@ def kernel(tmp_path: Path) -> Path:
 def key(connection: Connection, person: Add, monkeypatch: pytest.MonkeyPatch) -> None:
     made = people.new_key(connection, person("ada").id, "test")
     monkeypatch.setenv("MATMUL_ARENA_KEY", made)
+
+
+@pytest.fixture
+def submits(address: str, key: None, kernel: Path, capsys: pytest.CaptureFixture[str]) -> Submits:
+    """A function that submits a file and returns the exit code and what is printed."""
+
+    def run(file: Path = kernel, arena: str = address) -> tuple[int, str]:
+        return main([str(file), "--arena", arena]), "".join(capsys.readouterr())
+
+    return run
 
 
 @contextmanager
@@ -55,16 +68,12 @@ def working(
 @pytest.mark.parametrize("accepted", [True, False])
 def test_the_exit_code_says_whether_it_is_accepted(
     accepted: bool,
-    address: str,
-    key: None,
-    kernel: Path,
+    submits: Submits,
     connection: Connection,
     worker: FakeWorker,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with working(connection, worker, None if accepted else factory.wrong()):
-        code = main([str(kernel), "--arena", address])
-    shown = capsys.readouterr().out
+        code, shown = submits()
     assert code == (0 if accepted else 1) and "my tile.cu is submission" in shown
     assert ("my tile.cu: accepted" if accepted else "my tile.cu: wrong-answer") in shown
     reason = factory.wrong().outcome.message
@@ -72,26 +81,24 @@ def test_the_exit_code_says_whether_it_is_accepted(
 
 
 def test_a_refusal_is_one_sentence_and_exit_code_2(
-    address: str,
-    key: None,
-    kernel: Path,
+    submits: Submits,
+    tmp_path: Path,
     rules: Path,
     connection: Connection,
     person: Add,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    wrong = kernel.with_name("large.cu")
-    wrong.write_bytes(b"x" * (2 << 20))
-    assert main([str(wrong), "--arena", address]) == 2
-    assert "larger than 1 MiB" in capsys.readouterr().err
+    large = tmp_path / "large.cu"
+    large.write_bytes(b"x" * (2 << 20))
+    code, said = submits(large)
+    assert code == 2 and "larger than 1 MiB" in said
     rules.write_text("ends = 2026-01-01T00:00:00Z\n")
-    assert main([str(kernel), "--arena", address]) == 2
-    assert "the arena: The contest ended at 2026-01-01 00:00 UTC." in capsys.readouterr().err
+    code, said = submits()
+    assert code == 2 and "the arena: The contest ended at 2026-01-01 00:00 UTC." in said
     old = people.new_key(connection, person("bob").id, "old", days=-1)
     monkeypatch.setenv("MATMUL_ARENA_KEY", old)
-    assert main([str(kernel), "--arena", address]) == 2
-    assert "the arena: This key is not valid" in capsys.readouterr().err
+    code, said = submits()
+    assert code == 2 and "the arena: This key is not valid" in said
 
 
 @contextmanager
@@ -137,32 +144,26 @@ def losing(address: str, lost: list[str]) -> Iterator[str]:
 @pytest.mark.parametrize("lost", [["request"], ["answer", "answer"], ["", "request", "answer"]])
 def test_lost_requests_are_repeated_and_make_one_submission(
     lost: list[str],
+    submits: Submits,
     address: str,
-    key: None,
-    kernel: Path,
     connection: Connection,
     worker: FakeWorker,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("harness.arena.client.AGAIN_SECONDS", 0.05)
     with working(connection, worker), losing(address, lost) as relay:
-        assert main([str(kernel), "--arena", relay]) == 0
+        code, shown = submits(arena=relay)
     assert lost == [], "every loss has happened"
     assert len(watching.recent(connection)) == 1, "and it is one submission"
-    assert "accepted" in capsys.readouterr().out
+    assert code == 0 and "accepted" in shown
 
 
 @pytest.mark.parametrize(
     ("arguments", "key_there", "sentence"),
     [
-        (["x.cu", "--arena", "http://127.0.0.1:9"], False, "Set MATMUL_ARENA_KEY"),
-        (
-            ["none.cu", "--arena", "http://127.0.0.1:9"],
-            True,
-            "none.cu cannot be read: No such file",
-        ),
-        ([".", "--arena", "http://127.0.0.1:9"], True, ". cannot be read: Is a directory."),
+        (["x.cu", "--arena", NOWHERE], False, "Set MATMUL_ARENA_KEY"),
+        (["none.cu", "--arena", NOWHERE], True, "none.cu cannot be read: No such file"),
+        ([".", "--arena", NOWHERE], True, ". cannot be read: Is a directory."),
         (["x.cu", "--arena", "arena.example.org"], True, "takes the arena's address"),
     ],
 )
@@ -183,9 +184,9 @@ def test_invalid_arguments_are_refused_in_one_sentence(
 
 
 def test_an_arena_that_does_not_answer_is_reported(
-    key: None, kernel: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    submits: Submits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.arena.client.PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr("harness.arena.client.AGAIN_SECONDS", 0.05)
-    assert main([str(kernel), "--arena", "http://127.0.0.1:9"]) == 2
-    assert "does not answer" in capsys.readouterr().err
+    code, said = submits(arena=NOWHERE)
+    assert code == 2 and "does not answer" in said

@@ -44,7 +44,6 @@ class Visitor:
         self.find(f"//main//*[@name={_quoted(name)}]").send_keys(text)
 
     def find(self, path: str) -> WebElement:
-        """Wait for an element and return it."""
         try:
             self.until(lambda: self.chrome.find_element(By.XPATH, path))
         except exceptions.TimeoutException:

@@ -141,9 +141,8 @@ def test_a_board_ranks_the_scores_of_its_latest_version() -> None:
     assert only_old.version == BEFORE and len(only_old.rows) == 2
     made = board(old, entry("wide", "ada", 0.9))
     assert made.version == NOW and places(made) == [(1, "wide")]
-    assert [(row.entry.name, row.status) for row in made.unranked] == [
-        ("tile", Status.OTHER_VERSION)
-    ]
+    (row,) = made.unranked
+    assert (row.entry.name, row.status) == ("tile", Status.OTHER_VERSION)
     regraded = board(old, entry("wide", "ada", 0.9), entry("tile", "ada", 1.0, day=1))
     assert regraded.unranked == () and len(regraded.rows) == 2
 
@@ -223,10 +222,8 @@ def test_programs_get_every_row() -> None:
     data = as_data(board(*entries))
     assert (data["gpu"], data["judge"], data["cases"]) == (H100, NOW.judge, NOW.cases)
     assert (data["gpus"], data["spread_between_gpus"]) == (["GPU-0"], None)
-    assert [(row["rank"], row["status"]) for row in data["rows"]] == [
-        (1, "ranked"),
-        (None, "unsteady"),
-    ]
+    found = [(row["rank"], row["status"]) for row in data["rows"]]
+    assert found == [(1, "ranked"), (None, "unsteady")]
     (unverified,) = data["unverified"]
     assert (unverified["rank"], unverified["status"]) == (None, "unverified")
 

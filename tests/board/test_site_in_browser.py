@@ -59,7 +59,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def board(chrome: Chrome, site: Path) -> Chrome:
-    """The board in a browser, with its charts."""
     return opened(chrome, site / "index.html", charts=True)
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import create_engine, inspect, text
 from harness.board import keys, names
 from harness.board.document import Document
 from harness.board.entry import Entry
+from harness.board.store import Store
 from harness.cli.commands._stores import open_store
 from harness.protocol.errors import StoreError
 from harness.protocol.report import Report
@@ -58,8 +59,7 @@ def test_entering_twice_is_entering_once(where: Where) -> None:
     with where.open() as store:
         first = store.enter(report)
         again = store.enter_documents([Document.parse(pretty, "saved.json")])
-        assert again.ids == (first,)
-        assert again.new == 0
+        assert again.ids == (first,) and again.new == 0
         assert len(store.entries()) == 1
 
 
@@ -134,6 +134,10 @@ def test_merging_in_any_order_gives_the_same(
     assert len(everything(one)[1]) == 6
 
 
+def verified(store: Store) -> dict[str, bool]:
+    return {entry.name: entry.verified for entry in store.entries()}
+
+
 def test_signatures_move_with_reports(pair: tuple[Where, Where], call: Call) -> None:
     one, other = pair
     with one.open() as store:
@@ -144,21 +148,13 @@ def test_signatures_move_with_reports(pair: tuple[Where, Where], call: Call) -> 
         store.enter(factory.report("native"))
     copied(call, one, other)
     with other.open("update") as store:
-        assert {entry.name: entry.verified for entry in store.entries()} == {
-            "own": False,
-            "stranger": False,
-            "native": True,
-        }
+        assert verified(store) == {"own": False, "stranger": False, "native": True}
         document = store.document(own)
         assert document.signature is not None and keys.fits(document.signature, document.text)
         assert store.document(stranger.id).signature is None
     copied(call, other, one)
     with one.open("update") as store:
-        assert {entry.name: entry.verified for entry in store.entries()} == {
-            "own": True,
-            "stranger": False,
-            "native": False,
-        }
+        assert verified(store) == {"own": True, "stranger": False, "native": False}
 
 
 def test_of_several_signatures_a_trusted_one_comes_first(where: Where, tmp_path: Path) -> None:
@@ -181,8 +177,7 @@ def test_a_password_is_not_shown(new: New, call: Call) -> None:
         password = where.address.text.split(":")[2].split("@")[0]
         assert password and password not in store.name
     code, _, err = call("leaderboard", "--store", where.address.text.replace(password, "wrong"))
-    assert code == 2
-    assert err.count("\n") == 1
+    assert code == 2 and err.count("\n") == 1
     assert "cannot be used" in err and password not in err
 
 
@@ -197,8 +192,7 @@ def test_a_database_asks_for_a_key(new: New) -> None:
 )
 def test_a_wrong_address_is_refused_in_one_sentence(address: str, call: Call) -> None:
     code, _, err = call("leaderboard", "--store", address)
-    assert code == 2
-    assert err.count("\n") == 1
+    assert code == 2 and err.count("\n") == 1
     assert "is no store" in err or "there is no" in err
 
 

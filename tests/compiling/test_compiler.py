@@ -13,7 +13,7 @@ from harness.protocol.compiler import Compile, Compiled, Disassemble
 from harness.protocol.report import Badge, CompileError, Diagnostic, Stage
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.ptx.printer import canonical
-from tests.sources import PARAMETERS, Compiling, Disassembling, kernel
+from tests.sources import NAME, PARAMETERS, Compiling, Disassembling, kernel
 
 
 def compiled(compiling: Compiling, source: str) -> Compiled:
@@ -96,14 +96,13 @@ def template(instance: str, before: str = "") -> str:
 
 
 def test_a_template_is_the_instance_that_the_file_launches(compiling: Compiling) -> None:
-    name = "matrix_multiplication_kernel"
-    found = [compiling(template(f"{name}<{number}>")) for number in (16, 32)]
+    found = [compiling(template(f"{NAME}<{number}>")) for number in (16, 32)]
     one, other = (made.kernel for made in found if isinstance(made, Compiled))
     assert one.facts.program_sha256 != other.facts.program_sha256
-    several = refused(compiling, template(f"{name}<16><<<1, 1>>>(); {name}<32>"))
+    several = refused(compiling, template(f"{NAME}<16><<<1, 1>>>(); {NAME}<32>"))
     assert "host code launches with several arguments (<16>, <32>)" in several.message
-    unknown = refused(compiling, template(f"{name}<n>", "int n = f();"))
-    assert unknown.message.startswith(f"line 3: {name} is a template, and the file has no instance")
+    unknown = refused(compiling, template(f"{NAME}<n>", "int n = f();"))
+    assert unknown.message.startswith(f"line 3: {NAME} is a template, and the file has no instance")
 
 
 @pytest.mark.parametrize(
@@ -124,16 +123,10 @@ def test_an_error_that_the_kernel_depends_on_is_reported(
     ("source", "message"),
     [
         ("__device__ int x;", "no kernel named matrix_multiplication_kernel"),
-        (
-            "namespace a {" + kernel("").replace('extern "C"', "") + "}\n" + kernel(""),
-            "2 kernels are named",
-        ),
-        ("template <int T>\n" + kernel("").replace('extern "C"', ""), "line 3: matrix_multiplica"),
+        (f"namespace a {{{kernel('')}}}\n{kernel('')}", "2 kernels are named"),
+        (f"template <int T>\n{kernel('')}", "line 3: matrix_multiplica"),
         (kernel("") + kernel(""), "already been defined"),
-        (
-            kernel("") + "__global__ void matrix_multiplication_kernel(float* A) {}",
-            "takes (float*)",
-        ),
+        (kernel("") + f"__global__ void {NAME}(float* A) {{}}", "takes (float*)"),
     ],
 )
 def test_files_without_exactly_one_kernel_are_refused(
@@ -259,19 +252,17 @@ def test_unreadable_machine_code_has_no_badge_for_its_cores(
     assert disassembly.disassemble(b"no machine code", "kernel.cu") == ()
 
 
+SCALED = kernel("float sum = A[0]; C[0] = sum + scale;", "__device__ float scale;")
 SAME = [
-    kernel("float sum = A[0]; C[0] = sum + scale;", "__device__ float scale;"),
+    SCALED,
     kernel("/* a */ float s = A[0]; // b\n\nC[0] = s + factor;", "__device__ float factor;"),
-    "\n\n" + kernel("float sum = A[0]; C[0] = sum + scale;", "__device__ float scale; /* c */"),
+    "\n\n" + SCALED.replace("scale;", "scale; /* c */"),
 ]
 OTHER = [
-    kernel("float sum = A[0]; C[0] = sum + scale;", "__device__ float scale = 1;"),
-    kernel("float sum = A[1]; C[0] = sum + scale;", "__device__ float scale;"),
-    kernel("float sum = A[0]; C[0] = sum + scale;", "__device__ float scale[2];").replace(
-        "+ scale", "+ scale[1]"
-    ),
-    "// solve: tile=32x32\n"
-    + kernel("float sum = A[0]; C[0] = sum + scale;", "__device__ float scale;"),
+    SCALED.replace("float scale;", "float scale = 1;"),
+    SCALED.replace("A[0]", "A[1]"),
+    SCALED.replace("float scale;", "float scale[2];").replace("+ scale", "+ scale[1]"),
+    f"// solve: tile=32x32\n{SCALED}",
 ]
 
 
@@ -296,22 +287,16 @@ def test_a_kernel_that_is_never_launched_lends_no_badge(disassembling: Disassemb
     assert Badge.CUDA_CORES in facts.badges and "HMMA" not in facts.instructions
 
 
-def test_a_program_that_ptxas_does_not_survive_is_the_submissions(
+def test_a_ptxas_that_crashes_is_the_submissions_fault_and_one_that_is_killed_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crashing = tmp_path / "ptxas"
-    crashing.write_text("#!/bin/sh\nkill -SEGV $$\n")
-    crashing.chmod(0o700)
-    monkeypatch.setattr(ptxas, "program", lambda: str(crashing))
+    program = tmp_path / "ptxas"
+    monkeypatch.setattr(ptxas, "program", lambda: str(program))
+    program.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    program.chmod(0o700)
     answer = compile_source(Compile(source=kernel("C[0] = A[0];")))
     assert isinstance(answer, CompileError)
     assert answer.message == "ptxas crashed on this program (SIGSEGV)"
-
-
-def test_a_ptxas_that_is_killed_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed = tmp_path / "ptxas"
-    killed.write_text("#!/bin/sh\nkill -KILL $$\n")
-    killed.chmod(0o700)
-    monkeypatch.setattr(ptxas, "program", lambda: str(killed))
+    program.write_text("#!/bin/sh\nkill -KILL $$\n")
     with pytest.raises(RuntimeError, match="ended by SIGKILL"):
         compile_source(Compile(source=kernel("C[0] = A[0];")))

@@ -109,7 +109,6 @@ ELSEWHERE = {
 
 
 def documented() -> Iterator[tuple[str, str]]:
-    """Yield each documented command and its document."""
     starts = r"(?:nox -s|python3 -m (?:pip install nox|nox|harness)) ?"
     for name in DOCUMENTS:
         text = (ROOT / name).read_text(encoding="utf-8")

@@ -52,6 +52,5 @@ def test_an_accepted_report_has_its_evidence(score: Any, facts: Any, missing: st
 
 
 def test_a_disassembled_kernel_stays_one() -> None:
-    assert (
-        Report.model_validate_json(report(REFUSED, kernel=KNOWN).model_dump_json()).kernel == KNOWN
-    )
+    text = report(REFUSED, kernel=KNOWN).model_dump_json()
+    assert Report.model_validate_json(text).kernel == KNOWN

@@ -30,7 +30,6 @@ def test_made_once_for_each_key(tmp_path: Path) -> None:
 
 
 def entry(folder: Path) -> Path:
-    """The one entry of a cache."""
     (path,) = (folder / "cpu").iterdir()
     return path
 

@@ -70,7 +70,6 @@ def expansions(form: Form) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def operand_types(form: Form, opcode: str, choice: dict[str, str]) -> list[str]:
-    """The types of the sources."""
     if opcode.startswith("cvt") and "from" in choice and "pack" not in opcode:
         return [choice["from"]]
     main = choice.get("type", "b32")

@@ -18,9 +18,8 @@ from tests.sources import kernel
 def test_a_kernel_is_loaded_from_its_ptx_alone(cpu: Runner) -> None:
     tile = compiled((KERNELS / "tile.cu").read_text())
     program = PtxProgram(entry=tile.entry, ptx=tile.ptx, launch=tile.launch)
-    assert cpu.device.load(Load(kernel=program, mostly_watched=True)) == Ready(
-        has_mergeable_loads=True
-    )
+    ready = cpu.device.load(Load(kernel=program, mostly_watched=True))
+    assert ready == Ready(has_mergeable_loads=True)
     assert cpu.error(Shape(17, 33, 18)) < 1e-5 * 33**0.5
 
 

@@ -28,6 +28,9 @@ FINDING = protocol.Finding(
     array=protocol.Array.SHARED,
     occurrences=7,
 )
+VERIFY, SANITIZE = protocol.Stage.VERIFY, protocol.Stage.SANITIZE
+LATE = protocol.TimeLimit(stage=VERIFY, message="slow", seconds=1, at=protocol.Place(line=1))
+STALE = protocol.Rule.STALE_RESULT
 OUTCOMES: list[tuple[protocol.Outcome, list[str]]] = [
     (
         protocol.CompileError(
@@ -42,34 +45,19 @@ OUTCOMES: list[tuple[protocol.Outcome, list[str]]] = [
     ),
     (WRONG, ["M=33 N=16 K=33", "seed 12", "nan", "███", "only the last row of blocks"]),
     (
-        protocol.MemoryFault(stage=protocol.Stage.SANITIZE, message="bad", findings=(FINDING,)),
+        protocol.MemoryFault(stage=SANITIZE, message="bad", findings=(FINDING,)),
         ["racecheck: race on shared", "(7 times)", "thread (1, 2, 0)", "line [bold]three[/bold]"],
     ),
+    (protocol.Race(stage=SANITIZE, message="a race", findings=(FINDING,)), ["line one"]),
+    (protocol.RuntimeFault(stage=VERIFY, message="trap", at=FINDING.other), ["three"]),
+    (LATE, ["line one"]),
     (
-        protocol.Race(stage=protocol.Stage.SANITIZE, message="a race", findings=(FINDING,)),
-        ["line one"],
-    ),
-    (
-        protocol.RuntimeFault(
-            stage=protocol.Stage.VERIFY, message="trap", at=protocol.Place(line=3)
-        ),
-        ["three"],
-    ),
-    (
-        protocol.TimeLimit(
-            stage=protocol.Stage.VERIFY, message="slow", seconds=1, at=protocol.Place(line=1)
-        ),
-        ["line one"],
-    ),
-    (
-        protocol.RuleViolation(
-            stage=protocol.Stage.MEASURE, rule=protocol.Rule.STALE_RESULT, message="stale"
-        ),
+        protocol.RuleViolation(stage=protocol.Stage.MEASURE, rule=STALE, message="stale"),
         ["rule-violation  stale"],
     ),
     (protocol.Unsupported(stage=protocol.Stage.COMPILE, message="no clusters"), ["no clusters"]),
     (
-        protocol.JudgeError(stage=protocol.Stage.VERIFY, message="ours", details="Traceback: xyz"),
+        protocol.JudgeError(stage=VERIFY, message="ours", details="Traceback: xyz"),
         ["judge's fault, not the submission's", "Traceback: xyz"],
     ),
 ]
@@ -88,10 +76,7 @@ def shown(outcome: protocol.Outcome, **fields: Any) -> str:
     ("source", "said"), [("__device__ int flag;\n", True), ("__shared__ int flag;\n", False)]
 )
 def test_a_kernel_that_does_not_end_may_wait_for_a_later_block(source: str, said: bool) -> None:
-    late = protocol.TimeLimit(
-        stage=protocol.Stage.VERIFY, message="slow", seconds=1, at=protocol.Place(line=1)
-    )
-    given = report(late, submission=TWO.model_copy(update={"source": source}))
+    given = report(LATE, submission=TWO.model_copy(update={"source": source}))
     assert ("wait only for blocks before it" in (advice(given) or "")) == said
 
 
@@ -111,7 +96,7 @@ def test_bounds_are_not_blamed_where_there_is_no_edge(
     found = FINDING.model_copy(
         update={"hazard": protocol.Hazard.OUT_OF_BOUNDS, "array": "C", "shape": shape}
     )
-    outcome = protocol.MemoryFault(stage=protocol.Stage.VERIFY, message="", findings=(found,))
+    outcome = protocol.MemoryFault(stage=VERIFY, message="", findings=(found,))
     facts = kernel(LaunchLine(tile_rows=tile[0], tile_columns=tile[1])).facts
     said = advice(report(outcome, submission=TWO, kernel=facts)) or ""
     assert ("an index is wrong" in said) == is_an_index

@@ -120,7 +120,6 @@ class FakeTiming:
 
     @property
     def kernel(self) -> TimedProcess:
-        """Return the only kernel."""
         (kernel,) = self.kernels
         return kernel
 

@@ -87,11 +87,7 @@ def test_a_changed_canary_is_a_write_outside_its_matrix() -> None:
     found = touched(launch, "in round 3", SHAPE, protocol.Stage.MEASURE)
     message = "the kernel wrote after A in round 3: outside the matrix"
     (finding,) = found.findings
-    assert (found.stage, found.message, finding.message) == (
-        protocol.Stage.MEASURE,
-        message,
-        message,
-    )
+    assert found.stage is protocol.Stage.MEASURE and found.message == finding.message == message
     assert (finding.tool, finding.hazard) == (protocol.Tool.MEMCHECK, protocol.Hazard.OUT_OF_BOUNDS)
     assert (finding.array, finding.access, finding.shape) == ("A", "write", SHAPE)
 
@@ -108,11 +104,7 @@ CRASHED = "the compiler ran out of memory or crashed on this source"
         (fault("judge", signal="SIGSEGV"), protocol.CompileError, f"{CRASHED} (it went wrong)"),
         (fault("judge", signal="SIGABRT"), protocol.CompileError, f"{CRASHED} (it went wrong)"),
         (fault("judge", signal="SIGBUS"), protocol.CompileError, f"{CRASHED} (it went wrong)"),
-        (
-            fault("judge", message="MemoryError: no"),
-            protocol.CompileError,
-            f"{CRASHED} (MemoryError: no)",
-        ),
+        (fault("judge", message="MemoryError"), protocol.CompileError, f"{CRASHED} (MemoryError)"),
         (fault("judge", signal="SIGKILL"), protocol.JudgeError, "it went wrong"),
         (fault("judge"), protocol.JudgeError, "it went wrong"),
     ],

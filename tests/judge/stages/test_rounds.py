@@ -53,7 +53,6 @@ def timing(
 
 
 def ended(**what: Any) -> protocol.Outcome:
-    """Return the outcome that ends the rounds."""
     outcome = tried(timing(**what))
     assert not isinstance(outcome, Timed)
     return outcome
@@ -183,9 +182,8 @@ def test_an_error_on_one_kind_of_inputs_is_found(kind: str) -> None:
 )
 def test_a_wrong_launch_is_a_stale_result(wrong: int, where: str) -> None:
     outcome = ended(check=lambda _, launch: RIGHT if launch < wrong else Checked(error=1.01))
-    assert (
-        isinstance(outcome, protocol.RuleViolation) and outcome.rule is protocol.Rule.STALE_RESULT
-    )
+    assert isinstance(outcome, protocol.RuleViolation)
+    assert outcome.rule is protocol.Rule.STALE_RESULT
     assert f"right when verified, wrong when timed: {where}, on" in outcome.message
 
 
@@ -221,11 +219,8 @@ def test_other_memory_that_changes_is_named(
 @pytest.mark.parametrize("late", [0.07, 0.2])
 def test_a_gpu_clock_that_the_host_contradicts_is_not_believed(late: float) -> None:
     outcome = ended(kernel_time=lambda _: launch_time(10, host_ms=10.02 + late))
-    assert (
-        isinstance(outcome, protocol.RuleViolation)
-        and outcome.rule is protocol.Rule.IMPOSSIBLE_SCORE
-    )
-    assert "host's clock" in outcome.message
+    assert isinstance(outcome, protocol.RuleViolation) and "host's clock" in outcome.message
+    assert outcome.rule is protocol.Rule.IMPOSSIBLE_SCORE
 
 
 @pytest.mark.usefixtures("no_unannounced_checks")

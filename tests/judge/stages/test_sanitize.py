@@ -67,9 +67,8 @@ def test_a_right_kernel_is_clean_under_both_programs() -> None:
     found, made = run(device, cpu)
     assert found is None and made.findings == []
     assert [program.program for program in made.sanitizing] == ["a fake", "the CPU device"]
-    assert all(
-        {run.tool for run in program.tools} == {*protocol.Tool} for program in made.sanitizing
-    )
+    for program in made.sanitizing:
+        assert {run.tool for run in program.tools} == {*protocol.Tool}
     shapes = {*device.watched_shapes}
     assert len(shapes - {*cpu.watched_shapes}) == 1 and len(shapes) == 7
     work = [shape.flop for shape in device.watched_shapes]
@@ -186,9 +185,8 @@ def test_races_that_only_racecheck_reports_are_dismissed(quick: bool) -> None:
     found, made = run(FakeDevice(findings=(RACE,)), cpu, quick=quick)
     assert found is None and made.findings == []
     statuses = {tool.tool: tool.status for tool in made.sanitizing[0].tools}
-    assert statuses.pop(protocol.Tool.RACECHECK) == "dismissed" and {*statuses.values()} == {
-        "clean"
-    }
+    assert statuses.pop(protocol.Tool.RACECHECK) == "dismissed"
+    assert {*statuses.values()} == {"clean"}
     middle = PROBLEM.mid_size_case(7).shape
     assert (middle in cpu.watched_shapes) is not quick
 
@@ -207,9 +205,8 @@ def test_races_stay_unless_the_cpu_device_rules_them_out(
     cpu: FakeDevice, more: tuple[protocol.Finding, ...]
 ) -> None:
     found = outcome(FakeDevice(findings=(RACE, *more)), cpu)
-    assert isinstance(found, protocol.Race) and RACE.at in {
-        finding.at for finding in found.findings
-    }
+    assert isinstance(found, protocol.Race)
+    assert RACE.at in {finding.at for finding in found.findings}
 
 
 UNINITIALISED = RACE.model_copy(update={"hazard": protocol.Hazard.UNINITIALISED})

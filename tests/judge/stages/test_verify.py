@@ -85,10 +85,8 @@ def test_exact_cases_are_exact_and_do_not_count_as_errors() -> None:
 
     found = run(FakeDevice(multiply=multiply))
     assert isinstance(found, Failure) and found.case == FEW[5]
-    assert (
-        isinstance(found.outcome, protocol.WrongAnswer)
-        and "(must be exact, found" in found.outcome.message
-    )
+    assert isinstance(found.outcome, protocol.WrongAnswer)
+    assert "(must be exact, found" in found.outcome.message
 
 
 def test_a_wrong_case_ends_it_and_can_be_replayed() -> None:

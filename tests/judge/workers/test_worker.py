@@ -58,10 +58,8 @@ def test_requests_of_two_threads_wait_for_one_another(compiler: Worker) -> None:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE)
-    assert (
-        sorted(type(answer).__name__ for answer in answers)
-        == ["CompileError"] * 3 + ["Compiled"] * 3
-    )
+    found = sorted(type(answer).__name__ for answer in answers)
+    assert found == ["CompileError"] * 3 + ["Compiled"] * 3
 
 
 def test_closing_leaves_nothing_behind(compiler: Worker) -> None:
