@@ -376,15 +376,12 @@ def near_shapes(ranked: Shape, count: int) -> tuple[Shape, ...]:
     found = []
     for number in range(count):
         factors = np.exp2(generator.uniform(low, high, 3))
-        sizes = [int(size * each) for size, each in zip(_sizes(ranked), factors, strict=True)]
+        whole = ranked.M, ranked.N, ranked.K
+        sizes = [int(size * each) for size, each in zip(whole, factors, strict=True)]
         if number % 2 == 0:
             sizes = [max(1, round(size / 1024)) * 1024 if size >= 1024 else size for size in sizes]
         found.append(Shape(*(max(1, size) for size in sizes)))
     return tuple(found)
-
-
-def _sizes(shape: Shape) -> tuple[int, int, int]:
-    return shape.M, shape.N, shape.K
 
 
 WATCHED_INPUTS = (UNIFORM, NORMAL, INTEGERS, CHANGING_SCALE)

@@ -64,7 +64,6 @@ class Drawn:
 
 
 def draw(matrix: Any, how: Draw) -> None:
-    """Fill a matrix."""
     _module().get_function("draw")((_GRID,), (_BLOCK,), _drawing(matrix, how))
 
 

@@ -130,7 +130,6 @@ class Recipe:
 
     @property
     def outlier(self) -> float:
-        """The value of the outliers."""
         return _OUTLIERS.get(self.outliers, 0.0)
 
     def __str__(self) -> str:

@@ -64,7 +64,8 @@ class BoardDatabase:
                 return
         with self.writing() as connection:
             found = schema.applied(connection)
-            if not found and (mode != "create" or _tables(connection)):
+            # Tables of any program: a board is created in an empty database only.
+            if not found and (mode != "create" or inspect(connection).get_table_names()):
                 raise StoreError(
                     f"there is no store in {self.name}; enter a result with "
                     "`grade KERNEL.cu --submit --author NAME`, or name another with --store."
@@ -118,8 +119,3 @@ def of_url(text: str, name: str, mode: Mode) -> Iterator[BoardDatabase]:
         )
     with closing(BoardDatabase(url, name, None, mode)) as board:
         yield board
-
-
-def _tables(connection: Connection) -> list[str]:
-    """Return the names of all tables, whichever program made them."""
-    return inspect(connection).get_table_names()

@@ -49,7 +49,6 @@ class DataDir:
         return (self.database / "PG_VERSION").is_file()
 
     def make(self) -> None:
-        """Make the folder if it does not exist."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def secrets(self) -> Secrets:
@@ -60,8 +59,7 @@ class DataDir:
         # An earlier arena's file has other secrets, too, and not all of these.
         wanted = {name: kept.get(name) or new for name, new in Secrets.fresh()}
         if wanted != kept:
-            path.touch(mode=0o600)
-            write_whole(path, json.dumps(wanted, indent=2) + "\n")
+            write_whole(path, json.dumps(wanted, indent=2) + "\n", 0o600)
         path.chmod(0o600)
         return Secrets.model_validate(wanted)
 

@@ -39,7 +39,6 @@ INVALID_KEY = "This key is not valid: it was revoked, has expired, or never exis
 
 
 def nothing_here() -> Problem:
-    """Return the problem for an address that leads to nothing."""
     return Problem(404, "There is nothing at this address.")
 
 

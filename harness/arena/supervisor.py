@@ -32,8 +32,6 @@ END_SECONDS = 10.0
 
 @dataclass
 class Part:
-    """A process of the arena."""
-
     name: str
     module: str
     arguments: Sequence[str]

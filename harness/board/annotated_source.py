@@ -60,7 +60,6 @@ class AnnotatedSource:
 
     @property
     def notes(self) -> int:
-        """The number of lines with a note."""
         return sum(bool(line.notes) for line in self.lines)
 
 

@@ -122,8 +122,6 @@ def identity(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """One committed report."""
-
     path: Path
     document: Document
 

@@ -145,7 +145,6 @@ class Entry(NamedTuple):
 
     @property
     def version(self) -> Version:
-        """The version of the judge that graded it."""
         return Version(self.judge, self.cases)
 
 

@@ -63,8 +63,6 @@ class Filter:
 
 
 class Row(NamedTuple):
-    """A line of a board."""
-
     entry: Entry
     """The run that is shown."""
     status: Status

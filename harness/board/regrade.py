@@ -27,8 +27,6 @@ Grader = Callable[[Submission], Report]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The result of one regrading."""
-
     before: Entry
     after: Entry | None
     """None where it was not graded; `why` says the reason."""
@@ -73,7 +71,6 @@ def regrade(store: Store, entries: Iterable[Entry], grade: Grader, kept: Path) -
 
 
 def as_data(changes: Iterable[Change]) -> list[dict[str, Any]]:
-    """Return the changes for programs."""
     return [
         {
             "before": change.before._asdict(),

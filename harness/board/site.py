@@ -38,8 +38,6 @@ MARKER = ".matmul-arena-site"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page in the navigation."""
-
     file: str
     title: str
 

@@ -55,7 +55,6 @@ lambdas as host code, even those in kernels; nvcc does not."""
 
 
 def answer(request: Request[Any]) -> Value:
-    """Answer a request to the compiler."""
     match request:
         case Translate():
             return translate_source(request)

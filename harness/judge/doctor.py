@@ -24,8 +24,6 @@ SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The check of one part of the judge."""
-
     name: str
     works: bool
     message: str

@@ -171,7 +171,6 @@ class Grading:
 
     @property
     def kernel(self) -> Kernel:
-        """Return the compiled kernel."""
         assert self.compiled is not None, "the kernel has not been compiled"
         return self.compiled.kernel
 
@@ -184,7 +183,6 @@ class Grading:
 
     @property
     def launch(self) -> LaunchLine:
-        """Return how the kernel is launched."""
         return self.loadable.launch
 
     @property

@@ -25,8 +25,6 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Progress that is not shown."""
-
     def begin(self, stage: Stage, total: int | None) -> None: ...
 
     def step(self, text: str) -> None: ...

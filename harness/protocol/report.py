@@ -490,7 +490,6 @@ Outcome = Annotated[
 
 
 def score_of(outcome: Outcome) -> Score | None:
-    """Return the score, where there is one."""
     if isinstance(outcome, Accepted) and isinstance(outcome.score, Score):
         return outcome.score
     return None
@@ -833,7 +832,6 @@ class Report(Value):
 
     @property
     def score(self) -> Score | None:
-        """The score, where there is one."""
         return score_of(self.outcome)
 
     @model_validator(mode="after")

@@ -95,7 +95,6 @@ def answer_to(request: type[Request[Answer_co]]) -> TypeAdapter[Answer_co | Faul
 
 
 def request_named(name: str) -> type[Request[Any]]:
-    """Return the class of a request with this name."""
     todo: list[type[Request[Any]]] = [Request]
     while todo:
         kind = todo.pop()

@@ -299,7 +299,6 @@ def sign_out(connection: Connection, token: str) -> None:
 
 
 def sign_out_everywhere(connection: Connection, person: int) -> None:
-    """End all sessions of a person."""
     connection.execute(delete(sessions).where(sessions.c.person == person))
 
 

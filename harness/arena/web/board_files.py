@@ -30,8 +30,6 @@ DATA = "board.json"
 
 
 class Form(StrEnum):
-    """The forms in which boards are rendered."""
-
     PAGES = "pages"
     """Pages for people, with the first rows of each board."""
     WHOLE_PAGES = "whole pages"

@@ -40,8 +40,6 @@ PRIVATE = {"Cache-Control": "no-store"}
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One arena."""
-
     engine: Engine
     rules_file: RulesFile
     root: str

@@ -156,11 +156,12 @@ class Worker:
     def _beat(self) -> None:
         while True:
             try:
-                self._send_heartbeat()
-            except SessionLost:
-                log.warning("this worker counted as dead at the arena; it joins again")
-                self._join_or_end()
-            except Refused as error:
+                try:
+                    self._send_heartbeat()
+                except SessionLost:
+                    log.warning("this worker counted as dead at the arena; it joins again")
+                    self._join()
+            except (Refused, Held) as error:
                 _end_refused(error)
             self._changed.wait(BEAT_SECONDS)
             time.sleep(FASTEST_BEAT_SECONDS)
@@ -177,12 +178,6 @@ class Worker:
         if answer.leave and not self._leaves.is_set():
             log.info("leaves after the current tasks")
             self._leaves.set()
-
-    def _join_or_end(self) -> None:
-        try:
-            self._join()
-        except (Refused, Held) as error:
-            _end_refused(error)
 
     def _leave_at_once(self) -> None:
         """Give back what is held and end."""

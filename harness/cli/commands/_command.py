@@ -10,8 +10,6 @@ from harness.cli.views.console import Terminal
 
 
 class Exit(IntEnum):
-    """The exit code of a command."""
-
     YES = 0
     """It is done; a kernel was accepted."""
     NO = 1

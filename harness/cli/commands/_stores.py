@@ -37,7 +37,6 @@ class Address:
 
     @property
     def is_arena(self) -> bool:
-        """Return whether this is the folder of an arena."""
         return not self.is_url and self.path.is_dir()
 
     @property

@@ -43,8 +43,8 @@ def advice(report: Report) -> str | None:
                 "ones: the blocks of a launch cannot all wait for each other."
             )
         return None
-    causes = [*filter(None, _from_source(source))]
-    if causes:
+    in_source = _one_dimensional(source), _order_of_sizes(source), _sum_without_start(source)
+    if causes := [*filter(None, in_source)]:
         return " ".join(causes)
     if isinstance(outcome, MemoryFault | Race) and outcome.findings:
         return _of_finding(outcome.findings[0], report)
@@ -56,10 +56,6 @@ def advice(report: Report) -> str | None:
             "parts and add their products, as `solutions/30_mma_tf32x3.cu` does."
         )
     return _of_state(source)
-
-
-def _from_source(source: str) -> tuple[str | None, ...]:
-    return _one_dimensional(source), _order_of_sizes(source), _sum_without_start(source)
 
 
 def _of_finding(found: Finding, report: Report) -> str | None:

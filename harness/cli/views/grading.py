@@ -314,14 +314,12 @@ RESOURCES = ("regs", "spilled", "shared", "occ.")
 
 
 def time_cells(score: Score | None) -> list[str]:
-    """Return the cells under TIMES."""
     if score is None:
         return [""] * len(TIMES)
     return [f"{score.ratio:.3f}", f"{score.low:.3f}–{score.high:.3f}", f"{score.kernel_ms:.3f}"]
 
 
 def resource_cells(kernel: KernelFacts | None) -> list[str]:
-    """Return the cells under RESOURCES."""
     if kernel is None:
         return [""] * len(RESOURCES)
     used = kernel.resources

@@ -38,7 +38,6 @@ _CAUSES: dict[Cause, _FaultCause] = {
 
 
 def finding(found: results.Finding, shape: Shape) -> report.Finding:
-    """Return a finding of a launch of this shape."""
     row, column = found.index or (None, None)
     return report.Finding(
         tool=_TOOLS[found.hazard],
@@ -58,7 +57,6 @@ def finding(found: results.Finding, shape: Shape) -> report.Finding:
 
 
 def fault(ended: results.Fault, shape: Shape, printed: str) -> Fault:
-    """Return the fault that ended a launch of this shape."""
     found = finding(ended.finding, shape) if ended.finding else None
     cause, at = _CAUSES[ended.cause], _place(ended.at)
     return Fault(cause=cause, message=ended.message, finding=found, at=at, printed=printed)

@@ -64,7 +64,6 @@ _MACHINE_ERRORS: dict[int, str] = {
 
 
 def fault(error: Exception) -> Fault:
-    """Return the Fault for a CudaError."""
     if isinstance(error, pynvml.NVMLError):
         return Fault(cause="judge", message=f"{_NO_ANSWER} (NVML: {error})")
     code = getattr(error, "status", None)

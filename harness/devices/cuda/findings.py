@@ -133,7 +133,6 @@ def _barrier(record: Element, tool: Tool, placements: Sequence[Placement]) -> Fi
 
 
 def describe(finding: Finding) -> str:
-    """Describe a finding in one sentence."""
     where = f"line {finding.at.line}" if finding.at.line else "an unknown line"
     array = finding.array or "memory"
     if finding.row is not None:

@@ -154,8 +154,6 @@ def _run(
 
 
 class _Process:
-    """The process of one tool."""
-
     def __init__(self, path: str, tool: Tool, kernel: str, results: Path) -> None:
         self.tool = tool
         self._results = Path(mkdtemp(dir=results, prefix=tool))
@@ -190,7 +188,6 @@ class _Process:
         return self._at_work is None and self._process.poll() is None
 
     def begin(self, job: Path) -> None:
-        """Give it the job."""
         self._began = time.monotonic()
         watched.give_job(job, self._results)
         self._at_work = Thread(target=self._note_the_end, daemon=True)

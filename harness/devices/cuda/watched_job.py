@@ -51,7 +51,6 @@ def command(results: Path) -> tuple[str, ...]:
 
 
 def give_job(folder: Path, results: Path) -> None:
-    """Give a job to the program that stores its results in this folder."""
     write_whole(results / _GIVEN, str(folder))
 
 

@@ -61,7 +61,6 @@ def tensor_work(counters: Counters) -> dict[tuple[str, bool], float]:
 
 
 def tensor_warps(counters: Counters) -> float:
-    """Return the warp instructions on the tensor cores."""
     return _warps(counters, matrix_instruction)
 
 

@@ -115,7 +115,6 @@ class Evidence:
 
     @cached_property
     def loop(self) -> CodeLoop | None:
-        """The loop that computes."""
         return hot_loop(self.facts, self.counters)
 
     @cached_property

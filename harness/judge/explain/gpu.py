@@ -49,8 +49,6 @@ together. Fitted to one kernel on an H200: large_unroll of the tests, whose loop
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU to explain a kernel for."""
-
     name: str
     arch: str
     multiprocessors: int

@@ -36,7 +36,6 @@ class Ended(Exception):
 
 
 def judge_error(fault: Fault, stage: Stage) -> JudgeError:
-    """Return the verdict for a fault of the judge."""
     return JudgeError(stage=stage, message=fault.message, details=fault.details)
 
 

@@ -20,7 +20,6 @@ class Prepared:
 
 
 def preparing(problem: Problem, case: Case, seed: int, *, whole: bool = True) -> Step[Prepared]:
-    """Return the step that prepares a case."""
     return Step(Executor.JUDGE, case, lambda _: prepare(problem, case, seed, whole=whole))
 
 

@@ -86,7 +86,6 @@ def score(rounds: Sequence[Round], info: DeviceInfo, shape: Shape) -> Score | Un
 
 
 def too_many_dropped(rounds: Sequence[Round]) -> bool:
-    """Return whether too many rounds were dropped for a score."""
     return sum(r.dropped for r in rounds) > MAX_DROPPED * len(rounds)
 
 
@@ -109,7 +108,6 @@ def slower_on(rounds: Sequence[Round]) -> str | None:
 
 
 def _scored(rounds: Sequence[Round]) -> list[Round]:
-    """Return the rounds that count for the score."""
     slower = slower_on(rounds)
     return [r for r in rounds if not r.dropped and slower in (None, r.inputs)]
 

@@ -271,7 +271,6 @@ def check_blocks(
 
 
 def _compared_tile(grading: Grading, prepared: Prepared, output: Matrix, tile: Tile) -> Compared:
-    """Compare one tile of the output with what it should be."""
     problem, case, launch = grading.problem, prepared.case, grading.launch
     top, left = tile[0] * launch.tile_rows, tile[1] * launch.tile_columns
     rows, columns = slice(top, top + launch.tile_rows), slice(left, left + launch.tile_columns)

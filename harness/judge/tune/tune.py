@@ -52,7 +52,6 @@ class Variant(Value):
 
     @property
     def score(self) -> Score | None:
-        """The score, if there is one."""
         return score_of(self.outcome)
 
 

@@ -19,8 +19,6 @@ driver."""
 
 
 class Cores(NamedTuple):
-    """The cores of one GPU."""
-
     measuring: frozenset[int]
     helping: frozenset[int]
 

@@ -26,8 +26,6 @@ _GIB = 1 << 30
 
 
 class Role(StrEnum):
-    """The purpose of a worker."""
-
     COMPILER = "compiler"
     CUDA = "cuda"
     SANITIZER = "sanitizer"
