@@ -146,6 +146,10 @@ class Explainer:
         elif cause is Cause.DEADLOCK:
             threads = f"{stopped.fault_count} threads wait for each other without end"
             found = Finding(Hazard.DEADLOCK, f"{threads}, the first at {line}", at)
+        elif cause is Cause.BARRIER_COUNT:
+            counts = f"for {stopped.fault_bytes} threads, and others for {stopped.fault_address}"
+            message = f"at a barrier, {line} waits or arrives {counts}; name the same number"
+            found = Finding(Hazard.DEADLOCK, message, at)
         waits = "wait" in instruction
         messages = {
             Cause.TIME_LIMIT: f"the kernel did not end within {seconds:g} s; {line} was running",

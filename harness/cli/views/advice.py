@@ -28,6 +28,12 @@ _STATE = re.compile(
 
 _WITHOUT_VALUE = re.compile(r"^[ \t]*(?:float|double)\s+(\w+)\s*(?:\[[^\]]*\]\s*)*;", re.MULTILINE)
 
+_MBARRIERS = (
+    "A phase of an mbarrier ends when all arrivals that it was initialised for, and all bytes that "
+    "it expects, have come. A wait names the parity of its phase: 0 for the first, then 1, then 0. "
+    "It orders accesses only after arrivals of that phase."
+)
+
 
 def advice(report: Report) -> str | None:
     """Return what to do about the verdict; None if the messages say it already."""
@@ -103,6 +109,8 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "The lanes that a warp-wide instruction reads must reach it, too: put a condition "
                 "around loads and stores, not around the instruction."
             )
+        case Hazard.DEADLOCK if "mbarrier" in source:
+            return _MBARRIERS
         case Hazard.DIVERGENT_BARRIER:
             return (
                 "All threads of a block must reach each barrier: put conditions around loads and "
@@ -127,6 +135,8 @@ def _missing_barrier(found: Finding, source: str) -> str:
             "The two threads are in different blocks of a cluster: only a barrier of the cluster, "
             "such as `cluster.sync();`, orders them."
         )
+    if "mbarrier" in source:
+        return _MBARRIERS
     return _next_iteration(found, source) or (
         "Write `__syncthreads();` between the two, where all threads of the block reach "
         "it: no thread continues past it before. If only threads of one warp share the "
@@ -144,8 +154,10 @@ def _next_iteration(found: Finding, source: str) -> str | None:
         return None
     same_warp = at.thread[1] // 2 == other.thread[1] // 2
     barrier = re.compile(r"\b__sync(?:threads|warp)\b" if same_warp else r"\b__syncthreads\b")
-    for number, text in enumerate(source.splitlines()[write.line : read.line - 1], write.line + 1):
-        if name := barrier.search(text):
+    lines = source.splitlines()
+    for number, text in enumerate(lines[write.line : read.line - 1], write.line + 1):
+        name = barrier.search(text)
+        if name and _is_in_a_loop(lines, number - 1, read.line - 1):
             return (
                 f"Line {number} has a barrier between the store and the read. If all threads reach "
                 "it in each iteration, the missing one is after the read: write "
@@ -153,6 +165,24 @@ def _next_iteration(found: Finding, source: str) -> str | None:
                 "while another still reads this one."
             )
     return None
+
+
+def _is_in_a_loop(lines: list[str], barrier: int, read: int) -> bool:
+    """Return whether the block of a loop has both of these lines, counted from 0."""
+    depth = lowest = 0  # of blocks, relative to the barrier
+    for text in lines[barrier + 1 : read]:
+        for brace in re.findall("[{}]", text):
+            depth += 1 if brace == "{" else -1
+            lowest = min(lowest, depth)
+    depth = 0
+    for text in reversed(lines[:barrier]):
+        for brace in reversed(re.findall("[{}]", text)):
+            depth += 1 if brace == "}" else -1
+            if depth < lowest:  # it opens a block that has both
+                if re.search(r"\b(?:for|while|do)\b", text):
+                    return True
+                lowest = depth
+    return False
 
 
 def _order_of_sizes(source: str) -> str | None:

@@ -34,6 +34,7 @@ _CAUSES: dict[Cause, _FaultCause] = {
     Cause.BAD_OPERAND: "trap",
     Cause.TRACE_OVERFLOW: "judge",
     Cause.CLUSTER_ORDER: "trap",
+    Cause.BARRIER_COUNT: "deadlock",
 }
 
 

@@ -485,6 +485,7 @@ class _Worker:
             "lane_buffer": sparse_zeros(4 * warps * layout.LANE_BUFFER_WORDS * layout.LANES),
             "group": zeros(4 * warps),
             "arrived": zeros(4 * layout.NAMED_BARRIERS),
+            "named": zeros(4 * layout.NAMED_BARRIERS),
             "copies": sparse_zeros(COPY_BYTES * layout.COPIES_IN_FLIGHT * threads),
             "unit_copies": sparse_zeros(layout.UNIT_COPY_BYTES * threads),
             "bulk": sparse_zeros(BULK_BYTES * layout.BULK_IN_FLIGHT),

@@ -373,6 +373,15 @@ __device__ void observe(Context* c, long long t, Address address, bool acquires,
     }
 }
 
+// Gives an address clocks for this run, which are empty if there is room for more.
+__device__ void take_near(Context* c, Sync* s) {
+    Checks* k = c->checks;
+    bool has_room = k->near_used < NEAR_CLOCKS - 1;  // the last clocks are for all other addresses
+    s->near = (int)(has_room ? k->near_used++ : NEAR_CLOCKS - 1);
+    for (int distance = 0; has_room && distance < 2; ++distance) forget(c, near_of(c, s, distance));
+    s->run = (int)k->run;
+}
+
 // chained: the write is part of an atomic operation, after which an earlier release still counts.
 __device__ void publish(Context* c, long long t, Address address, bool releases, int reach, bool chained) {
     Checks* k = c->checks;
@@ -384,13 +393,9 @@ __device__ void publish(Context* c, long long t, Address address, bool releases,
     if (only_gains(c, s)) chained = true;
     if (!far && chained) return;
     if (s->run != k->run) {
-        bool has_room = k->near_used < NEAR_CLOCKS - 1;  // the last clocks are for all other addresses
-        s->near = (int)(has_room ? k->near_used++ : NEAR_CLOCKS - 1);
-        for (int distance = 0; distance < 2; ++distance) {
-            unsigned* row = near_of(c, s, distance);
-            if (has_room) forget(c, row);
-            if (chained && is_global) row[n] = join_sets(c, row[n], s->set);
-        }
+        take_near(c, s);
+        for (int distance = 0; distance < 2; ++distance)
+            if (chained && is_global) near_of(c, s, distance)[n] = join_sets(c, near_of(c, s, distance)[n], s->set);
     } else if (!chained && s->near != NEAR_CLOCKS - 1) {
         forget(c, near_of(c, s, SAME_BLOCK));
         forget(c, near_of(c, s, SAME_CLUSTER));
@@ -423,6 +428,22 @@ __device__ void arrive(Context* c, long long t, Address mbarrier, bool releases)
     publish(c, t, mbarrier, releases, OTHER_CLUSTER, true);
 }
 
+// The last bytes of an mbarrier stand for its complete phases, the first ones for all arrivals.
+__device__ Address complete_phases(Address mbarrier) { return mbarrier + 4; }
+
+__device__ void end_phase(Context* c, Address mbarrier) {
+    const Sync* arrivals = sync_at(c, mbarrier, false);
+    if (!arrivals || arrivals->run != c->checks->run) return;
+    Sync* complete = sync_at(c, complete_phases(mbarrier), true);
+    if (complete->run != c->checks->run) take_near(c, complete);
+    for (int distance = 0; distance < 2; ++distance) {
+        unsigned *to = near_of(c, complete, distance), *from = near_of(c, arrivals, distance);
+        if (only_gains(c, complete)) join(c, to, from);
+        else assign(c, to, from);
+    }
+    complete->rank = arrivals->rank;
+}
+
 __device__ void leave(Context* c, long long t, Address mbarrier, bool acquires) {
-    observe(c, t, mbarrier, acquires, OTHER_CLUSTER);
+    observe(c, t, complete_phases(mbarrier), acquires, OTHER_CLUSTER);
 }

@@ -135,7 +135,7 @@ __device__ void check_visits(Context* c) {
             Event* last = visit(c + b, u);
             if (last->clock && !visit_is_known(c + b, u, last->clock))
                 note(c + u / c->threads, FINDING_KIND_BLOCK_MAY_BE_OVER, last->pc, -1, u % c->threads, -1,
-                     c[b].shared_address, 0, last->access, 0);
+                     shared_begin(c + b), 0, last->access, 0);
         }
         check_copies(c + b);
     }

@@ -91,13 +91,17 @@ __device__ unsigned long long mbarrier_word(long long pending, long long expecte
            (unsigned long long)(bytes & 0x7fffff) << 40 | phase << 63;
 }
 
-// Counts arrivals and bytes; the phase ends when none is missing.
-__device__ void mbarrier_advance(unsigned long long* word, long long arrivals, long long bytes,
-                                 long long dropped) {
+// Counts arrivals and bytes; the phase ends when none is missing. Threads that wait for it learn only of
+// arrivals until then.
+__device__ void mbarrier_advance(Context* c, Address mbarrier, unsigned long long* word, long long arrivals,
+                                 long long bytes, long long dropped) {
     unsigned long long w = *word, phase = w >> 63;
     long long pending = (w & 0xfffff) - arrivals, expected = (w >> 20 & 0xfffff) - dropped;
     long long missing = ((long long)(w << 1) >> 41) - bytes;
-    if (pending == 0 && missing == 0) pending = expected, phase ^= 1;
+    if (pending == 0 && missing == 0) {
+        pending = expected, phase ^= 1;
+        if (c->checks) end_phase(c, mbarrier);
+    }
     *word = mbarrier_word(pending, expected, missing, phase);
 }
 
@@ -126,7 +130,7 @@ extern "C" __device__ long long rt_mbarrier_arrive(Context* c, long long t, long
     if (!word) return 0;
     if (c->checks && count) arrive(c, t, mbarrier, access & ACCESS_RELEASE);
     unsigned long long before = *word;
-    mbarrier_advance(word, count, -bytes, dropped);
+    mbarrier_advance(c, mbarrier, word, count, -bytes, dropped);
     return before;
 }
 
@@ -143,7 +147,7 @@ __device__ void deliver_bulk(Context* c, Address mbarrier, unsigned long long* w
             arrive(bulk->issuer, bulk->thread, mbarrier, true);
         }
         if (c->watch) watch_arrival(c, bulk->thread, bulk->address, bulk->bytes);
-        mbarrier_advance(word, 0, bulk->bytes, 0);
+        mbarrier_advance(c, mbarrier, word, 0, bulk->bytes, 0);
         *bulk = c->bulk[--c->bulk_count];
     }
 }

@@ -14,6 +14,7 @@ __device__ __noinline__ long long window_of(Address address);
 __device__ __noinline__ long long offset_in_window(Address address);
 __device__ __noinline__ Context* block_at(Context* c, Address address);
 __device__ __noinline__ long long offset_in_block(Address address);
+__device__ __noinline__ Address shared_begin(Context* c);
 __device__ __noinline__ Address address_in(Context* block, Address address);
 __device__ __noinline__ void copy_bytes(char* to, const char* from, long long n);
 __device__ __noinline__ void compare_diverted_write(Context* c);
@@ -40,6 +41,7 @@ __device__ __noinline__ void share_fences(Context* c, const unsigned char* here)
 __device__ __noinline__ void synchronise(Context* c, long long t, Address address, int access);
 __device__ __noinline__ void arrive(Context* c, long long t, Address mbarrier, bool releases);
 __device__ __noinline__ void leave(Context* c, long long t, Address mbarrier, bool acquires);
+__device__ __noinline__ void end_phase(Context* c, Address mbarrier);
 
 // checks.cu
 __device__ __noinline__ void begin_checks(Context* c);
@@ -111,8 +113,8 @@ __device__ __noinline__ void note(Context* c, long long kind, long long pc, long
 __device__ __noinline__ void conflict(Context* c, long long t, long long pc, Address address,
                                       long long n, int access, Event* other);
 __device__ __noinline__ unsigned char* ready_flags(Context* c, long long t, Address address);
-__device__ __noinline__ void mbarrier_advance(unsigned long long* word, long long arrivals,
-                                              long long bytes, long long dropped);
+__device__ __noinline__ void mbarrier_advance(Context* c, Address mbarrier, unsigned long long* word,
+                                              long long arrivals, long long bytes, long long dropped);
 __device__ __noinline__ int passes(const Address* address, unsigned lanes, int bytes);
 __device__ __noinline__ int distinct(Address* x, int n);
 __device__ __noinline__ void run_collectives(Context* c, long long w);

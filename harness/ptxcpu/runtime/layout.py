@@ -86,6 +86,7 @@ class Cause(IntEnum):
     BAD_OPERAND = 6  # an operand that the instruction does not allow
     TRACE_OVERFLOW = 7  # more events of a thread than are kept until they are counted
     CLUSTER_ORDER = 8  # arrived at the cluster's barrier twice, or waited without having arrived
+    BARRIER_COUNT = 9  # another number of threads for a barrier than other threads named
 
 
 class Access(IntFlag):
@@ -237,6 +238,7 @@ CONTEXT = {
     "lane_buffer": "unsigned*",  # [warp][word][lane]
     "group": "unsigned*",  # [warp]: the lanes that took part in the last collective
     "arrived": "int*",  # [barrier]: bar.arrive
+    "named": "int*",  # [barrier]: the number of threads that those named for it
     "copies": "struct Copy*",
     "unit_copies": "char*",  # on the vector path
     "bulk": "struct Bulk*",

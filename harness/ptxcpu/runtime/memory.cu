@@ -30,6 +30,11 @@ __device__ Context* block_at(Context* c, Address address) {
 
 __device__ long long offset_in_block(Address address) { return address & ((1ll << BLOCK_BITS) - 1); }
 
+// The address at which the block's shared memory begins.
+__device__ Address shared_begin(Context* c) {
+    return ((Address)(FIRST_WINDOW + WINDOW_SHARED) << WINDOW_BITS) + (1ull << (WINDOW_BITS - 1)) + c->shared_address;
+}
+
 // The address of the same byte in another block of the cluster.
 __device__ Address address_in(Context* block, Address address) {
     return address - offset_in_window(address) + block->shared_address + offset_in_block(address);

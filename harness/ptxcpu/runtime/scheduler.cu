@@ -50,6 +50,14 @@ struct Round {
     long long stuck;   // a thread that waits
 };
 
+// A thread names how many threads a barrier is for; without a number it is for all. Those that meet at it
+// must name the same number.
+__device__ void name_count(Context* c, long long t, long long pc, int barrier, long long count, bool is_first) {
+    if (!count) count = c->threads;
+    if (is_first) c->named[barrier] = (int)count;
+    if (c->named[barrier] != count) rt_fault(c, t, CAUSE_BARRIER_COUNT, pc, c->named[barrier], count, 0);
+}
+
 __device__ void collect_runnable(Context* c, Round* round) {
     Round r;
     int waiting[NAMED_BARRIERS], expected[NAMED_BARRIERS];
@@ -63,7 +71,11 @@ __device__ void collect_runnable(Context* c, Round* round) {
         if (thread->state == STATE_YIELD) r.moving += 1;
         if (thread->state == STATE_MBARRIER && phase_is_over(c, t)) r.moving += 1, thread->state = STATE_YIELD;
         if (thread->state == STATE_CLUSTER_BARRIER && leaves_cluster_barrier(c, t)) r.moving += 1, thread->state = STATE_YIELD;
-        if (thread->state == STATE_BARRIER) waiting[thread->barrier] += 1, expected[thread->barrier] = thread->expected;
+        if (thread->state == STATE_BARRIER) {
+            int i = thread->barrier;
+            name_count(c, t, pc_of(thread), i, thread->expected, waiting[i] + c->arrived[i] == 0);
+            waiting[i] += 1, expected[i] = thread->expected;
+        }
     }
     for (int i = 0; i < NAMED_BARRIERS; ++i) {
         int needed = expected[i] ? expected[i] : r.alive;
@@ -226,12 +238,14 @@ extern "C" __device__ void rt_run(Context* c, unsigned long long* next, const lo
 }
 
 // bar.arrive: counted at the barrier, without waiting.
-extern "C" __device__ void rt_arrive(Context* c, long long t, long long barrier) {
+extern "C" __device__ long long rt_arrive(Context* c, long long t, long long pc, long long barrier, long long count) {
+    name_count(c, t, pc, (int)barrier, count, c->arrived[barrier] == 0);
     c->arrived[barrier] += 1;
     if (c->checks) {
         join(c, arrival_at(c, barrier), clock_of(c, t));
         tick(c, t);
     }
+    return !c->fault;
 }
 
 extern "C" __device__ void host_print(void* function, Context* c, long long t, char* format,

@@ -61,15 +61,15 @@ __device__ void fetch(Context* c, long long w, long long pc, const SharedMatrix&
         }
         return;
     }
-    Address window = ((Address)(FIRST_WINDOW + WINDOW_SHARED) << WINDOW_BITS) + (1ull << (WINDOW_BITS - 1)) + c->shared_address;
+    Address begin = shared_begin(c);
     for (int piece = 0; piece < 16; ++piece) {
         int row = piece & 7, half = piece >> 3;
         Address at = swizzled(m, m.transposed ? unswizzled(m, piece, first * 2) : unswizzled(m, first + row, half * 16));
         const char* host = c->shared + at;
         long long t = w * LANES + (piece + first * 2) % LANES;
         const int READ = ACCESS_READ | ACCESS_ASYNC | ACCESS_PROXY;
-        if (!all_inside) host = checked_access(c, t, pc, window + at, 16, 16, READ);
-        else if (c->checks) check_access(c, t, pc, window + at, 16, READ);
+        if (!all_inside) host = checked_access(c, t, pc, begin + at, 16, 16, READ);
+        else if (c->checks) check_access(c, t, pc, begin + at, 16, READ);
         if (!host) return;
         if (!m.transposed) copy_bytes((char*)(raw + half * stride * LANES + 4 * row), host, 16);
         else {

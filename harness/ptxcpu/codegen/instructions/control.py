@@ -109,7 +109,8 @@ def barrier_sync(t: Translator, m: MatchedInstruction) -> None:
 def barrier_arrive(t: Translator, m: MatchedInstruction) -> None:
     number = t.read(m.operands["id"], B32)
     t.stop_unless(t.compare("ult", number, 16), Cause.BAD_OPERAND, m.index)
-    t.tell("rt_arrive", t.resize(number, "i64"))
+    count = t.read(m.operands["count"], B32)
+    t.must("rt_arrive", m.index, t.resize(number, "i64"), t.resize(count, "i64"))
 
 
 _REDUCTIONS = {"popc": 0, "and": 1, "or": 2}
