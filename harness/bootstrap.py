@@ -47,6 +47,7 @@ class Startup:
         for number in self._numbers:
             is_ctrl_c = number == signal.SIGINT
             signal.signal(number, signal.default_int_handler if is_ctrl_c else _raise_exit)
+        sys.unraisablehook = _raise_later
 
     def _end_now(self, number, _):
         if self._held:
@@ -71,6 +72,19 @@ def _raise_exit(number, _):
     signal.signal(signal.SIGALRM, again)
     signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS, PATIENCE_SECONDS)
     raise SystemExit(128 + number)
+
+
+def _raise_later(ignored):
+    """Raise an exit once more that a library could not pass on, instead of showing a traceback."""
+    if not isinstance(ignored.exc_value, (KeyboardInterrupt, SystemExit)):
+        sys.__unraisablehook__(ignored)
+        return
+
+    def again(*_):
+        raise ignored.exc_value
+
+    signal.signal(signal.SIGALRM, again)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, signal.getitimer(signal.ITIMER_REAL)[1])
 
 
 def enter_environment(package):

@@ -53,6 +53,11 @@ _HOST_LIBRARIES = ("thrust/", "cub/device/", "cublas", "cufft", "cusolver", "cus
 """CUDA's own headers for host programs; NVRTC compiles none of them. A whole toolkit has them in
 the folder of the device headers, NVIDIA's packages do not."""
 
+_DEVICE_RUNTIME = re.compile(
+    r"\bcuda(?:GridDependencySynchronize|TriggerProgrammaticLaunchCompletion)\b"
+)
+"""Device functions that nvcc programs have without an include."""
+
 _CUB = ("util_type.cuh", "util_ptx.cuh", "thread/thread_operators.cuh")
 _CUB_FOLDERS = ("block", "warp", "thread", "iterator", "grid")
 
@@ -112,7 +117,8 @@ def stand_ins(
 ) -> tuple[dict[str, str], tuple[Diagnostic, ...]]:
     """Return virtual headers by name, for all includes that are not CUDA's own device headers, and
     warnings about them."""
-    virtual = {PRELUDE_NAME: PRELUDE}
+    uses_runtime = _DEVICE_RUNTIME.search(code) is not None
+    virtual = {PRELUDE_NAME: PRELUDE + "#include <cuda_device_runtime_api.h>\n" * uses_runtime}
     warnings: list[Diagnostic] = []
     for include in includes:
         name = include.header

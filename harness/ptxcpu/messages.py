@@ -150,13 +150,16 @@ class Explainer:
             counts = f"for {stopped.fault_bytes} threads, and others for {stopped.fault_address}"
             message = f"at a barrier, {line} waits or arrives {counts}; name the same number"
             found = Finding(Hazard.DEADLOCK, message, at)
+        operand = f"gives `{instruction}` an operand that it does not allow"
+        if instruction.startswith("cp.async.bulk") and stopped.fault_bytes % 16:
+            operand = f"copies {stopped.fault_bytes} bytes; bulk copies take multiples of 16"
         waits = "wait" in instruction
         messages = {
             Cause.TIME_LIMIT: f"the kernel did not end within {seconds:g} s; {line} was running",
             Cause.ASYNC_OVERFLOW: f"{line}: more bulk copies in flight than the CPU device keeps",
             Cause.TRACE_OVERFLOW: f"{line}: more accesses between two waits than the CPU device "
             "can count",
-            Cause.BAD_OPERAND: f"{line} gives `{instruction}` an operand that it does not allow",
+            Cause.BAD_OPERAND: f"{line} {operand}",
             Cause.CLUSTER_ORDER: f"{line} {'waits' if waits else 'arrives a second time'} at the "
             f"cluster's barrier without having {'arrived' if waits else 'waited'}",
             Cause.TRAP: f"{line} stopped the kernel: `{instruction}`",

@@ -257,3 +257,13 @@ def test_the_same_seed_draws_the_same_inputs(
     assert isinstance(report.outcome, WrongAnswer) and report.outcome.counterexample.seed == 12
     again = grade(read(wrong), cpu_session, GradingOptions(quick=True, seed=12))
     assert again.outcome.model_dump_json() == report.outcome.model_dump_json()
+
+
+def test_an_exit_in_a_callback_of_a_library_is_not_shown() -> None:
+    """ctypes shows and drops the exception of a callback, as libraries in C do."""
+    code = (
+        "import ctypes, os, time; from harness.bootstrap import Startup; Startup().over(); "
+        "ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), 15))(); time.sleep(60)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (143, b"")

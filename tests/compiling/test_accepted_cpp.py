@@ -76,6 +76,7 @@ LANGUAGE = {
     "blocks as arguments of macros": "#define REPEAT(block) block block block\n"
     "#define ONCE(block) do block while (0)\n"
     + kernel("int n = 0; REPEAT({ C[n] = A[n]; n++; }) ONCE ({ if (n < N) { C[n] = 0; } });"),
+    "grid dependencies": kernel("cudaGridDependencySynchronize();"),
     "static kernel": f"static {KERNEL}",
     "constant of the grid": KERNEL.replace("int K)", "const __grid_constant__ int K)"),
     "kernel in a nameless namespace": f"namespace {{ {KERNEL} }}",

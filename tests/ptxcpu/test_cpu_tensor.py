@@ -71,11 +71,11 @@ __global__ void matrix_multiplication_kernel(const float* A, const float* B, flo
     for (int i = 0; i < %(d)d; ++i) C[(g + i / 2 * 8) * 8 + q * 2 + i %% 2] = d[i];
 }"""  # noqa: E501
 
-DOUBLE = [(rows, k, "f64", "f64") for rows, k in ((8, 4), (16, 4), (16, 8), (16, 16))]
-BYTES = [(16, k, a, b) for k in (16, 32) for a in ("s8", "u8") for b in ("s8", "u8")]
+MMA_FORMS = [(rows, k, "f64", "f64") for rows, k in ((8, 4), (16, 4), (16, 8), (16, 16))]
+MMA_FORMS += [(16, k, a, b) for k in (16, 32) for a in ("s8", "u8") for b in ("s8", "u8")]
 
 
-@pytest.mark.parametrize(("rows", "k", "one", "other"), DOUBLE + BYTES)
+@pytest.mark.parametrize(("rows", "k", "one", "other"), MMA_FORMS)
 def test_mma(cpu: Runner, rows: int, k: int, one: str, other: str) -> None:
     is_double = one == "f64"
     each, sum_, letter = (1, "f64", "d") if is_double else (4, "s32", "r")
@@ -84,14 +84,13 @@ def test_mma(cpu: Runner, rows: int, k: int, one: str, other: str) -> None:
     places = iter(range(len(names)))
     lists = ["{" + ",".join(f"%{next(places)}" for _ in range(n)) + "}" for n in counts.values()]
     sums = ", ".join(f'"+{letter}"({name})' for name in names[: counts["d"]])
+    words = ("word", "element", "sum"), ("unsigned", "signed char", "int")
     fields = {
         "opcode": f"m{rows}n8k{k}.row.col.{sum_}.{one}.{other}.{sum_}",
         "lists": ", ".join([*lists, lists[0]]),
         "operands": f"{sums} : " + ", ".join(f'"{letter}"({x})' for x in names[counts["d"] :]),
-        "word": "double" if is_double else "unsigned",
-        "element": "double" if is_double else "signed char",
-        "sum": "double" if is_double else "int",
     }
+    fields |= dict.fromkeys(words[0], "double") if is_double else dict(zip(*words, strict=True))
     cpu.load(MMA % {"each": each, "rows": rows, **counts, **fields})
     A, B = small_integers(Shape(rows, k, 8))
     A, B = (np.abs(x) if kind == "u8" else x for x, kind in ((A, one), (B, other)))

@@ -55,7 +55,7 @@ def _values(launch: ncu_report.IAction, metric: str) -> dict[int, int]:
 
 def by_cpu(name: str) -> Quantities:
     source = (NCU / f"{name}.cu").read_text(encoding="utf-8")
-    device, shape = device_with(compiled(source)), Shape(256, 256, 256)
+    (device, _), shape = device_with(compiled(source)), Shape(256, 256, 256)
     assert isinstance(device.count(count_on(shape, max_blocks=1 << 20)), Counters)
     counters = device.merge_loads(MergeLoads(shape=shape, code=disassembled(source).lines))
     found = {

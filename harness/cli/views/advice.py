@@ -28,6 +28,7 @@ _STATE = re.compile(
 
 _WITHOUT_VALUE = re.compile(r"^[ \t]*(?:float|double)\s+(\w+)\s*(?:\[[^\]]*\]\s*)*;", re.MULTILINE)
 
+_USES_MBARRIERS = re.compile(r"\bmbarrier\b|\bcuda::barrier\b")
 _MBARRIERS = (
     "A phase of an mbarrier ends when all arrivals that it was initialised for, and all bytes that "
     "it expects, have come. A wait names the parity of its phase: 0 for the first, then 1, then 0. "
@@ -109,7 +110,7 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "The lanes that a warp-wide instruction reads must reach it, too: put a condition "
                 "around loads and stores, not around the instruction."
             )
-        case Hazard.DEADLOCK if "mbarrier" in source:
+        case Hazard.DEADLOCK if _USES_MBARRIERS.search(source):
             return _MBARRIERS
         case Hazard.DIVERGENT_BARRIER:
             return (
@@ -135,7 +136,7 @@ def _missing_barrier(found: Finding, source: str) -> str:
             "The two threads are in different blocks of a cluster: only a barrier of the cluster, "
             "such as `cluster.sync();`, orders them."
         )
-    if "mbarrier" in source:
+    if _USES_MBARRIERS.search(source):
         return _MBARRIERS
     return _next_iteration(found, source) or (
         "Write `__syncthreads();` between the two, where all threads of the block reach "
