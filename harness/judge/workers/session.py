@@ -1,7 +1,5 @@
 """A session whose processes are workers, and several sessions that share one device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -120,8 +118,9 @@ class _Shared:
         return hold_gpu(self.info.uuid or self.info.name, progress, exclusive=exclusive)
 
     def close(self) -> None:
+        # A question that has not been asked yet would start its process again.
+        self._threads.shutdown(wait=False, cancel_futures=True)
         _close_all(self.baseline, self.checker)
-        self._threads.shutdown(wait=False)
 
 
 class WorkerSession:
