@@ -23,8 +23,6 @@ most twice the baseline's on the same inputs is enough, too. Grade A also requir
 at most 1e-5, or twice the baseline's.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from problem.cases import Shape

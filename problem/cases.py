@@ -1,7 +1,5 @@
 """The cases: shapes and inputs on which every submission must be correct."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The errors of a kernel on one kind of inputs, and its accuracy grade."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

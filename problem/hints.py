@@ -1,7 +1,5 @@
 """Typical mistakes that are recognised by the elements of a wrong product."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from problem.inputs import Matrix

@@ -8,8 +8,6 @@ the GPU, and a test runs that on the CPU device and compares all bits.
 A "line" is a row of A or a column of B: an element of C is computed from two lines.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

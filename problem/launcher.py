@@ -1,7 +1,5 @@
 """How every submission is launched."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod

@@ -4,8 +4,6 @@ tests/transposition.py is another problem. All problems share the launch rule in
 their inputs and outputs are float32 matrices.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

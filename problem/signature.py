@@ -1,7 +1,5 @@
 """The parameters of a kernel: input buffers, one output buffer, then numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from problem.cases import Shape

@@ -1,7 +1,5 @@
 """The starter: a simple, complete and correct kernel."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

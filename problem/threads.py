@@ -1,7 +1,5 @@
 """The cores that this process may use, and work on all of them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """An arena in its folder: run it until Ctrl-C, or make keys in its database."""
 
-from __future__ import annotations
-
 import fcntl
 import signal
 import socket

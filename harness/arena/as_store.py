@@ -1,7 +1,5 @@
 """A PostgreSQL database as a store of reports: that of an arena, or one with a board alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path

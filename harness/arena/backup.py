@@ -1,7 +1,5 @@
 """Backing an arena up, while it runs or not, and making an arena of a backup."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The version of the judge to the byte: all workers of an arena have the same."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The logs of the arena, with one JSON object per line."""
 
-from __future__ import annotations
-
 import json
 import logging
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The arena's own PostgreSQL server, from a wheel. It listens on a Unix socket only."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

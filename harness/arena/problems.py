@@ -1,7 +1,5 @@
 """Errors as RFC 9457 writes them: what is wrong and what to do, in one sentence."""
 
-from __future__ import annotations
-
 import math
 from http import HTTPStatus
 

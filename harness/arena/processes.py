@@ -1,7 +1,5 @@
 """Settings and functions that the processes of an arena share."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The progress of a grading, which its worker writes and its watchers read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import islice

@@ -5,8 +5,6 @@ resemblance and containment of documents", 1997). Comments, layout, names and nu
 difference.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """The states of a grading. A trigger of the database refuses all changes but those that
 store/functions.sql lists."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

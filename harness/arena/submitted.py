@@ -1,7 +1,5 @@
 """Reading uploaded files, and submissions that the arena has stored."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 from datetime import UTC, datetime

@@ -4,8 +4,6 @@ This module does not examine whether the content of a report is true. A report c
 trusted key signed it (keys.py), regardless of its content.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any

@@ -5,8 +5,6 @@ takes time in proportion to its length: Pygments' own rules for C look for funct
 hours for some thousand blank lines.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass

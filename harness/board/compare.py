@@ -1,7 +1,5 @@
 """Two submissions, or two versions of one, next to each other."""
 
-from __future__ import annotations
-
 import difflib
 from dataclasses import dataclass
 

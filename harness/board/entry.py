@@ -1,7 +1,5 @@
 """One entry of the board: what ranking and tables need of a report, and its identity."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC

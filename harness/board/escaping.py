@@ -1,7 +1,5 @@
 """Escaping of text from strangers, so that terminals and pages show it without obeying it."""
 
-from __future__ import annotations
-
 import unicodedata
 
 _ACTIVE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))

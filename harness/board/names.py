@@ -1,7 +1,5 @@
 """Names of people, kernels and devices, each in one form, so that no one has two rows."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -6,8 +6,6 @@ result is that of the median run, so that repeated gradings in the hope of a luc
 Programs whose intervals overlap share a rank.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Sequence

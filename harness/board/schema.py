@@ -1,7 +1,5 @@
 """The versions of the board's tables: making today's, and migrating those of an earlier version."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sqlalchemy import Column, Connection, MetaData, String, Table, delete, insert, inspect, select

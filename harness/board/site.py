@@ -4,8 +4,6 @@ A submission's page depends on its report alone and is named after it, so it is 
 then left as it is. The boards and the list of all runs are written again each time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -4,8 +4,6 @@ Entering is one transaction, so that a grader killed in the middle leaves either
 or nothing; write-ahead logging and a busy timeout let several graders enter at once.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import time
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 A file of one person and the database of an arena have the same tables.
 """
 
-from __future__ import annotations
-
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 

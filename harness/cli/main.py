@@ -1,7 +1,5 @@
 """The command line: finds the commands, and turns what goes wrong into a sentence."""
 
-from __future__ import annotations
-
 import argparse
 import errno
 import importlib

@@ -1,7 +1,5 @@
 """Checks before any work, so that the result of a long grading is not lost at its end."""
 
-from __future__ import annotations
-
 import tempfile
 from argparse import Namespace
 from pathlib import Path

@@ -9,8 +9,6 @@ The compiler runs in a child process (harness/judge/workers) with limits of time
 sources of strangers may attack it.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from typing import Any

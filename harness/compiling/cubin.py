@@ -1,7 +1,5 @@
 """Edits machine code in its ELF file, a cubin."""
 
-from __future__ import annotations
-
 import numpy as np
 
 _HEADER = np.dtype({"names": ["at", "count"], "formats": ["<u8", "<u2"], "offsets": [0x28, 0x3C]})

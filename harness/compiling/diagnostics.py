@@ -1,7 +1,5 @@
 """Reads the messages of NVRTC and ptxas, which are text only, as typed diagnostics."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 

@@ -1,8 +1,6 @@
 """The instructions of a kernel's machine code with their source lines, from NVIDIA's
 disassembler."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tempfile

@@ -4,8 +4,6 @@ A program may read only its parameters, because the driver's own data are next t
 never read parameters at a computed address.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from math import prod

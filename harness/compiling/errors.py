@@ -1,7 +1,5 @@
 """Mistakes in a submission, found in its source or by the compiler."""
 
-from __future__ import annotations
-
 from harness.protocol.report import CompileError, Diagnostic, RuntimeFault, Stage, Unsupported
 
 

@@ -5,8 +5,6 @@ A function is host code if its declaration has no CUDA specifier, no `constexpr`
 could contain one. Other host code is found when it does not compile.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The judge launches the kernel itself. So host code is read for two purposes only
 instance of a template that it uses, and to warn if its blocks are not the judge's.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

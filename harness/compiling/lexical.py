@@ -4,8 +4,6 @@ One regular expression reads the file once. Its time is linear in the length of 
 word that has no end takes the rest of its line or of the file.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Computes how many blocks of 16×16 threads fit on one multiprocessor."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

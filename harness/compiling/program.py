@@ -1,7 +1,5 @@
 """Converts NVRTC's PTX to one program and to machine code, and collects the facts about them."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, replace
 from functools import partial

@@ -3,8 +3,6 @@
 Machine code does not tell how much is spilled, but ptxas --verbose does.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import signal

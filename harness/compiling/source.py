@@ -4,8 +4,6 @@ Text is only replaced by blanks or words of its line, so that line numbers stay 
 file.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ those of the user's file. A block that is the argument of a macro, as in `REPEAT
 such expression and stays as it is.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect
 from collections.abc import Set

@@ -1,7 +1,5 @@
 """CUDA source as a syntax tree of tree-sitter, and functions to traverse it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Machine instructions, and the delays in a loop of them: waits for results, and conflicts of
 register banks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

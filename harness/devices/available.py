@@ -1,7 +1,5 @@
 """Find the GPUs that the cuda device can use, and what makes their times less steady."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Check which parts of the judge work on this machine, each with the starter."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Examine a kernel for an explanation: compile it, check it on a few cases, count its accesses."""
 
-from __future__ import annotations
-
 from harness.judge.explain.examination import Examination
 from harness.judge.grade import Lock, Part, run
 from harness.judge.grading import Grading, GradingOptions

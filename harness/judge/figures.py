@@ -1,7 +1,5 @@
 """The text of numbers and facts, which all views share."""
 
-from __future__ import annotations
-
 import math
 
 from harness.protocol.report import Occupancy, Resources, Verification

@@ -1,7 +1,5 @@
 """Grade a submission: compile → verify → sanitize → measure → report."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """One grading: its options, its session, and what the stages have found so far."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Iterator

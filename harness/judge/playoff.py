@@ -4,8 +4,6 @@ The launches of a round have the same time, temperature and GPU, which differ be
 So the difference of two kernels is known far more precisely than either score.
 """
 
-from __future__ import annotations
-
 import math
 import secrets
 import statistics

@@ -1,7 +1,5 @@
 """Progress of a grading, which the stages report and a view shows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """A session: the processes of one device, and the lock on it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Reading a submission: one kernel file, as bytes on disk."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path

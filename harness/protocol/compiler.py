@@ -1,7 +1,5 @@
 """Requests to the compiler, and compiled submissions."""
 
-from __future__ import annotations
-
 from pydantic import PositiveFloat
 
 from harness.protocol.report import (

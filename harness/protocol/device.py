@@ -1,7 +1,5 @@
 """Requests to every device: describe itself, load a kernel, run it and check it."""
 
-from __future__ import annotations
-
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from harness.protocol.compiler import Kernel, PtxProgram

@@ -1,7 +1,5 @@
 """Exceptions that are raised across the judge, and the description of a crash."""
 
-from __future__ import annotations
-
 import re
 import traceback
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of the judge: the cache of compiled kernels, and atomic writing."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

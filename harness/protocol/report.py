@@ -5,8 +5,6 @@ report has a score or says why not, a wrong answer has a counterexample. `Outcom
 with these fields, and `Report`, at the end, is the whole.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Self

@@ -1,7 +1,5 @@
 """Requests to workers. A request names its answer; a Fault replaces it if something fails."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 

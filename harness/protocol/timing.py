@@ -1,7 +1,5 @@
 """Requests to the three processes of a measurement: kernel, baseline and checker."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

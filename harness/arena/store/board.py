@@ -1,8 +1,6 @@
 """The entries of a board: imported ones, and those of submissions that were neither withdrawn nor
 disqualified."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """The actions of organisers, each with a line in the audit log."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """A course: its roster and its gradebook, both as CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Collection, Iterator

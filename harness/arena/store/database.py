@@ -1,7 +1,5 @@
 """Opening the database."""
 
-from __future__ import annotations
-
 from psycopg.conninfo import make_conninfo
 from sqlalchemy import URL, Engine, create_engine, make_url
 from sqlalchemy.exc import ArgumentError

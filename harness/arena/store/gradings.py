@@ -4,8 +4,6 @@ The queue is Procrastinate's tables and functions. It holds a job for each gradi
 transaction that fetches a job also begins an attempt (workers.py), so none is ever in between.
 """
 
-from __future__ import annotations
-
 import secrets
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """People, and their invitations, keys and sessions. Secrets are shown once and kept as hashes."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 import unicodedata

@@ -1,7 +1,5 @@
 """Bringing the database to today's version."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -5,8 +5,6 @@ worker begins a grading is an attempt. The reports and their index are the board
 (harness/board/tables.py).
 """
 
-from __future__ import annotations
-
 from sqlalchemy import (
     BigInteger,
     Boolean,

@@ -1,7 +1,5 @@
 """Workers: their requests to the arena, and what organisers see and change of them."""
 
-from __future__ import annotations
-
 import math
 import secrets
 import uuid

@@ -1,7 +1,5 @@
 """The API, version 1: submit, watch, read, cancel. Keys come as `Authorization: Bearer`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response

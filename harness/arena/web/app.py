@@ -1,7 +1,5 @@
 """The web application: its routes and middleware, and answers to errors."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Renders the boards: all of their pages, or JSON for programs, compressed."""
 
-from __future__ import annotations
-
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ A board changes with a result, a withdrawal or the rules. In between it is kept 
 bytes, and a visitor costs neither a query nor a thread.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from dataclasses import dataclass, replace

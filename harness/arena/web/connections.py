@@ -3,8 +3,6 @@
 uvicorn has no such limits itself.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

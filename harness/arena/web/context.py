@@ -1,7 +1,5 @@
 """The context of a request: the database, the rules, and the visitor."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import logging

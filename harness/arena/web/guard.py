@@ -1,7 +1,5 @@
 """Limits of each request's size, duration and rate, and the headers of each answer."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging

@@ -1,7 +1,5 @@
 """Health and metrics, for monitoring."""
 
-from __future__ import annotations
-
 import shutil
 
 from fastapi import APIRouter, Request, Response

@@ -1,7 +1,5 @@
 """The history of a person: every attempt, its score, and what changed since the one before."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from fastapi import Response

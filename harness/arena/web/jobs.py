@@ -1,7 +1,5 @@
 """The queue in the web process: wakes waiting workers, and queues lost gradings again."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

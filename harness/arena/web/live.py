@@ -4,8 +4,6 @@ A notification says only that something has changed. A lost one costs two second
 watched submissions are read again anyway.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import defaultdict

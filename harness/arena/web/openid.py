@@ -3,8 +3,6 @@
 Authlib is imported at the first use, because that takes as long as all other modules together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache

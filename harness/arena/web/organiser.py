@@ -1,7 +1,5 @@
 """The organiser's pages and forms: people, course, workers, submissions, rejudgings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import astuple, fields

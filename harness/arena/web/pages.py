@@ -1,7 +1,5 @@
 """The pages of a contestant: boards, entries, submitting, watching, comparing."""
 
-from __future__ import annotations
-
 import mimetypes
 import secrets
 from functools import partial

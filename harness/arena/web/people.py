@@ -1,7 +1,5 @@
 """Signing in and out, joining by invitation, one's own keys."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request, Response

@@ -1,7 +1,5 @@
 """Runs long computations in another process, so that the web process answers meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Callable, Mapping

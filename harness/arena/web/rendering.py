@@ -1,7 +1,5 @@
 """Pages as HTML, from the board's templates and the arena's own; files that are compressed once."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The web process: uvicorn with the application, on one address."""
 
-from __future__ import annotations
-
 import os
 import resource
 import sys

@@ -1,7 +1,5 @@
 """Server-sent events about a submission or the board. Closing a stream cancels nothing."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress

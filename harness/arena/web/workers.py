@@ -1,7 +1,5 @@
 """The routes for workers; harness/arena/workers/api.py has the messages."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from contextlib import suppress

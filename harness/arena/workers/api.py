@@ -5,8 +5,6 @@ guess. Every message about a task carries this number, and counts only while tha
 grading. So a worker that counted as dead changes nothing when it comes back.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID

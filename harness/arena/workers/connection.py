@@ -1,8 +1,6 @@
 """A worker's requests to its arena. It needs the standard library only and waits out a lost
 connection."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 from urllib.error import HTTPError
 from urllib.parse import urlsplit

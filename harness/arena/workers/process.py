@@ -7,8 +7,6 @@ on the host, on cores that measure nothing. So the GPU is not idle, and no measu
 The arena's address and the worker's key come in the environment.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os

@@ -1,7 +1,5 @@
 """Arguments that several commands take, and the values that they give."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

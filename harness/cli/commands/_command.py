@@ -1,7 +1,5 @@
 """The interface of a command, and the meaning of its exit code."""
 
-from __future__ import annotations
-
 import argparse
 from enum import IntEnum
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Write reports as JSON lines, or the source of one entry."""
 
-from __future__ import annotations
-
 import argparse
 
 from harness.cli.commands._arguments import add_store

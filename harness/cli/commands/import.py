@@ -3,8 +3,6 @@
 A file is what `grade --json` or `export` has written.
 """
 
-from __future__ import annotations
-
 import argparse
 from itertools import chain
 from pathlib import Path

@@ -3,8 +3,6 @@
 A result counts if the board's own judge signed it, or a key of this list.
 """
 
-from __future__ import annotations
-
 import argparse
 
 from harness.cli.commands._arguments import add_store

@@ -3,8 +3,6 @@
 Until a score is entered, it shows the reports that came with the judge.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

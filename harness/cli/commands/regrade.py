@@ -1,7 +1,5 @@
 """Grade unverified results and those of other versions again, show the changes, and enter them."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

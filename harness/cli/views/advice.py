@@ -1,7 +1,5 @@
 """One sentence that says how to cure a mistake that beginners make."""
 
-from __future__ import annotations
-
 import re
 from itertools import islice
 

@@ -4,8 +4,6 @@ Nothing else in this project writes to standard output or standard error for peo
 enforces that (banned-api in pyproject.toml).
 """
 
-from __future__ import annotations
-
 import codecs
 import io
 import os

@@ -1,7 +1,5 @@
 """The screen of an explanation: what limits the kernel, which lines, and what a change is worth."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from rich.console import Group, RenderableType

@@ -1,7 +1,5 @@
 """The part of a screen that shows diagnostics, findings and counterexamples."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

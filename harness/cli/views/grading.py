@@ -1,7 +1,5 @@
 """The screen of a grading: its verdict, and what limits the kernel; and a table of many."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Sequence
 

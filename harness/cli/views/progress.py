@@ -1,7 +1,5 @@
 """Progress on a terminal, in lines that disappear."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Self
 

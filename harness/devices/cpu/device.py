@@ -1,7 +1,5 @@
 """The CPU device: answers the judge's requests by means of `harness.ptxcpu`."""
 
-from __future__ import annotations
-
 import math
 import os
 import platform

@@ -1,7 +1,5 @@
 """Turns the results of `harness.ptxcpu` into the types of the report."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Literal
 

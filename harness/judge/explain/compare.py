@@ -1,7 +1,5 @@
 """Compare two kernels: the differences, and why the newer one is faster or slower."""
 
-from __future__ import annotations
-
 from harness.judge import figures
 from harness.judge.explain.explanation import Change, Comparison, Explanation
 

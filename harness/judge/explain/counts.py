@@ -1,7 +1,5 @@
 """Values that follow from the counters of some blocks, and from the loops of the machine code."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

@@ -4,8 +4,6 @@ The counters are those of some blocks at some size. They are scaled to one multi
 the ranked size by the work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The facts about a kernel that an explanation needs, from a report or from `judge.examine`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from harness.protocol.report import Counters, DeviceInfo, DisassembledKernel, Outcome, Report

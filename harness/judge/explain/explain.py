@@ -1,7 +1,5 @@
 """Explain the speed of a kernel from the facts about it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from harness.compiling.occupancy import WARP

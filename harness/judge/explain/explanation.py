@@ -1,7 +1,5 @@
 """The content of an explanation as typed values, which the terminal and the pages show."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from pydantic import Field

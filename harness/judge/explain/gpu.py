@@ -1,7 +1,5 @@
 """The GPUs for which a kernel can be explained, and their peak rates per clock."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from harness.compiling.occupancy import multiprocessor, number_of

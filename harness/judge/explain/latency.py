@@ -1,7 +1,5 @@
 """The time that one warp takes for an iteration of a loop if it has a multiprocessor to itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

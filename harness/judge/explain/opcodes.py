@@ -1,7 +1,5 @@
 """The kinds of machine instructions, and the clocks for which they keep pipelines busy."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from enum import StrEnum

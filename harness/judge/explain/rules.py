@@ -4,8 +4,6 @@ A rule applies only to what costs time: what it would save is taken off the unit
 another unit is busier, nothing is saved, and there is no advice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod

@@ -4,8 +4,6 @@ Every full grading computes the grade at a small size, next to plain FP32 sums; 
 ranked size, next to cuBLAS (`measure`). The grade is no verdict.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from harness.judge.grading import Grading

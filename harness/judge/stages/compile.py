@@ -1,7 +1,5 @@
 """Compile: does the submission compile, and can the device load it?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from harness.judge import figures

@@ -1,7 +1,5 @@
 """Count the work of the memory system at the ranked size, which only the CPU device can do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from harness.judge.grading import Grading, launch_inputs

@@ -1,7 +1,5 @@
 """Explain a wrong output: the worst elements, a map of wrong blocks, and the likely mistake."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

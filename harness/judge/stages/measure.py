@@ -4,8 +4,6 @@ The outputs of two launches are compared with products of the CPU in the backgro
 for that, while others have the GPU.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Sequence
 

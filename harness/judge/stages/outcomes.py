@@ -1,7 +1,5 @@
 """Verdicts for the faults of devices and workers."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from harness.protocol.device import Ready, Touched

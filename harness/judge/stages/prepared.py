@@ -1,7 +1,5 @@
 """Cases as they are launched: inputs, and the output that is expected."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from harness.judge.grading import Grading

@@ -4,8 +4,6 @@ On a GPU, compute-sanitizer and, in a full grading, the CPU device check the sam
 time. On the CPU device one launch is enough for all tools. Both run next to the verification.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod

@@ -3,8 +3,6 @@
 Each rule is a constant with a sentence that says why.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Python's own parser reads them, and this module evaluates the tree. No text of a file is executed.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Callable, Mapping

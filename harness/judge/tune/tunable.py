@@ -8,8 +8,6 @@ the values to try. The second gives the file's `// solve:` line for each of them
 may use every constant of the file. Only the tuner reads these comments.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import re

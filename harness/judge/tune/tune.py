@@ -1,7 +1,5 @@
 """The tuner compiles, checks and times every variant of a kernel file, as a quick grading does."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable
 from contextlib import suppress

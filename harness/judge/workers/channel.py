@@ -4,8 +4,6 @@ Messages are validated, and nothing in them is executed or unpickled. A matrix i
 its memory: at the ranked size each further copy costs half a second.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from multiprocessing.connection import Connection

@@ -5,8 +5,6 @@ compiling and checking the next submission does not disturb it. Each GPU has its
 a process with threads on all cores interrupts all of them when it returns memory.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection
 from contextlib import suppress

@@ -4,8 +4,6 @@
 that is imported before the process is confined might start a thread that is not.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

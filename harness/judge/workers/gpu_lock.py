@@ -5,8 +5,6 @@ waits for it holds the lock on a second file, the queue. So a process that waits
 lock is not overtaken by others that share it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

@@ -5,8 +5,6 @@ the report. This module imports nothing that starts a thread: a restriction appl
 that asks for it and to later threads.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import resource

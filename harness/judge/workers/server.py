@@ -4,8 +4,6 @@ entry_point.py starts it. It answers requests until the judge hangs up. Only wor
 Standard output belongs to the kernel.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import threading

@@ -1,7 +1,5 @@
 """The judge's side of a worker process: requests with a time limit, and the handling of its end."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import threading
