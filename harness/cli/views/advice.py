@@ -26,6 +26,11 @@ _STATE = re.compile(
 
 _WITHOUT_VALUE = re.compile(r"^[ \t]*(?:float|double)\s+(\w+)\s*(?:\[[^\]]*\]\s*)*;", re.MULTILINE)
 
+_LANES = (
+    "The lanes that a warp-wide instruction reads must reach it, too: put a condition around loads "
+    "and stores, not around the instruction."
+)
+_WARP_WIDE = re.compile(r"\b__\w+_sync\b")
 _USES_MBARRIERS = re.compile(r"\bmbarrier\b|\bcuda::barrier\b")
 _MBARRIERS = (
     "A phase of an mbarrier ends when all arrivals that it was initialised for, and all bytes that "
@@ -66,6 +71,7 @@ def advice(report: Report) -> str | None:
 def _of_finding(found: Finding, report: Report) -> str | None:
     source = report.submission.source
     in_matrix = found.array in (*SIGNATURE.inputs, SIGNATURE.output)
+    line = dict(enumerate(source.splitlines(), 1)).get(found.at.line or 0, "")
     match found.hazard:
         case Hazard.OUT_OF_BOUNDS if in_matrix and _has_no_edge(found, report):
             return (
@@ -104,10 +110,9 @@ def _of_finding(found: Finding, report: Report) -> str | None:
         case Hazard.RACE if found.array == Array.SHARED and "no barrier between" in found.message:
             return _missing_barrier(found, source)
         case Hazard.DIVERGENT_BARRIER if "names lanes" in found.message:
-            return (
-                "The lanes that a warp-wide instruction reads must reach it, too: put a condition "
-                "around loads and stores, not around the instruction."
-            )
+            return _LANES
+        case Hazard.DEADLOCK if _WARP_WIDE.search(line):
+            return _LANES
         case Hazard.DEADLOCK if _USES_MBARRIERS.search(source):
             return _MBARRIERS
         case Hazard.DIVERGENT_BARRIER:
