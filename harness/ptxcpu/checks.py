@@ -36,12 +36,17 @@ def instruments(
     clock_words = -(-numbers // layout.CLOCK_STEP) * layout.CLOCK_STEP
     clock = 4 * clock_words
     wide_cells = -(-kernel.shared.size // layout.WIDE_CELL)
-    cells = blocks * (wide_cells * (1 + layout.WIDE_CELL // width) + 8)
+    # With a few to spare, so that the same cell of several warps lies in different sets of the
+    # processor's cache.
+    block_cells = wide_cells * (1 + layout.WIDE_CELL // width) + 8
+    cells = blocks * block_cells
     memory = {
         "findings": zeros(ctypes.sizeof(RawFinding) * layout.MAX_FINDINGS),
         "places": zeros(4 * layout.FINDING_PLACES),
         "cells": zeros(layout.CELL_BYTES * cells),
-        "reads": zeros(2 * layout.EVENT_BYTES * warps * cells),
+        "rare": zeros(layout.RARE_CELL_BYTES * cells),
+        "reads": zeros(layout.EVENT_BYTES * warps * cells),
+        "second_reads": zeros(layout.EVENT_BYTES * warps * cells),
         "awaited": zeros(4 * warps * cells),
         "awaited_cells": zeros(4 * warps),
         "shared_ready": zeros(blocks * kernel.shared.size + 64),
@@ -55,6 +60,7 @@ def instruments(
         "own": zeros(4 * threads),
         "common": zeros(blocks * clock),
         "has_common": zeros(threads),
+        "floor": zeros(blocks * clock),
         "arrival": zeros(layout.NAMED_BARRIERS * blocks * clock),
         "joined": zeros(clock),
         "shared_row": zeros(clock),
@@ -99,6 +105,7 @@ def instruments(
         warps=warps,
         cell_width=width,
         cells_checked=1,
+        block_cells=block_cells,
         global_cell_width=global_width,
         clock_words=clock_words,
         **{name: array.ctypes.data for name, array in memory.items()},

@@ -66,10 +66,24 @@ __device__ long long wide_cells(Context* c) { return (c->shared_bytes + WIDE_CEL
 
 __device__ long long narrow_cells_in_wide(Checks* k) { return cell_of(WIDE_CELL, k->cell_width); }
 
-// With a few to spare, so that the same cell of several warps lies in different sets of the processor's cache.
-__device__ long long cells_of_block(Context* c) { return wide_cells(c) * (1 + narrow_cells_in_wide(c->checks)) + 8; }
+__device__ ShadowCell* cells_of(Context* block) { return block->checks->cells + block->rank * block->checks->block_cells; }
 
-__device__ ShadowCell* cells_of(Context* block) { return block->checks->cells + block->rank * cells_of_block(block); }
+// What is known of few cells; it counts if the cell says so.
+__device__ RareCell* rare_of(Context* block, long long cell) { return block->checks->rare + block->rank * block->checks->block_cells + cell; }
+
+// Forgets what earlier runs have noted in a cell.
+__device__ __forceinline__ void begin_cell(Checks* k, ShadowCell* cell) {
+    if (cell->run != (int)k->run) cell->run = (int)k->run, cell->readers = 0;
+}
+
+// The same as rare_of; from now on it counts.
+__device__ RareCell* begin_rare(Context* block, long long cell) {
+    begin_cell(block->checks, cells_of(block) + cell);
+    cells_of(block)[cell].readers |= IS_RARE;
+    return rare_of(block, cell);
+}
+
+__device__ bool is_rare(Checks* k, const ShadowCell* cell) { return cell->run == (int)k->run && cell->readers & IS_RARE; }
 
 __device__ unsigned char* local_ready(Context* c, long long t) {
     return c->checks->local_ready + number_of(c, t) * c->local_bytes;
@@ -127,9 +141,19 @@ __device__ void record(Context* c, Event* e, long long t, long long pc, int acce
 
 __device__ long long warp_of_cluster(Context* c, long long w) { return c->rank ? c->rank * (c->checks->warps / c->cluster_blocks) + w : w; }
 
-// The reads of a cell of a block's shared memory by a warp of the cluster: two of them.
-__device__ __forceinline__ Event* reads_of(Context* block, long long warp, long long cell) {
-    return block->checks->reads + ((block->rank * block->checks->warps + warp) * cells_of_block(block) + cell) * 2;
+__device__ __forceinline__ long long place_of_reads(Context* block, long long warp, long long cell) {
+    return (block->rank * block->checks->warps + warp) * block->checks->block_cells + cell;
+}
+
+// The last read of a cell of a block's shared memory by a warp of the cluster.
+__device__ __forceinline__ Event* read_of(Context* block, long long warp, long long cell) {
+    return block->checks->reads + place_of_reads(block, warp, cell);
+}
+
+// The last one by another lane of that warp; null if there is none.
+__device__ __forceinline__ Event* second_read_of(Context* block, long long warp, long long cell) {
+    long long place = place_of_reads(block, warp, cell);
+    return block->checks->reads[place].access & ACCESS_SECOND ? block->checks->second_reads + place : 0;
 }
 
 // Goes through the reads of a cell by the warps that have read it since the last write that was after
@@ -138,35 +162,55 @@ struct ReadsOfCell {
     Context* block;
     long long cell, warp;
     unsigned left;
+    Event* second;
 
-    __device__ __forceinline__ ReadsOfCell(Context* block, long long cell) : block(block), cell(cell), warp(block->checks->warps) {
+    __device__ __forceinline__ ReadsOfCell(Context* block, long long cell) : block(block), cell(cell), warp(block->checks->warps), second(0) {
         const ShadowCell* s = cells_of(block) + cell;
-        left = s->run == (int)block->checks->run ? s->readers : 0;
+        left = s->run == (int)block->checks->run ? s->readers & ~IS_RARE : 0;
     }
 
     __device__ __forceinline__ Event* next() {
+        if (second) {
+            Event* e = second;
+            second = 0;
+            return e;
+        }
         warp += READERS;
         if (warp >= block->checks->warps) {
             if (!left) return 0;
             warp = __ffs(left) - 1;
             left &= left - 1;
         }
-        return reads_of(block, warp, cell);
+        second = second_read_of(block, warp, cell);
+        return read_of(block, warp, cell);
     }
 };
 
-__device__ int* awaited_by(Context* c, long long warp) { return c->checks->awaited + warp * cells_of_block(c); }
+__device__ int* awaited_by(Context* c, long long warp) { return c->checks->awaited + warp * c->checks->block_cells; }
 
-__device__ bool may_read_either(const Event* reads) { return may_still_read(reads) || may_still_read(reads + 1); }
+// Whether products of a warp may still read a cell.
+__device__ bool is_awaited(Context* block, long long warp, long long cell) {
+    const Event* second = second_read_of(block, warp, cell);
+    return may_still_read(read_of(block, warp, cell)) || (second && may_still_read(second));
+}
 
 // Records a cell that the warp's products may still read.
 __device__ void await_products(Context* c, long long warp, long long g) {
     awaited_by(c, warp)[c->checks->awaited_cells[warp]++] = (int)g;
 }
 
-// Forgets what earlier runs have noted in a cell.
-__device__ __forceinline__ void begin_cell(Checks* k, ShadowCell* cell) {
-    if (cell->run != (int)k->run) cell->run = (int)k->run, cell->readers = 0;
+// Whether all threads that can make an access know of an earlier one, so that no later one conflicts
+// with it.
+__device__ __forceinline__ bool is_settled(Context* block, const Event* e) {
+    if (may_still_read(e)) return false;
+    return e->clock <= (unsigned)block->checks->base || (block->cluster_blocks == 1 && floor_of(block)[e->thread] >= e->clock);
+}
+
+// Returns the same of all reads of a cell.
+__device__ bool are_settled(Context* block, long long cell) {
+    for (ReadsOfCell all(block, cell); const Event* read = all.next();)
+        if (!is_settled(block, read)) return false;
+    return true;
 }
 
 // Copies what is known of a wide cell to the narrow cells of its bytes.
@@ -175,25 +219,34 @@ __device__ void divide(Context* block, long long wide) {
     ShadowCell* cells = cells_of(block);
     long long count = narrow_cells_in_wide(k), first = wide_cells(block) + wide * count;
     begin_cell(k, cells + wide);
-    for (long long i = first; i < first + count; ++i) cells[i] = cells[wide];
-    bool is_read = cells[wide].readers;
+    for (long long i = first; i < first + count; ++i) {
+        cells[i] = cells[wide];
+        if (is_rare(k, cells + wide)) *rare_of(block, i) = *rare_of(block, wide);
+    }
+    bool is_read = cells[wide].readers & ~IS_RARE && !are_settled(block, wide);
+    for (long long i = first; !is_read && i < first + count; ++i) cells[i].readers &= IS_RARE;
     cells[wide].readers = DIVIDED;
     if (!is_read) return;
     for (long long w = 0; w < k->warps; ++w) {
-        Event* reads = reads_of(block, w, wide);
+        const Event* second = second_read_of(block, w, wide);
         for (long long i = first; i < first + count; ++i) {
-            for (int j = 0; j < 2; ++j) reads_of(block, w, i)[j] = reads[j];
-            if (may_read_either(reads)) await_products(block, w, i);
+            *read_of(block, w, i) = *read_of(block, w, wide);
+            if (second) *second_read_of(block, w, i) = *second;
+            if (is_awaited(block, w, i)) await_products(block, w, i);
         }
     }
+}
+
+__device__ __forceinline__ bool is_divided(Context* block, long long wide) {
+    const ShadowCell* cell = cells_of(block) + wide;
+    return cell->run == (int)block->checks->run && cell->readers == DIVIDED;
 }
 
 // Returns the cell of a byte of an access that ends before `end`, and advances to the cell after it.
 __device__ long long next_cell(Context* block, long long* byte, long long end) {
     Checks* k = block->checks;
     long long first = *byte, wide = first / WIDE_CELL, width = k->cell_width;
-    const ShadowCell* cell = cells_of(block) + wide;
-    if (cell->run != (int)k->run || cell->readers != DIVIDED) {
+    if (!is_divided(block, wide)) {
         if (first % WIDE_CELL == 0 && first + WIDE_CELL <= end) {
             *byte = first + WIDE_CELL;
             k->cells_checked = narrow_cells_in_wide(k);
@@ -206,19 +259,22 @@ __device__ long long next_cell(Context* block, long long* byte, long long end) {
     return wide_cells(block) + cell_of(first, width);
 }
 
-// All groups up to this one are complete, so from now on their reads are ordinary ones.
+// A read by one of these groups is an ordinary one from now on.
+__device__ void complete(Checks* k, Event* read, long long waited_for) {
+    if (!may_still_read(read) || read->clock > waited_for) return;
+    read->access &= ~ACCESS_ASYNC;
+    read->clock = k->own[read->thread];
+}
+
+// All groups up to this one are complete.
 __device__ void check_products(Context* c, long long w, long long waited_for) {
     Checks* k = c->checks;
     long long warp = warp_of_cluster(c, w), left = 0;
     int* awaited = awaited_by(c, warp);
     for (long long i = 0; i < k->awaited_cells[warp]; ++i) {
-        Event* mine = reads_of(c, warp, awaited[i]);
-        for (Event* e = mine; e < mine + 2; ++e) {
-            if (!may_still_read(e) || e->clock > waited_for) continue;
-            e->access &= ~ACCESS_ASYNC;
-            e->clock = k->own[e->thread];
-        }
-        if (may_read_either(mine)) awaited[left++] = awaited[i];
+        complete(k, read_of(c, warp, awaited[i]), waited_for);
+        if (Event* second = second_read_of(c, warp, awaited[i])) complete(k, second, waited_for);
+        if (is_awaited(c, warp, awaited[i])) awaited[left++] = awaited[i];
     }
     k->awaited_cells[warp] = (int)left;
 }
@@ -257,8 +313,8 @@ __device__ __forceinline__ bool is_over(const Event* e, unsigned base, const uns
 // Returns the same of all reads of a cell.
 __device__ __noinline__ bool are_over(Context* block, long long g, const unsigned* known, long long number) {
     unsigned base = (unsigned)block->checks->base;
-    for (ReadsOfCell all(block, g); const Event* reads = all.next();)
-        if (!is_over(reads, base, known, number) || !is_over(reads + 1, base, known, number)) return false;
+    for (ReadsOfCell all(block, g); const Event* read = all.next();)
+        if (!is_over(read, base, known, number)) return false;
     return true;
 }
 
@@ -269,7 +325,11 @@ __device__ __forceinline__ bool is_in_order(Context* c, long long t, int access,
     const ShadowCell* cell = cells_of(block) + g;
     unsigned base = (unsigned)k->base;
     const Event* write = &cell->write;
-    if (cell->in_flight.clock > base || cell->strong.clock > base || !is_over(write, base, known, number)) return false;
+    if (is_rare(k, cell)) {
+        const RareCell* rare = rare_of(block, g);
+        if (rare->in_flight.clock > base || rare->strong.clock > base) return false;
+    }
+    if (!is_over(write, base, known, number)) return false;
     if (access & ACCESS_PROXY && write->clock > base && !(write->access & ACCESS_PROXY)) return passed_proxy_fence(c, t, write);
     return !(access & ACCESS_WRITE) || are_over(block, g, known, number);
 }
@@ -279,18 +339,59 @@ __device__ __noinline__ void note_conflicts(Context* c, long long t, long long p
                                             int access, Context* block, long long g) {
     Checks* k = c->checks;
     ShadowCell* cell = cells_of(block) + g;
-    if (cell->in_flight.clock > k->base)
-        note(c, FINDING_KIND_IN_FLIGHT, pc, cell->in_flight.pc, t, cell->in_flight.thread, address, n, access,
-             cell->in_flight.access);
+    RareCell* rare = is_rare(k, cell) ? rare_of(block, g) : 0;
+    bool reads_by_proxy = access & ACCESS_PROXY && !(access & ACCESS_WRITE);
+    if (rare && rare->in_flight.clock > k->base)
+        note(c, FINDING_KIND_IN_FLIGHT, pc, rare->in_flight.pc, t, rare->in_flight.thread, address, n, access,
+             rare->in_flight.access);
     conflict(c, t, pc, address, n, access, &cell->write);
-    conflict(c, t, pc, address, n, access, &cell->strong);
-    if (access & ACCESS_WRITE) {
-        for (ReadsOfCell all(block, g); Event* reads = all.next();)
-            for (int i = 0; i < 2; ++i) conflict(c, t, pc, address, n, access, reads + i);
-    } else if (access & ACCESS_PROXY) {
-        check_proxy(c, t, pc, address, n, access, &cell->write);
-        check_proxy(c, t, pc, address, n, access, &cell->strong);
+    if (reads_by_proxy) check_proxy(c, t, pc, address, n, access, &cell->write);
+    if (rare) {
+        conflict(c, t, pc, address, n, access, &rare->strong);
+        if (reads_by_proxy) check_proxy(c, t, pc, address, n, access, &rare->strong);
     }
+    if (access & ACCESS_WRITE)
+        for (ReadsOfCell all(block, g); Event* read = all.next();) conflict(c, t, pc, address, n, access, read);
+}
+
+__device__ __forceinline__ void record_read_of_cell(Context* c, long long t, long long pc, int access, Context* block,
+                                                    long long warp, long long g) {
+    Checks* k = c->checks;
+    ShadowCell* cell = cells_of(block) + g;
+    Event* mine = read_of(block, warp, g);
+    if (access & ACCESS_ASYNC && !is_awaited(block, warp, g)) await_products(c, warp, g);
+    begin_cell(k, cell);
+    cell->readers |= 1u << warp % READERS;
+    int second = mine->access & ACCESS_SECOND;
+    if (mine->thread != number_of(c, t)) {
+        second = mine->clock > k->base || may_still_read(mine) ? ACCESS_SECOND : 0;
+        if (second) k->second_reads[place_of_reads(block, warp, g)] = *mine;
+    }
+    record(c, mine, t, pc, access | second);
+    if (access & ACCESS_ASYNC) mine->clock = c->thread[t / LANES * LANES].products + 1;
+}
+
+// Makes a divided cell whole if all that is known of its parts is settled, or if a weak write of thread
+// t will replace it.
+__device__ __noinline__ void unite(Context* c, long long t, int access, Context* block, long long wide) {
+    Checks* k = c->checks;
+    long long count = narrow_cells_in_wide(k), first = wide_cells(block) + wide * count, number = number_of(c, t);
+    const unsigned *known = known_to(c, t), *floor = floor_of(block);
+    bool by_proxy = clock_words(c) >= fenced_numbers(c) + threads_of_cluster(c);
+    ShadowCell *cells = cells_of(block), *last = cells + first;
+    for (ShadowCell* cell = last; cell < cells + first + count; ++cell) {
+        const Event* write = &cell->write;
+        if (access & ACCESS_WRITE) {
+            if (!is_in_order(c, t, access, block, cell - cells, known, number)) return;
+            continue;
+        }
+        if (is_rare(k, cell) || !is_settled(block, write) || !are_settled(block, cell - cells)) return;
+        bool needs_fence = by_proxy && write->clock > (unsigned)k->base && !(write->access & ACCESS_PROXY);
+        if (needs_fence && floor[fenced_numbers(c) + write->thread] < write->clock) return;
+        if (write->clock > last->write.clock) last = cell;
+    }
+    cells[wide].write = last->write;
+    cells[wide].readers = 0;
 }
 
 __device__ void check_shared(Context* c, long long t, long long pc, Context* block, Address address,
@@ -300,6 +401,8 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
     long long warp = warp_of_cluster(c, t / LANES);
     const unsigned* known = known_to(c, t);
     for (long long byte = first; byte < first + n;) {
+        bool is_whole = byte % WIDE_CELL == 0 && byte + WIDE_CELL <= first + n && is_weak(access);
+        if (is_whole && is_divided(block, byte / WIDE_CELL)) unite(c, t, access, block, byte / WIDE_CELL);
         long long g = next_cell(block, &byte, first + n);
         ShadowCell* cell = cells_of(block) + g;
         bool in_order = is_in_order(c, t, access, block, g, known, number);
@@ -307,19 +410,60 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
         if (access & ACCESS_WRITE) {
             if (in_order && is_weak(access)) cell->readers = 0;
             // A weak write is kept: later strong writes of the same thread do not replace it.
-            record(c, is_weak(access) ? &cell->write : &cell->strong, t, pc, access);
-            if (access & ACCESS_ASYNC) record(c, &cell->in_flight, t, pc, access);
-        } else {
-            Event* mine = reads_of(block, warp, g);
-            if (access & ACCESS_ASYNC && !may_read_either(mine)) await_products(c, warp, g);
-            begin_cell(k, cell);
-            cell->readers |= 1u << warp % READERS;
-            if (mine[0].thread != number) mine[1] = mine[0];
-            record(c, mine, t, pc, access);
-            if (access & ACCESS_ASYNC) mine->clock = c->thread[t / LANES * LANES].products + 1;
-        }
+            record(c, is_weak(access) ? &cell->write : &begin_rare(block, g)->strong, t, pc, access);
+            if (access & ACCESS_ASYNC) record(c, &begin_rare(block, g)->in_flight, t, pc, access);
+        } else record_read_of_cell(c, t, pc, access, block, warp, g);
     }
     k->cells_checked = 1;
+}
+
+// c->checks is not null
+__device__ void begin_product_reads(ProductReads* r, Context* c, long long w, long long pc) {
+    Checks* k = c->checks;
+    k->unmet = 1;
+    r->c = c;
+    r->warp = warp_of_cluster(c, w);
+    r->cells = cells_of(c);
+    r->reads = read_of(c, r->warp, 0);
+    r->ready = k->shared_ready + c->rank * c->shared_bytes;
+    r->thread = w * LANES;
+    r->number = number_of(c, r->thread);
+    r->pc = pc;
+    r->group = c->thread[w * LANES].products + 1;
+    r->has_common = k->has_common + r->number;
+    r->common = common_of(c);
+    r->rows = row_of(c, r->thread);
+    r->words = clock_words(c);
+    r->fenced = fenced_numbers(c);
+    r->base = (unsigned)k->base;
+    r->run = (int)k->run;
+}
+
+// Records that a lane reads 16 bytes of its block's shared memory. Returns false, and has recorded
+// nothing, if the read may be a mistake, or if there is more to record than this read.
+__device__ __forceinline__ bool records_product_read(const ProductReads& r, int lane, unsigned at) {
+    const unsigned long long WRITTEN = BYTE_WRITTEN * 0x0101010101010101ull;
+    const unsigned long long* ready = (const unsigned long long*)(r.ready + at);
+    ShadowCell* cell = r.cells + at / WIDE_CELL;
+    Event* mine = r.reads + at / WIDE_CELL;
+    const Event* write = &cell->write;
+    int number = (int)r.number + lane;
+    if (cell->run != r.run) cell->run = r.run, cell->readers = 0;
+    if (cell->readers & (IS_RARE | DIVIDED) || ready[0] != WRITTEN || ready[1] != WRITTEN) return false;
+    if (write->clock > r.base) {
+        const unsigned* known = r.has_common[lane] ? r.common : r.rows + lane * r.words;
+        if (write->thread != number && known[write->thread] < write->clock) return false;
+        if (!(write->access & ACCESS_PROXY) && known[r.fenced + write->thread] < write->clock) return false;
+    }
+    bool is_awaited = may_still_read(mine);
+    if (mine->access & ACCESS_SECOND || (mine->thread != number && (is_awaited || mine->clock > r.base))) return false;
+    if (!is_awaited) await_products(r.c, r.warp, at / WIDE_CELL);
+    cell->readers |= 1u << r.warp % READERS;
+    mine->clock = r.group;
+    mine->pc = (int)r.pc;
+    mine->thread = (short)number;
+    mine->access = ACCESS_READ | ACCESS_ASYNC | ACCESS_PROXY;
+    return true;
 }
 
 // Two unordered reads are both kept; a third one replaces the older.
@@ -407,8 +551,11 @@ __device__ void check_arrival(Context* c, long long t, long long pc, Address add
     if (!block) return;
     long long first = offset_in_block(address);
     for (long long byte = first; byte < first + n;) {
-        ShadowCell* cell = cells_of(block) + next_cell(block, &byte, first + n);
-        cell->in_flight.clock = 0;
+        long long g = next_cell(block, &byte, first + n);
+        ShadowCell* cell = cells_of(block) + g;
+        RareCell* rare = begin_rare(block, g);
+        rare->in_flight.clock = 0;
+        if (rare->strong.clock <= k->base) cell->readers &= ~IS_RARE;
         record(c, &cell->write, t, pc, ACCESS_WRITE | ACCESS_PROXY);
     }
     k->cells_checked = 1;
@@ -487,10 +634,11 @@ __device__ unsigned* arrival_at(Context* c, long long barrier) {
 __device__ void meet(Context* c, int barrier) {
     Checks* k = c->checks;
     unsigned* arrival = arrival_at(c, barrier);
-    bool any_common = false;
+    bool any_common = false, is_everybody = true;
     assign(c, k->joined, arrival);
     for (long long t = 0; t < c->threads; ++t) {
         long long n = number_of(c, t);
+        is_everybody &= k->here[t] || c->thread[t].state == STATE_EXITED;
         if (!k->here[t] || !k->has_common[n]) {
             unsigned* clock = clock_of(c, t);  // threads that are not at the barrier keep their clocks
             if (k->here[t]) join(c, k->joined, clock);
@@ -501,6 +649,7 @@ __device__ void meet(Context* c, int barrier) {
     }
     if (any_common) join(c, k->joined, common_of(c));
     assign(c, common_of(c), k->joined);
+    if (is_everybody) assign(c, floor_of(c), k->joined);
     share_fences(c, k->here);
     for (long long t = 0; t < c->threads; ++t)
         if (k->here[t]) k->has_common[number_of(c, t)] = 1, tick(c, t);

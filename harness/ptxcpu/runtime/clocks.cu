@@ -33,6 +33,9 @@ __device__ unsigned* row_of(Context* c, long long t) {
 // numbers. It is kept once, until one of them needs a clock of its own.
 __device__ unsigned* common_of(Context* c) { return c->checks->common + c->rank * clock_words(c); }
 
+// What all threads of the block know.
+__device__ unsigned* floor_of(Context* c) { return c->checks->floor + c->rank * clock_words(c); }
+
 // The clock of thread t, which the caller may change.
 __device__ unsigned* clock_of(Context* c, long long t) {
     long long n = number_of(c, t);
@@ -221,6 +224,7 @@ __device__ void begin_clocks(Context* c) {
         unsigned* common = common_of(c + b);
         for (long long i = 0; i < clock_words(c); ++i) common[i] = (unsigned)k->base;
         common[n] = EMPTY_SET;
+        assign(c, floor_of(c + b), common);
     }
     for (long long t = 0; t < n; ++t) {
         k->own[t] = (unsigned)k->base + 1;

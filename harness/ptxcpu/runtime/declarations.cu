@@ -59,6 +59,19 @@ __device__ __noinline__ void check_products(Context* c, long long w, long long w
 __device__ __noinline__ void check_warpgroups(Context* c);
 __device__ __noinline__ void check_barrier(Context* c, int barrier, long long left);
 
+// What the reads of shared memory by one product of a warp have in common.
+struct ProductReads {
+    Context* c;
+    ShadowCell* cells;
+    Event* reads;
+    const unsigned char *ready, *has_common;  // has_common, rows: from the warp's first lane on
+    const unsigned *common, *rows;
+    long long warp, thread, number, pc, words, fenced;
+    unsigned group, base;
+    int run;
+};
+__device__ __noinline__ void begin_product_reads(ProductReads* r, Context* c, long long w, long long pc);
+
 // cluster.cu
 __device__ __noinline__ void begin_cluster_checks(Context* c);
 __device__ __noinline__ bool init_is_known(Context* c, long long t, Event* init);

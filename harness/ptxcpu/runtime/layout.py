@@ -104,6 +104,7 @@ class Access(IntFlag):
     CLUSTER_SCOPE = 1024
     GPU_SCOPE = 2048  # and wider; with neither, a strong access has the scope of its block
     PROXY = 4096  # a read by wgmma or a bulk copy, or a write that needs no fence before one
+    SECOND = 8192  # in the record of a warp's read: a read by another lane is recorded, too
 
 
 class Collective(IntEnum):
@@ -151,7 +152,7 @@ NEAR_CLOCKS = 1024  # of these, those that one cluster writes
 MAX_SNAPSHOTS = 4096  # clocks that a launch publishes from one cluster to another
 MAX_SETS = 1 << 14  # of snapshots
 CLOCK_STEP = 8  # words of clocks that are joined at once
-READERS, DIVIDED = 31, 1 << 31  # of a cell
+READERS, IS_RARE, DIVIDED = 30, 1 << 30, 1 << 31  # of a cell
 WIDE_CELL = 16  # bytes of shared memory that the checks handle at once where they can
 MAX_CLUSTER = 8  # blocks; more is up to each GPU
 
@@ -275,7 +276,8 @@ FINDING = {
 # One access to a cell of memory, and when it happened by its thread's own clock.
 EVENT = {"clock": "unsigned", "pc": "int", "thread": "short", "access": "short"}
 EVENT_BYTES = 12
-CELL_BYTES = 3 * EVENT_BYTES + 8
+CELL_BYTES = EVENT_BYTES + 8
+RARE_CELL_BYTES = 2 * EVENT_BYTES
 GLOBAL_CELL_BYTES = 4 * EVENT_BYTES
 
 # What was published at an address: by a thread of this run of a cluster, to those near it, and to
@@ -302,8 +304,11 @@ CHECKS = {
     "cell_width": "long long",  # bytes of shared memory that a narrow cell describes
     "cells_checked": "long long",  # the narrow cells that the access at hand is checked for at once
     # Threads and warps are counted through the cluster, cells and bytes of shared memory, too.
+    "block_cells": "long long",  # of a block
     "cells": "struct ShadowCell*",  # [cell]
-    "reads": "struct Event*",  # [block][warp][cell][2]: the last two lanes of the warp that read it
+    "rare": "struct RareCell*",  # [cell]
+    "reads": "struct Event*",  # [block][warp][cell]: by the last lane of the warp that read it
+    "second_reads": "struct Event*",  # [block][warp][cell]: by the lane before
     "awaited": "int*",  # [warp][cell]: which of the block's a warp's products may still read
     "awaited_cells": "int*",  # [warp]: how many of them there are
     # What is known of each byte: UNWRITTEN, WRITTEN, or OUTSIDE of every variable.
@@ -323,6 +328,7 @@ CHECKS = {
     "own": "unsigned*",  # [thread]: its number in its own clock
     "common": "unsigned*",  # [block][clock]: the same for threads that last met at a barrier
     "has_common": "unsigned char*",  # [thread]: it is one of these
+    "floor": "unsigned*",  # [block][clock]: what all threads of the block know, since all last met
     "arrival": "unsigned*",  # [barrier][thread]: what those who arrived knew
     "joined": "unsigned*",  # [thread]
     "shared_row": "unsigned*",  # [thread]
@@ -514,11 +520,14 @@ def header() -> str:
         "Event": EVENT,
         "ShadowCell": {
             "write": "struct Event",
+            "run": "int",  # to which `readers` belongs
+            # bit w: warp w, w + READERS, or another one has read it; IS_RARE: there is more to know
+            # in its RareCell; or only DIVIDED for a wide cell
+            "readers": "unsigned",
+        },
+        "RareCell": {
             "strong": "struct Event",  # the last strong write
             "in_flight": "struct Event",
-            "run": "int",  # to which `readers` belongs
-            # bit w: warp w, w + READERS, or another one has read it; or DIVIDED for a wide cell
-            "readers": "unsigned",
         },
         "GlobalCell": {
             "write": "struct Event",

@@ -48,7 +48,18 @@ __device__ bool is_inside(Context* c, const SharedMatrix& m, int rows, int bytes
 // matrix, the elements have 16 bits.
 __device__ void fetch(Context* c, long long w, long long pc, const SharedMatrix& m, bool all_inside, int first,
                       unsigned* raw, int stride) {
-    if (all_inside && !m.transposed && !c->checks) {
+    const int READ = ACCESS_READ | ACCESS_ASYNC | ACCESS_PROXY;
+    Address begin = shared_begin(c);
+    if (all_inside && !m.transposed) {
+        if (c->checks) {
+            ProductReads reads;
+            begin_product_reads(&reads, c, w, pc);
+            for (int piece = 0; piece < 16; ++piece) {
+                int lane = (piece + first * 2) % LANES;
+                Address at = swizzled(m, unswizzled(m, first + (piece & 7), (piece >> 3) * 16));
+                if (!records_product_read(reads, lane, (unsigned)at)) check_access(c, w * LANES + lane, pc, begin + at, 16, READ);
+            }
+        }
         for (int half = 0; half < 2; ++half) {
             Address at = unswizzled(m, first, half * 16);
             long long* to = (long long*)(raw + half * stride * LANES);
@@ -61,13 +72,11 @@ __device__ void fetch(Context* c, long long w, long long pc, const SharedMatrix&
         }
         return;
     }
-    Address begin = shared_begin(c);
     for (int piece = 0; piece < 16; ++piece) {
         int row = piece & 7, half = piece >> 3;
         Address at = swizzled(m, m.transposed ? unswizzled(m, piece, first * 2) : unswizzled(m, first + row, half * 16));
         const char* host = c->shared + at;
         long long t = w * LANES + (piece + first * 2) % LANES;
-        const int READ = ACCESS_READ | ACCESS_ASYNC | ACCESS_PROXY;
         if (!all_inside) host = checked_access(c, t, pc, begin + at, 16, 16, READ);
         else if (c->checks) check_access(c, t, pc, begin + at, 16, READ);
         if (!host) return;
