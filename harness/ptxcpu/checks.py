@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -74,6 +75,7 @@ def instruments(
         "syncs": zeros(layout.SYNC_BYTES * (layout.SYNC_ADDRESSES + 1)),
         "near": zeros(2 * layout.NEAR_CLOCKS * clock),
         "snapshots": zeros(4 * layout.MAX_SNAPSHOTS * threads),
+        "snapshot_bounds": zeros(8 * layout.MAX_SNAPSHOTS),
         "sets": zeros(layout.MAX_SETS * layout.MAX_SNAPSHOTS // 8),
         "runs": zeros(layout.RUN_BYTES * (clusters + 2)),
     }
@@ -157,6 +159,7 @@ def noted(used: Instruments) -> list[RawFinding]:
 _BULK_READS = ("cp.async.bulk.global.shared::cta", "cp.async.bulk.shared::cluster.shared::cta")
 
 
+@functools.lru_cache(maxsize=8)
 def reads_by_proxy(kernel: InlinedKernel) -> bool:
     """Return whether the kernel reads shared memory by the asynchronous proxy, which needs proxy
     fences."""
@@ -173,6 +176,7 @@ def cell_width(kernel: InlinedKernel) -> int:
     return _narrowest(kernel, _NOT_SHARED)
 
 
+@functools.lru_cache(maxsize=8)
 def _narrowest(kernel: InlinedKernel, elsewhere: frozenset[str]) -> int:
     """Return the width of the narrowest access to a memory, at most 4 bytes.
 

@@ -441,3 +441,91 @@ def test_a_barrier_orders_only_the_warps_that_meet() -> None:
         result = kernel.check((1, 1, 1), numbers)
         assert result.fault is None
         assert raced(result, "words") == {*range(WARPS)} - known, parts
+
+
+WIDTHS = {4: "u32 V", 8: "v2.u32 {V, %r11}", 16: "v4.u32 {V, %r11, %r12, %r13}"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """An access by the first lane of a warp to some bytes of a place of 16, or a barrier.
+
+    warps: that access or meet, a bit for each. place: None for a barrier, which has a number.
+    """
+
+    warps: int
+    place: int | None = None
+    barrier: int = 0
+    writes: bool = False
+    bytes: tuple[int, int] = (0, 0)
+
+    def text(self, number: int) -> str:
+        select = f"shr.u32 %r5, {self.warps}, %r2; and.b32 %r5, %r5, 1; setp.eq.u32 %p3, %r5, 0;"
+        if self.place is None:
+            threads = 32 * self.warps.bit_count()
+            return f"{select} @%p3 bra S{number}; bar.sync {self.barrier}, {threads}; S{number}:"
+        first, end = self.bytes
+        at = f"[words+{16 * self.place + first}]"
+        width = WIDTHS[end - first].replace("V", "%r10")
+        kind, _, operands = width.partition(" ")
+        access = f"st.shared.{kind} {at}, {operands}" if self.writes else ""
+        access = access or f"ld.shared.{kind} {operands}, {at}"
+        return f"{select} or.pred %p3, %p3, %p1; @!%p3 {access};"
+
+
+def drawn_steps(random: np.random.Generator, places: int) -> list[Step]:
+    """Draw accesses of four, eight and sixteen bytes to each place, with barriers in between."""
+    steps = []
+    for barrier in range(1, 9):
+        for place in range(places):
+            width = int(random.choice([4, 8, 16]))
+            first = width * int(random.integers(16 // width))
+            writes = bool(random.random() < 0.4)
+            warps = 1 << int(random.integers(WARPS))
+            if random.random() < 0.8:
+                steps.append(Step(warps, place, 0, writes, (first, first + width)))
+        warps = int(random.choice([15, 15, 15, 3, 6, 12, 9]))
+        steps.append(Step(warps, barrier=barrier))
+    return steps
+
+
+def racing_places(steps: Sequence[Step]) -> set[int]:
+    """Return the places with two accesses to one byte that no barrier orders, one of them a write."""
+    known: list[set[int]] = [set() for _ in range(WARPS)]
+    racing = set()
+    for number, step in enumerate(steps):
+        warps = [warp for warp in range(WARPS) if step.warps >> warp & 1]
+        if step.place is None:
+            met = set().union(*(known[warp] for warp in warps))
+            for warp in warps:
+                known[warp] = set(met)
+            continue
+        for other, earlier in enumerate(steps[:number]):
+            overlaps = earlier.bytes[0] < step.bytes[1] and step.bytes[0] < earlier.bytes[1]
+            if earlier.place == step.place and overlaps and (earlier.writes or step.writes):
+                if other not in known[warps[0]]:
+                    racing.add(step.place)
+        known[warps[0]].add(number)
+    return racing
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_accesses_of_different_widths_race_as_the_model_says(seed: int) -> None:
+    places = 60
+    steps = drawn_steps(np.random.default_rng(seed), places)
+    text = entry(
+        "",
+        f"""
+mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; and.b32 %r3, %r1, 31; setp.ne.u32 %p1, %r3, 0;
+mov.u32 %r10, 0; mov.u32 %r11, 0; mov.u32 %r12, 0; mov.u32 %r13, 0;
+mul.wide.u32 %rd2, %r1, 4; mov.u64 %rd1, words; add.u64 %rd1, %rd1, %rd2;
+st.shared.u32 [%rd1], 0; st.shared.u32 [%rd1+{4 * 32 * WARPS}], 0; bar.sync 0;
+{" ".join(step.text(number) for number, step in enumerate(steps))}""",
+        f".shared .align 16 .b8 words[{8 * 32 * WARPS}];",
+    )
+    result = kernel_of(text, (), 32 * WARPS, watched=True).check((1, 1, 1), ())
+    assert result.fault is None
+    assert {f.hazard for f in result.findings} <= {Hazard.RACE}
+    expected = racing_places(steps)
+    assert 0 < len(expected) < places
+    assert {word // 4 for word in raced(result, "words")} == expected

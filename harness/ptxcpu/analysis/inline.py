@@ -82,7 +82,7 @@ class Memory:
         return max(before, key=lambda v: v.offset, default=None)
 
 
-@dataclass
+@dataclass(eq=False)
 class InlinedKernel:
     """The data of one kernel that the translator needs."""
 

@@ -132,7 +132,14 @@ __device__ unsigned snapshot(Context* c, const unsigned* clock) {
     unsigned set = new_set(c);
     if (!set) return EVERYTHING;
     k->snapshots_used += 1;
-    for (long long u = 0; u < n; ++u) k->snapshots[number * n + u] = clock[u];
+    unsigned least = clock[0], greatest = clock[0];
+    for (long long u = 0; u < n; ++u) {
+        k->snapshots[number * n + u] = clock[u];
+        least = clock[u] < least ? clock[u] : least;
+        greatest = clock[u] > greatest ? clock[u] : greatest;
+    }
+    k->snapshot_bounds[2 * number] = least;
+    k->snapshot_bounds[2 * number + 1] = greatest;
     for (int i = 0; i < MAX_SNAPSHOTS / 64; ++i) set_at(c, set)[i] = clock[n] ? set_at(c, clock[n])[i] : 0;
     set_at(c, set)[number / 64] |= 1ull << (number % 64);
     return set;
@@ -172,11 +179,17 @@ __device__ void forget(Context* c, unsigned* clock) {
 // Advances the thread's own number: its later events come after those that it has published.
 __device__ void tick(Context* c, long long t) { *own_clock(c, t) += 1; }
 
+__device__ __forceinline__ bool is_in_run(Checks* k, long long run, unsigned clock) {
+    return run <= k->run && k->runs[run].base < clock && (run == k->run || clock <= k->runs[run + 1].base);
+}
+
 // The run of a cluster in which a clock had this value: its number among the launch's.
 __device__ long long run_of(Context* c, unsigned clock) {
     Checks* k = c->checks;
-    long long low = 0, high = k->run, last = k->found_run;
-    if (last <= high && k->runs[last].base < clock && (last == high || clock <= k->runs[last + 1].base)) return last;
+    if (is_in_run(k, k->found_run, clock)) return k->found_run;
+    long long low = 0, high = k->run, before = k->found_before;
+    k->found_before = k->found_run;
+    if (is_in_run(k, before, clock)) return k->found_run = before;
     while (low < high) {
         long long middle = (low + high + 1) / 2;
         if (k->runs[middle].base < clock) low = middle;
@@ -193,8 +206,11 @@ __device__ bool is_known(Context* c, long long t, const Event* e) {
     long long n = threads_of_cluster(c), run = run_of(c, e->clock);
     unsigned set = known_to(c, t)[n];
     if (set < 2) return set == EVERYTHING;
-    for (long long i = k->runs[run].first_snapshot; i < k->runs[run + 1].first_snapshot; ++i)
-        if (set_at(c, set)[i / 64] >> (i % 64) & 1 && k->snapshots[i * n + e->thread] >= e->clock) return true;
+    for (long long i = k->runs[run].first_snapshot; i < k->runs[run + 1].first_snapshot; ++i) {
+        const unsigned* bounds = k->snapshot_bounds + 2 * i;
+        if (!(set_at(c, set)[i / 64] >> (i % 64) & 1) || e->clock > bounds[1]) continue;
+        if (e->clock <= bounds[0] || k->snapshots[i * n + e->thread] >= e->clock) return true;
+    }
     return false;
 }
 

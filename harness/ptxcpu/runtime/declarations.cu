@@ -36,6 +36,7 @@ __device__ __noinline__ unsigned join_sets(Context* c, unsigned a, unsigned b);
 __device__ __noinline__ void tick(Context* c, long long t);
 __device__ __noinline__ void begin_run(Context* c);
 __device__ __noinline__ void begin_clocks(Context* c);
+__device__ __noinline__ bool is_known(Context* c, long long t, const Event* e);
 __device__ __noinline__ bool passed_proxy_fence(Context* c, long long t, const Event* write);
 __device__ __noinline__ void share_fences(Context* c, const unsigned char* here);
 __device__ __noinline__ void synchronise(Context* c, long long t, Address address, int access);

@@ -347,6 +347,7 @@ CHECKS = {
     "near": "unsigned*",  # [slot][distance][clock]
     "near_used": "long long",
     "snapshots": "unsigned*",  # [snapshot][thread]
+    "snapshot_bounds": "unsigned*",  # [snapshot][2]: its least and its greatest number
     "snapshots_used": "long long",
     "sets": "unsigned long long*",  # [set][word]: a bit for each snapshot
     "sets_used": "long long",
@@ -356,6 +357,7 @@ CHECKS = {
     "runs": "struct Run*",
     "run": "long long",  # the one at hand, counted from 1
     "found_run": "long long",  # the one that was last looked for
+    "found_before": "long long",  # the one before
     "cluster_arrival": "unsigned*",  # [thread]: what those who arrived at its barrier knew
     "cluster_known": "unsigned*",  # [thread]: what its last phase told those who waited
     "arrived": "unsigned*",  # [thread]: its own clock when it last arrived at that barrier

@@ -157,18 +157,64 @@ extern "C" __device__ void rt_watch_global(Context* c, long long t, unsigned lon
     }
 }
 
+// Records a plain access of thread t to a cell. Returns false, and has recorded nothing, if it may be a
+// mistake. known: the thread's clock
+__device__ __forceinline__ bool records_access(Context* c, long long t, long long pc, GlobalCell* cell, int access,
+                                               const unsigned* known, long long number) {
+    unsigned base = (unsigned)c->checks->base;
+    if (cell->strong.clock || cell->read.access & ACCESS_READ_ONLY) return false;
+    Event *events[3] = {&cell->write, &cell->read, &cell->other_read}, *last = &cell->read;
+    bool is_read = !(access & ACCESS_WRITE), last_is_known = true;
+#pragma unroll
+    for (int i = 0; i < (is_read ? 2 : 3); ++i) {
+        const Event* e = events[i];
+        bool is_known_event = !e->clock || (e->clock > base ? e->thread == number || known[e->thread] >= e->clock : is_known(c, t, e));
+        if (is_known_event) continue;
+        if (!is_read || e != last) return false;
+        last_is_known = false;
+    }
+    if (is_read && !last_is_known) cell->other_read = *last;
+    record(c, is_read ? last : &cell->write, t, pc, access);
+    return true;
+}
+
 // Accesses to global memory in a kernel that orders them by more than barriers. addresses: one for each lane.
 // The checks have no flags for bytes outside an array, so those are left to threads.
 extern "C" __device__ void rt_watch_ordered(Context* c, long long t, unsigned long long lanes,
                                             const Address* addresses, long long pc, long long bytes,
                                             long long access) {
+    const unsigned WRITTEN = BYTE_WRITTEN * 0x01010101u;
+    Checks* k = c->checks;
+    Address one = addresses[__ffsll(lanes) - 1], begin = one - offset_in_window(one);
+    long long window = window_of(one), number = number_of(c, t), words = clock_words(c);
+    const Span* span = c->windows + window;
+    GlobalCell* cells = k->global_cells[window];
+    long long end = span->bytes < k->global_bytes[window] ? span->bytes : k->global_bytes[window];
+    bool is_plain = !(access & ~ACCESS_WRITE) && cells && k->global_cell_width == 4 && bytes % 4 == 0;
+    if (access & ACCESS_WRITE && !span->writable) is_plain = false;
+    unsigned char* all_ready = ready_flags(c, t, begin);
+    const unsigned *common = common_of(c), *rows = row_of(c, t);
+    const unsigned char* has_common = k->has_common + number;
+    k->unmet = 1;
     for (; lanes; lanes &= lanes - 1) {
         int lane = __ffsll(lanes) - 1;
-        if (!rt_locate(c, t + lane, addresses[lane], bytes, access)) {
+        Address address = addresses[lane];
+        long long first = (long long)(address - begin), at = first;
+        if (is_plain && first >= 0 && first + bytes <= end && !(first & (bytes - 1))) {
+            const unsigned* known = has_common[lane] ? common : rows + lane * words;
+            for (; at < first + bytes; at += 4) {
+                unsigned* ready = (unsigned*)(all_ready + at);
+                if (all_ready && *ready != WRITTEN && (*ready || !(access & ACCESS_WRITE))) break;
+                if (!records_access(c, t + lane, pc, cells + at / 4, (int)access, known, number + lane)) break;
+                if (all_ready) *ready = WRITTEN;
+            }
+        }
+        if (at == first + bytes) continue;
+        if (!rt_locate(c, t + lane, address, bytes, access)) {
             c->watch->doubt = -1;
             return;
         }
-        check_access(c, t + lane, pc, addresses[lane], bytes, (int)access);
+        check_access(c, t + lane, pc, address, bytes, (int)access);
     }
 }
 
@@ -180,19 +226,26 @@ extern "C" __device__ void rt_watch_fence(Context* c, long long t, unsigned long
 // Begins a copy to shared memory by each of these lanes. No thread may access its cells before a wait.
 extern "C" __device__ void rt_watch_copy(Context* c, long long t, unsigned long long lanes,
                                          const long long* addresses, long long bytes) {
-    rt_watch_shared(c, t, lanes, addresses, bytes, 1);
+    Watch* w = c->watch;
+    int now = w->now, *writes = w->writes, *reads = w->reads;
+    bool is_doubtful = false;
     for (; lanes; lanes &= lanes - 1) {
-        int lane = __ffsll(lanes) - 1;
+        int lane = __ffsll(lanes) - 1, own = now + (int)t + lane;
         Thread* thread = c->thread + t + lane;
-        if (thread->copies - thread->delivered == COPIES_IN_FLIGHT) {
-            c->watch->doubt = -1;
+        is_doubtful |= thread->copies - thread->delivered == COPIES_IN_FLIGHT;
+        long long last = cell_of(addresses[lane] + bytes - 1, w->cell_width);
+        for (long long i = cell_of(addresses[lane], w->cell_width); i <= last; ++i) {
+            is_doubtful |= (writes[i] >= now && writes[i] != own) || (reads[i] >= now && reads[i] != own);
+            writes[i] = NOBODYS;
+        }
+        if (is_doubtful) {
+            w->doubt = -1;
             return;
         }
         Copy* copy = copy_slot(c, t + lane, thread->copies++);
         copy->address = (Address)addresses[lane];
         copy->bytes = (int)bytes;
         copy->group = thread->group;
-        mark_copy(c->watch, copy, NOBODYS);
     }
 }
 
