@@ -6,6 +6,7 @@ combination of accesses, scopes and fences has a word and a flag of its own in o
 
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -448,12 +449,14 @@ WIDTHS = {4: "u32 V", 8: "v2.u32 {V, %r11}", 16: "v4.u32 {V, %r11, %r12, %r13}"}
 
 @dataclass(frozen=True)
 class Step:
-    """An access by the first lane of a warp to some bytes of a place of 16, or a barrier.
+    """An access to some bytes of a place of 16, or a barrier.
 
-    warps: that access or meet, a bit for each. place: None for a barrier, which has a number.
+    warps: that access or meet, a bit for each. lane: of the warp that accesses. place: None for a
+    barrier, which has a number.
     """
 
     warps: int
+    lane: int = 0
     place: int | None = None
     barrier: int = 0
     writes: bool = False
@@ -470,7 +473,7 @@ class Step:
         kind, _, operands = width.partition(" ")
         access = f"st.shared.{kind} {at}, {operands}" if self.writes else ""
         access = access or f"ld.shared.{kind} {operands}, {at}"
-        return f"{select} or.pred %p3, %p3, %p1; @!%p3 {access};"
+        return f"{select} setp.ne.or.u32 %p3, %r3, {self.lane}, %p3; @!%p3 {access};"
 
 
 def drawn_steps(random: np.random.Generator, places: int) -> list[Step]:
@@ -481,31 +484,32 @@ def drawn_steps(random: np.random.Generator, places: int) -> list[Step]:
             width = int(random.choice([4, 8, 16]))
             first = width * int(random.integers(16 // width))
             writes = bool(random.random() < 0.4)
-            warps = 1 << int(random.integers(WARPS))
+            warps, lane = 1 << int(random.integers(WARPS)), int(random.integers(2))
             if random.random() < 0.8:
-                steps.append(Step(warps, place, 0, writes, (first, first + width)))
+                steps.append(Step(warps, lane, place, 0, writes, (first, first + width)))
         warps = int(random.choice([15, 15, 15, 3, 6, 12, 9]))
         steps.append(Step(warps, barrier=barrier))
     return steps
 
 
 def racing_places(steps: Sequence[Step]) -> set[int]:
-    """Return the places with two accesses to one byte that no barrier orders, one of them a write."""
-    known: list[set[int]] = [set() for _ in range(WARPS)]
+    """Return the places where no barrier orders two accesses to one byte, one of them a write."""
+    known: dict[tuple[int, int], set[int]] = defaultdict(set)  # to a lane of a warp
     racing = set()
     for number, step in enumerate(steps):
         warps = [warp for warp in range(WARPS) if step.warps >> warp & 1]
         if step.place is None:
-            met = set().union(*(known[warp] for warp in warps))
-            for warp in warps:
-                known[warp] = set(met)
+            threads = list(itertools.product(warps, range(2)))
+            met = set().union(*(known[thread] for thread in threads))
+            known.update((thread, set(met)) for thread in threads)
             continue
+        mine = known[warps[0], step.lane]
         for other, earlier in enumerate(steps[:number]):
             overlaps = earlier.bytes[0] < step.bytes[1] and step.bytes[0] < earlier.bytes[1]
-            if earlier.place == step.place and overlaps and (earlier.writes or step.writes):
-                if other not in known[warps[0]]:
-                    racing.add(step.place)
-        known[warps[0]].add(number)
+            conflicts = overlaps and earlier.place == step.place and (earlier.writes or step.writes)
+            if conflicts and other not in mine:
+                racing.add(step.place)
+        mine.add(number)
     return racing
 
 
@@ -516,7 +520,7 @@ def test_accesses_of_different_widths_race_as_the_model_says(seed: int) -> None:
     text = entry(
         "",
         f"""
-mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; and.b32 %r3, %r1, 31; setp.ne.u32 %p1, %r3, 0;
+mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; and.b32 %r3, %r1, 31;
 mov.u32 %r10, 0; mov.u32 %r11, 0; mov.u32 %r12, 0; mov.u32 %r13, 0;
 mul.wide.u32 %rd2, %r1, 4; mov.u64 %rd1, words; add.u64 %rd1, %rd1, %rd2;
 st.shared.u32 [%rd1], 0; st.shared.u32 [%rd1+{4 * 32 * WARPS}], 0; bar.sync 0;

@@ -158,3 +158,21 @@ def test_a_bulk_copy_needs_no_fence_behind_another() -> None:
         DONE:"""
     outside = ".shared .align 16 .b8 s[64]; .shared .align 8 .b8 b[8];"
     assert launch(body, outside) == []
+
+
+@pytest.mark.parametrize("fencing", [(), (0,), (40,), (0, 40)])
+def test_each_writer_of_a_part_needs_a_proxy_fence(fencing: tuple[int, ...]) -> None:
+    """A read of the whole joins what is known of its parts."""
+    halves = "".join(
+        f"""setp.ne.u32 %p1, %r1, {thread}; @%p1 bra W{thread};
+        st.shared.v2.u32 [s+{8 * half}], {{%r1, %r1}};
+        {"fence.proxy.async;" if thread in fencing else ""} W{thread}:"""
+        for half, thread in enumerate((0, 40))
+    )
+    body = f"""{halves} bar.sync 0; @!%p2 bra DONE;
+        ld.shared.v4.u32 {{%r2, %r3, %r4, %r5}}, [s];
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [s], 16;
+        cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; DONE:"""
+    messages = launch(body, ".shared .align 16 .b8 s[16];")
+    assert bool(messages) == (len(fencing) < 2)
+    assert all("fence.proxy.async" in each for each in messages)
