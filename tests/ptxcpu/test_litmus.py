@@ -477,16 +477,18 @@ class Step:
 
 
 def drawn_steps(random: np.random.Generator, places: int) -> list[Step]:
-    """Draw accesses of four, eight and sixteen bytes to each place, with barriers in between."""
+    """Draw accesses of four, eight and sixteen bytes, most of them to a place by one and the same
+    warp, with barriers in between."""
     steps = []
     for barrier in range(1, 9):
-        for place in range(places):
+        for place in [*range(places), *range(places)]:
             width = int(random.choice([4, 8, 16]))
             first = width * int(random.integers(16 // width))
-            writes = bool(random.random() < 0.4)
-            warps, lane = 1 << int(random.integers(WARPS)), int(random.integers(2))
-            if random.random() < 0.8:
-                steps.append(Step(warps, lane, place, 0, writes, (first, first + width)))
+            warp = int(random.integers(WARPS)) if random.random() < 0.2 else place % WARPS
+            lane = int(random.random() < 0.2)
+            if random.random() < 0.6:
+                writes = bool(random.random() < 0.4)
+                steps.append(Step(1 << warp, lane, place, 0, writes, (first, first + width)))
         warps = int(random.choice([15, 15, 15, 3, 6, 12, 9]))
         steps.append(Step(warps, barrier=barrier))
     return steps
