@@ -98,7 +98,7 @@ def test_verify(benchmark: Any, number: str) -> None:
     benchmark.extra_info["of NumPy"] = round(min(numpy) / min(spent), 3)
 
 
-@pytest.mark.parametrize("number", ["02", "08", "12", "14", "17", "33", "36"])
+@pytest.mark.parametrize("number", ["02", "05", "08", "12", "14", "17", "18", *TENSOR])
 def test_watch(benchmark: Any, number: str) -> None:
     """The extra info gives the time as a multiple of that for verifying, on one core."""
     launch = launch_of(number, Shape(288, 256, 256))
