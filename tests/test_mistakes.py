@@ -21,7 +21,8 @@ def test_a_mistake_is_explained(path: Path, cpu_session: Session) -> None:
     text = path.read_text(encoding="utf-8")
     options = GradingOptions(quick=True, seed=1)
     report = grade(read(path), cpu_session, options, problem=FEW_CASES)
-    assert report.verdict.value in re.findall(r"^// expect: (\S+)$", text, re.MULTILINE)
+    expected = re.findall(r"^// expect: (\S+)$", text, re.MULTILINE)
+    assert report.verdict.value in expected, report.outcome
     output = io.StringIO()
     SafeConsole(file=output, width=300).print(screen(report))
     shown = output.getvalue()
