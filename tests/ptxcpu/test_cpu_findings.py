@@ -69,20 +69,6 @@ def test_an_error_and_its_place(cpu: Runner, name: str) -> None:
 
 
 @pytest.mark.parametrize("part", range(4))
-@pytest.mark.parametrize("wide_first", [False, True], ids=["written before", "written behind"])
-def test_a_race_with_any_part_of_a_wide_access(cpu: Runner, part: int, wide_first: bool) -> None:
-    wide, narrow = (0, 64) if wide_first else (64, 0)
-    body = f"""__shared__ __align__(16) float s[4];
-    if (id == {wide}) *(float4*)s = make_float4(A[0], A[1], A[2], A[3]);
-    if (id == {narrow}) s[{part}] = B[0];
-    __syncthreads();
-    C[id] = s[id % 4];"""
-    cpu.load(kernel(ID + body))
-    finding = cpu.finding(Shape(16, 16, 16), Hazard.RACE)
-    assert finding.array == Array.SHARED
-
-
-@pytest.mark.parametrize("part", range(4))
 def test_any_part_of_a_wide_read_may_be_uninitialised(cpu: Runner, part: int) -> None:
     body = f"""__shared__ __align__(16) float s[4];
     if (id < 4 && id != {part}) s[id] = A[id];

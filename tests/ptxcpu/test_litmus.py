@@ -408,52 +408,15 @@ def test_barriers_and_fences_order_blocks_through_one_thread(name: str) -> None:
     assert found == ({0} if races else set())
 
 
-WARPS = 4
-PARTS = [part for n in (2, 3, 4) for part in itertools.combinations(range(WARPS), n)]
-PART_KERNEL = entry(
-    "u32 one, u32 one_threads, u32 two, u32 two_threads",
-    f"""
-mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; and.b32 %r1, %r1, 31; setp.ne.u32 %p1, %r1, 0;
-mul.wide.u32 %rd2, %r2, 4; mov.u64 %rd1, words; add.u64 %rd1, %rd1, %rd2;
-bar.sync 0;
-setp.ne.u32 %p2, %r2, 0; or.pred %p2, %p2, %p1; @%p2 bra WRITTEN;
-{" ".join(f"st.shared.u32 [words+{4 * warp}], 1;" for warp in range(WARPS))}
-WRITTEN:
-ld.param.u32 %r3, [one]; ld.param.u32 %r4, [one_threads];
-shr.u32 %r5, %r3, %r2; and.b32 %r5, %r5, 1; setp.eq.u32 %p3, %r5, 0;
-@%p3 bra ONE; bar.sync 1, %r4;
-ONE: ld.param.u32 %r3, [two]; ld.param.u32 %r4, [two_threads];
-shr.u32 %r5, %r3, %r2; and.b32 %r5, %r5, 1; setp.eq.u32 %p3, %r5, 0;
-@%p3 bra TWO; bar.sync 2, %r4;
-TWO: @%p1 ret;
-{" ".join(f"setp.eq.u32 %p4, %r2, {i}; @%p4 ld.shared.u32 %r6, [%rd1];" for i in range(WARPS))}""",
-    f".shared .align 4 .b8 words[{4 * WARPS}];",
-)
-
-
-def test_a_barrier_orders_only_the_warps_that_meet() -> None:
-    kinds = (ParameterKind.NUMBER,) * 4
-    kernel = kernel_of(PART_KERNEL, kinds, 32 * WARPS, watched=True)
-    for parts in itertools.product(PARTS, repeat=2):
-        known = {0}
-        for part in parts:
-            known |= {*part} if known & {*part} else set()
-        numbers = [n for part in parts for n in (sum(1 << warp for warp in part), 32 * len(part))]
-        result = kernel.check((1, 1, 1), numbers)
-        assert result.fault is None
-        assert raced(result, "words") == {*range(WARPS)} - known, parts
-
-
-WIDTHS = {4: "u32 V", 8: "v2.u32 {V, %r11}", 16: "v4.u32 {V, %r11, %r12, %r13}"}
+WARPS, CELLS = 4, 60
+MEETING = [3, 5, 6, 7, 9, 10, 11, 12, 13, 14, *[15] * 7]  # warps at a barrier, a bit for each
+VALUES = {4: "%r10", 8: "{%r10, %r11}", 16: "{%r10, %r11, %r12, %r13}"}
+WIDTHS = {4: "u32", 8: "v2.u32", 16: "v4.u32"}
 
 
 @dataclass(frozen=True)
 class Step:
-    """An access to some bytes of a place of 16, or a barrier.
-
-    warps: that access or meet, a bit for each. lane: of the warp that accesses. place: None for a
-    barrier, which has a number.
-    """
+    """An access to some bytes of a place of 16, by a lane of one warp; or a barrier of warps."""
 
     warps: int
     lane: int = 0
@@ -469,19 +432,17 @@ class Step:
             return f"{select} @%p3 bra S{number}; bar.sync {self.barrier}, {threads}; S{number}:"
         first, end = self.bytes
         at = f"[words+{16 * self.place + first}]"
-        width = WIDTHS[end - first].replace("V", "%r10")
-        kind, _, operands = width.partition(" ")
-        access = f"st.shared.{kind} {at}, {operands}" if self.writes else ""
-        access = access or f"ld.shared.{kind} {operands}, {at}"
+        name, values = WIDTHS[end - first], VALUES[end - first]
+        operands = (at, values) if self.writes else (values, at)
+        access = f"{'st' if self.writes else 'ld'}.shared.{name} {', '.join(operands)}"
         return f"{select} setp.ne.or.u32 %p3, %r3, {self.lane}, %p3; @!%p3 {access};"
 
 
-def drawn_steps(random: np.random.Generator, places: int) -> list[Step]:
-    """Draw accesses of four, eight and sixteen bytes, most of them to a place by one and the same
-    warp, with barriers in between."""
+def drawn_steps(random: np.random.Generator) -> list[Step]:
+    """Draw accesses and barriers. Most accesses to a place are by one and the same warp."""
     steps = []
     for barrier in range(1, 9):
-        for place in [*range(places), *range(places)]:
+        for place in [*range(CELLS), *range(CELLS)]:
             width = int(random.choice([4, 8, 16]))
             first = width * int(random.integers(16 // width))
             warp = int(random.integers(WARPS)) if random.random() < 0.2 else place % WARPS
@@ -489,8 +450,7 @@ def drawn_steps(random: np.random.Generator, places: int) -> list[Step]:
             if random.random() < 0.6:
                 writes = bool(random.random() < 0.4)
                 steps.append(Step(1 << warp, lane, place, 0, writes, (first, first + width)))
-        warps = int(random.choice([15, 15, 15, 3, 6, 12, 9]))
-        steps.append(Step(warps, barrier=barrier))
+        steps.append(Step(int(random.choice(MEETING)), barrier=barrier))
     return steps
 
 
@@ -517,8 +477,7 @@ def racing_places(steps: Sequence[Step]) -> set[int]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_accesses_of_different_widths_race_as_the_model_says(seed: int) -> None:
-    places = 60
-    steps = drawn_steps(np.random.default_rng(seed), places)
+    steps = drawn_steps(np.random.default_rng(seed))
     text = entry(
         "",
         f"""
@@ -533,5 +492,5 @@ st.shared.u32 [%rd1], 0; st.shared.u32 [%rd1+{4 * 32 * WARPS}], 0; bar.sync 0;
     assert result.fault is None
     assert {f.hazard for f in result.findings} <= {Hazard.RACE}
     expected = racing_places(steps)
-    assert 0 < len(expected) < places
+    assert 0 < len(expected) < CELLS
     assert {word // 4 for word in raced(result, "words")} == expected
