@@ -3,6 +3,7 @@
 import re
 from itertools import islice
 
+from harness.compiling.lexical import without_comments
 from harness.protocol.report import (
     Array,
     DeviceKind,
@@ -113,7 +114,7 @@ def _of_finding(found: Finding, report: Report) -> str | None:
             return _LANES
         case Hazard.DEADLOCK if _WARP_WIDE.search(line):
             return _LANES
-        case Hazard.DEADLOCK if _USES_MBARRIERS.search(source):
+        case Hazard.DEADLOCK if _USES_MBARRIERS.search(without_comments(source)):
             return _MBARRIERS
         case Hazard.DIVERGENT_BARRIER:
             return (
@@ -139,7 +140,7 @@ def _missing_barrier(found: Finding, source: str) -> str:
             "The two threads are in different blocks of a cluster: only a barrier of the cluster, "
             "such as `cluster.sync();`, orders them."
         )
-    if _USES_MBARRIERS.search(source):
+    if _USES_MBARRIERS.search(without_comments(source)):
         return _MBARRIERS
     return _next_iteration(found, source) or (
         "Write `__syncthreads();` between the two, where all threads of the block reach "

@@ -82,7 +82,7 @@ class Memory:
         return max(before, key=lambda v: v.offset, default=None)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False)  # compared by identity, so that caches can have it as a key
 class InlinedKernel:
     """The data of one kernel that the translator needs."""
 

@@ -70,8 +70,10 @@ class Form:
         return {name: text for name, text in found.groupdict().items() if text}
 
     def in_order(self, opcode: str, operands: int) -> str | None:
-        """Return an opcode of this form with its modifiers in the form's order, whatever order they
-        are in. Types keep theirs. None if the opcode has another form."""
+        """Return the opcode with its modifiers in this form's order; None if it has another form.
+
+        The types among its modifiers must already be in order.
+        """
         given = opcode.split(".")[1:]
         left, found = list(given), []
         for words, is_optional in self.modifiers:
