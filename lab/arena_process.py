@@ -1,5 +1,7 @@
 """A real arena, started for a test of the lab."""
 
+from __future__ import annotations
+
 import signal
 import subprocess
 import sys

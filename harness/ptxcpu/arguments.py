@@ -1,5 +1,7 @@
 """The arguments of a launch: buffers and numbers."""
 
+from __future__ import annotations
+
 import contextlib
 import mmap
 import struct

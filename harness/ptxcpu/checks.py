@@ -56,6 +56,7 @@ def instruments(
         "shared_fresh": _flags(kernel.shared, Byte.UNWRITTEN),
         "local_fresh": _flags(kernel.local, Byte.UNWRITTEN),
         "global_cells": zeros(8 * layout.WINDOWS),
+        "global_lines": zeros(8 * layout.WINDOWS),
         "global_bytes": zeros(8 * layout.WINDOWS),
         "clock": zeros(threads * clock),
         "own": zeros(4 * threads),
@@ -98,9 +99,14 @@ def instruments(
             watched.append((window_of_buffer(index), buffer.data.nbytes))
     for window, whole in watched:
         size = min(whole, MAX_WATCHED_BYTES)
+        lines = size // layout.GLOBAL_LINE + 1
         memory_of = zeros if window == Window.MODULE else sparse_zeros
-        keep.append(cells_of := memory_of(layout.GLOBAL_CELL_BYTES * (size // global_width + 8)))
-        memory["global_cells"].view(np.int64)[window] = cells_of.ctypes.data
+        for name, count in (
+            ("global_cells", layout.GLOBAL_CELL_BYTES * layout.GLOBAL_LINE // global_width),
+            ("global_lines", layout.GLOBAL_LINE_BYTES),
+        ):
+            keep.append(each := memory_of(lines * count))
+            memory[name].view(np.int64)[window] = each.ctypes.data
         memory["global_bytes"].view(np.int64)[window] = size
     checks = Checks(
         capacity=layout.MAX_FINDINGS,

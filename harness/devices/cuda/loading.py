@@ -1,5 +1,7 @@
 """Load machine code so that it can be launched, each time with the same variables."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

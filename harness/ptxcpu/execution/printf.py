@@ -1,5 +1,7 @@
 """The output of a kernel's printf, which is limited in size and formatted as untrusted data."""
 
+from __future__ import annotations
+
 import ctypes
 import re
 import struct

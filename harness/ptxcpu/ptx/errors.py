@@ -1,5 +1,7 @@
 """The error of the PTX parser."""
 
+from __future__ import annotations
+
 from typing import Self
 
 

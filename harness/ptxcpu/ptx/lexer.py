@@ -1,5 +1,7 @@
 """The lexer: PTX text to tokens (words, strings and punctuation), without comments and blanks."""
 
+from __future__ import annotations
+
 import functools
 import re
 import struct

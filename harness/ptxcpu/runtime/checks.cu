@@ -98,7 +98,8 @@ __device__ void begin_checks(Context* c) {
     begin_clocks(c);
     for (long long t = 0; t < n; ++t)
         copy_bytes((char*)local_ready(c, t), (const char*)k->local_fresh, c->local_bytes);
-    for (long long i = 0; i < NAMED_BARRIERS * c->cluster_blocks * clock_words(c); ++i) k->arrival[i] = 0;
+    for (long long b = 0; b < c->cluster_blocks; ++b)
+        for (int barrier = 0; barrier < NAMED_BARRIERS; ++barrier) forget(c, arrival_at(c + b, barrier));
     for (long long b = 0; b < c->cluster_blocks; ++b)
         copy_bytes((char*)k->shared_ready + b * c->shared_bytes, (const char*)k->shared_fresh, c->shared_bytes);
     if (c->cluster_blocks > 1) begin_cluster_checks(c);
@@ -466,6 +467,30 @@ __device__ __forceinline__ bool records_product_read(const ProductReads& r, int 
     return true;
 }
 
+// ---- memory that all blocks share
+
+// Memory has lines. A line describes its bytes as long as all accesses are by neighbouring lanes
+// that together access all of it. The first other access copies what is known to its cells, as wide as the
+// kernel's narrowest access.
+__device__ void divide_line(Checks* k, long long window, long long number) {
+    GlobalLine* line = k->global_lines[window] + number;
+    long long width = k->global_cell_width, begin = number * GLOBAL_LINE;
+    GlobalCell* cells = k->global_cells[window] + cell_of(begin, width);
+    for (int at = 0; line->lane_bytes && at < GLOBAL_LINE; at += (int)width, ++cells) {
+        int lane = at / line->lane_bytes;
+        cells->write = of_lane(&line->write, lane);
+        cells->read = of_lane(&line->read, lane);
+        cells->other_read = of_lane(&line->other_read, lane);
+    }
+    line->lane_bytes = IN_CELLS;
+}
+
+// Divides the lines of some bytes, so that their cells say what is known.
+__device__ __forceinline__ void use_cells(Checks* k, long long window, long long first, long long n) {
+    for (long long line = first / GLOBAL_LINE; line <= (first + n - 1) / GLOBAL_LINE; ++line)
+        if (k->global_lines[window][line].lane_bytes != IN_CELLS) divide_line(k, window, line);
+}
+
 // Two unordered reads are both kept; a third one replaces the older.
 __device__ void record_read(Context* c, GlobalCell* cell, long long t, long long pc, int access) {
     Event* last = &cell->read;
@@ -474,12 +499,12 @@ __device__ void record_read(Context* c, GlobalCell* cell, long long t, long long
     record(c, last, t, pc, access);
 }
 
-// Memory that all blocks share, in cells as wide as the kernel's narrowest access to it.
 __device__ void check_global(Context* c, long long t, long long pc, Address address, long long n, int access) {
     Checks* k = c->checks;
     long long window = window_of(address), first = offset_in_window(address);
     GlobalCell* cells = k->global_cells[window];
     if (!cells || first + n > k->global_bytes[window]) return;
+    use_cells(k, window, first, n);
     long long last = cell_of(first + n - 1, k->global_cell_width);
     for (long long g = cell_of(first, k->global_cell_width); g <= last; ++g) {
         GlobalCell* cell = cells + g;
@@ -630,29 +655,71 @@ __device__ unsigned* arrival_at(Context* c, long long barrier) {
     return c->checks->arrival + (c->rank * NAMED_BARRIERS + barrier) * clock_words(c);
 }
 
+// Whether CLOCK_STEP flags from one on are all set; `left`: how many flags there are.
+const unsigned long long ALL_SET = 0x0101010101010101ull;
+
+__device__ __forceinline__ bool are_set(const unsigned char* flags, long long left) {
+    static_assert(CLOCK_STEP == sizeof ALL_SET, "a flag is a byte of a word");
+    return left >= CLOCK_STEP && *(const unsigned long long*)flags == ALL_SET;
+}
+
+__device__ unsigned greatest(const unsigned* numbers, long long n) {
+    unsigned most[CLOCK_STEP] = {}, all = 0;
+    long long whole = n & ~(CLOCK_STEP - 1ll);
+    for (long long i = 0; i < whole; i += CLOCK_STEP)
+#pragma unroll
+        for (int j = 0; j < CLOCK_STEP; ++j) most[j] = most[j] < numbers[i + j] ? numbers[i + j] : most[j];
+    for (long long i = whole; i < n; ++i) all = all < numbers[i] ? numbers[i] : all;
+#pragma unroll
+    for (int j = 0; j < CLOCK_STEP; ++j) all = all < most[j] ? most[j] : all;
+    return all;
+}
+
 // The threads of the block with a mark in `here` meet at a barrier: each then knows what all knew.
 __device__ void meet(Context* c, int barrier) {
     Checks* k = c->checks;
-    unsigned* arrival = arrival_at(c, barrier);
+    long long n = c->threads, first = number_of(c, 0);
+    unsigned *arrival = arrival_at(c, barrier), *joined = k->joined + first, *own = own_clock(c, 0);
+    unsigned char *here = k->here, *has_common = k->has_common + first;
     bool any_common = false, is_everybody = true;
     assign(c, k->joined, arrival);
-    for (long long t = 0; t < c->threads; ++t) {
-        long long n = number_of(c, t);
-        is_everybody &= k->here[t] || c->thread[t].state == STATE_EXITED;
-        if (!k->here[t] || !k->has_common[n]) {
+    for (long long t = 0; t < n; ++t) {
+        if (are_set(here + t, n - t) && are_set(has_common + t, n - t)) {
+            any_common = true;
+            unsigned x[CLOCK_STEP];
+#pragma unroll
+            for (int i = 0; i < CLOCK_STEP; ++i) x[i] = own[t + i];
+#pragma unroll
+            for (int i = 0; i < CLOCK_STEP; ++i) joined[t + i] = x[i];
+            t += CLOCK_STEP - 1;
+            continue;
+        }
+        is_everybody &= here[t] || c->thread[t].state == STATE_EXITED;
+        if (!here[t] || !has_common[t]) {
             unsigned* clock = clock_of(c, t);  // threads that are not at the barrier keep their clocks
-            if (k->here[t]) join(c, k->joined, clock);
+            if (here[t]) join(c, k->joined, clock);
             continue;
         }
         any_common = true;
-        k->joined[n] = *own_clock(c, t);
+        joined[t] = own[t];
     }
     if (any_common) join(c, k->joined, common_of(c));
     assign(c, common_of(c), k->joined);
     if (is_everybody) assign(c, floor_of(c), k->joined);
-    share_fences(c, k->here);
-    for (long long t = 0; t < c->threads; ++t)
-        if (k->here[t]) k->has_common[number_of(c, t)] = 1, tick(c, t);
+    share_fences(c, here);
+    // All go on with the same number, so that a line can describe what they do next.
+    unsigned next = greatest(joined, n) + 1;
+    bool all_here = true;
+    for (long long t = 0; t < n; ++t) {
+        if (are_set(here + t, n - t)) {
+            *(unsigned long long*)(has_common + t) = ALL_SET;
+#pragma unroll
+            for (int i = 0; i < CLOCK_STEP; ++i) own[t + i] = next;
+            t += CLOCK_STEP - 1;
+        } else if (here[t]) has_common[t] = 1, own[t] = next;
+        else all_here = false;
+    }
+    if (all_here) k->in_step |= 1ll << c->rank;
     forget(c, arrival);
 }
 

@@ -42,6 +42,7 @@ __device__ unsigned* clock_of(Context* c, long long t) {
     unsigned* row = row_of(c, t);
     if (c->checks->has_common[n]) {
         c->checks->has_common[n] = 0;
+        c->checks->in_step &= ~(1ll << c->rank);
         assign(c, row, common_of(c));
     }
     row[n] = c->checks->own[n];
@@ -177,7 +178,13 @@ __device__ void forget(Context* c, unsigned* clock) {
 }
 
 // Advances the thread's own number: its later events come after those that it has published.
-__device__ void tick(Context* c, long long t) { *own_clock(c, t) += 1; }
+__device__ void tick(Context* c, long long t) {
+    *own_clock(c, t) += 1;
+    c->checks->in_step &= ~(1ll << c->rank);
+}
+
+// Whether all threads of the block have the same clock, and the same number in it.
+__device__ __forceinline__ bool is_in_step(Context* c) { return c->checks->in_step >> c->rank & 1; }
 
 __device__ __forceinline__ bool is_in_run(Checks* k, long long run, unsigned clock) {
     return run <= k->run && k->runs[run].base < clock && (run == k->run || clock <= k->runs[run + 1].base);
@@ -200,23 +207,70 @@ __device__ long long run_of(Context* c, unsigned clock) {
 
 __device__ bool is_of_this_cluster(Context* c, const Event* e) { return e->clock > c->checks->base; }
 
+// Of how many threads of an earlier cluster a set of snapshots has what they did when their clocks
+// had some value.
+enum { NONE_OF_THEM, ALL_OF_THEM, SOME_OF_THEM };
+
+__device__ int known_threads(Context* c, unsigned set, unsigned clock) {
+    Checks* k = c->checks;
+    if (set == EMPTY_SET) return NONE_OF_THEM;
+    if (set == EVERYTHING) return ALL_OF_THEM;
+    long long run = run_of(c, clock);
+    int found = NONE_OF_THEM;
+    for (long long i = k->runs[run].first_snapshot; i < k->runs[run + 1].first_snapshot; ++i) {
+        const unsigned* bounds = k->snapshot_bounds + 2 * i;
+        if (!(set_at(c, set)[i / 64] >> (i % 64) & 1) || clock > bounds[1]) continue;
+        if (clock <= bounds[0]) return ALL_OF_THEM;
+        found = SOME_OF_THEM;
+    }
+    return found;
+}
+
 // Whether an event of an earlier cluster is known to thread t.
 __device__ bool is_known(Context* c, long long t, const Event* e) {
     Checks* k = c->checks;
-    long long n = threads_of_cluster(c), run = run_of(c, e->clock);
+    long long n = threads_of_cluster(c);
     unsigned set = known_to(c, t)[n];
-    if (set < 2) return set == EVERYTHING;
-    for (long long i = k->runs[run].first_snapshot; i < k->runs[run + 1].first_snapshot; ++i) {
-        const unsigned* bounds = k->snapshot_bounds + 2 * i;
-        if (!(set_at(c, set)[i / 64] >> (i % 64) & 1) || e->clock > bounds[1]) continue;
-        if (e->clock <= bounds[0] || k->snapshots[i * n + e->thread] >= e->clock) return true;
-    }
+    int found = known_threads(c, set, e->clock);
+    if (found != SOME_OF_THEM) return found == ALL_OF_THEM;
+    long long run = run_of(c, e->clock);
+    for (long long i = k->runs[run].first_snapshot; i < k->runs[run + 1].first_snapshot; ++i)
+        if (set_at(c, set)[i / 64] >> (i % 64) & 1 && k->snapshots[i * n + e->thread] >= e->clock) return true;
     return false;
 }
 
 __device__ bool ordered(Context* c, long long t, const Event* earlier) {
     if (!is_of_this_cluster(c, earlier)) return is_known(c, t, earlier);
     return earlier->thread == number_of(c, t) || known_to(c, t)[earlier->thread] >= earlier->clock;
+}
+
+// Returns the set of snapshots that thread t and the lanes after it all know; -1 if they know different ones.
+__device__ long long common_set(Context* c, long long t, int lanes) {
+    long long words = clock_words(c), n = threads_of_cluster(c);
+    const unsigned *common = common_of(c) + n, *rows = row_of(c, t) + n;
+    const unsigned char* has_common = c->checks->has_common + number_of(c, t);
+    if (is_in_step(c)) return *common;
+    unsigned first = has_common[0] ? *common : *rows;
+    for (int lane = 1; lane < lanes; ++lane)
+        if ((has_common[lane] ? *common : rows[lane * words]) != first) return -1;
+    return first;
+}
+
+// Neighbouring lanes, of which thread t is the first, follow an event each, which differ in the thread
+// alone. Returns how many lanes know theirs.
+__device__ int lanes_that_know(Context* c, long long t, const Event* first, int lanes) {
+    if (!first->clock) return lanes;
+    bool is_near = is_of_this_cluster(c, first);
+    if (is_near && first->thread == number_of(c, t)) return lanes;
+    long long set = is_near ? -1 : common_set(c, t, lanes);
+    int found = set < 0 ? SOME_OF_THEM : known_threads(c, (unsigned)set, first->clock);
+    if (found != SOME_OF_THEM) return found == ALL_OF_THEM ? lanes : 0;
+    int knowing = 0;
+    for (int lane = 0; lane < lanes; ++lane) {
+        Event e = of_lane(first, lane);
+        knowing += ordered(c, t + lane, &e);
+    }
+    return knowing;
 }
 
 // Begins the run of a cluster, after all earlier ones. c: of rank 0
@@ -248,6 +302,7 @@ __device__ void begin_clocks(Context* c) {
         k->fenced_far[t] = k->pending_from[t] = 0;
         k->fenced_set[t] = 0;
     }
+    k->in_step = ~0ll;
     k->near_used = 0;
     k->unshared_fences = 0;
     if (k->sets_used < 2) k->sets_used = 2;

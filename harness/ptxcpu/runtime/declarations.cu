@@ -7,6 +7,13 @@ struct Round;
 // Returns the cell of a byte; cells have 1, 2 or 4 bytes. (A division would take longer than the rest of a check.)
 __device__ __forceinline__ long long cell_of(long long byte, long long width) { return byte >> (width >> 1); }
 
+// The same event of a lane further on.
+__device__ __forceinline__ Event of_lane(const Event* first, int lane) {
+    Event e = *first;
+    e.thread += lane;
+    return e;
+}
+
 // memory.cu
 extern "C" __device__ void rt_fault(Context* c, long long t, long long fault, long long pc,
                                     Address address, long long bytes, long long access);
@@ -37,6 +44,7 @@ __device__ __noinline__ void tick(Context* c, long long t);
 __device__ __noinline__ void begin_run(Context* c);
 __device__ __noinline__ void begin_clocks(Context* c);
 __device__ __noinline__ bool is_known(Context* c, long long t, const Event* e);
+__device__ __noinline__ int lanes_that_know(Context* c, long long t, const Event* first, int lanes);
 __device__ __noinline__ bool passed_proxy_fence(Context* c, long long t, const Event* write);
 __device__ __noinline__ void share_fences(Context* c, const unsigned char* here);
 __device__ __noinline__ void synchronise(Context* c, long long t, Address address, int access);
@@ -52,6 +60,7 @@ __device__ __noinline__ void check_access(Context* c, long long t, long long pc,
                              int access);
 __device__ __noinline__ void check_global(Context* c, long long t, long long pc, Address address, long long n,
                              int access);
+__device__ __noinline__ void divide_line(Checks* k, long long window, long long number);
 __device__ __noinline__ void note_bad_access(Context* c, long long t, long long pc, Address address, long long n,
                                 int access);
 __device__ __noinline__ void check_arrival(Context* c, long long t, long long pc, Address address, long long n);

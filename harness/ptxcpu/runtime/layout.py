@@ -5,6 +5,8 @@ thread of those blocks has a Thread. Both are defined here and written into the 
 C structs.
 """
 
+from __future__ import annotations
+
 import ctypes
 import re
 from enum import IntEnum, IntFlag
@@ -152,6 +154,8 @@ MAX_SETS = 1 << 14  # of snapshots
 CLOCK_STEP = 8  # words of clocks that are joined at once
 READERS, IS_RARE, DIVIDED = 30, 1 << 30, 1 << 31  # of a cell
 WIDE_CELL = 16  # bytes of shared memory that the checks handle at once where they can
+GLOBAL_LINE = 64  # the same of memory that blocks share, if neighbouring lanes access them
+IN_CELLS = -1  # of a line
 MAX_CLUSTER = 8  # blocks; more is up to each GPU
 
 MAX_FINDINGS = 512
@@ -277,6 +281,7 @@ EVENT_BYTES = 12
 CELL_BYTES = EVENT_BYTES + 8
 RARE_CELL_BYTES = 2 * EVENT_BYTES
 GLOBAL_CELL_BYTES = 4 * EVENT_BYTES
+GLOBAL_LINE_BYTES = 3 * EVENT_BYTES + 4
 
 # What was published at an address: by a thread of this run of a cluster, to those near it, and to
 # clusters that run later.
@@ -317,6 +322,7 @@ CHECKS = {
     "shared_fresh": "unsigned char*",  # how the first two begin in each block
     "local_fresh": "unsigned char*",
     "global_cells": "struct GlobalCell**",  # [window][cell]; null where none are kept
+    "global_lines": "struct GlobalLine**",  # [window][line]
     "global_bytes": "long long*",  # [window]: of which there are cells
     "global_cell_width": "long long",
     # A clock is a number for each thread, that of a set of snapshots, and if the kernel needs
@@ -326,6 +332,7 @@ CHECKS = {
     "own": "unsigned*",  # [thread]: its number in its own clock
     "common": "unsigned*",  # [block][clock]: the same for threads that last met at a barrier
     "has_common": "unsigned char*",  # [thread]: it is one of these
+    "in_step": "long long",  # bit b: all threads of block b are, and their numbers are equal
     "floor": "unsigned*",  # [block][clock]: what all threads of the block know, since all last met
     "arrival": "unsigned*",  # [barrier][thread]: what those who arrived knew
     "joined": "unsigned*",  # [thread]
@@ -379,7 +386,7 @@ WATCH = {
     "checks": "struct Checks*",  # those of the thread path, which go on after this block
     "keeps_clocks": "long long",  # whether they see accesses to memory that blocks share
     "mbarriers": "long long",  # whether the block has initialised one
-    "stores": "struct GlobalCell**",  # the cells of buffers that the block was first to write
+    "stores": "Address*",  # in buffers: of the first bytes of cells or lines that it wrote first
     "stored": "long long",
     "now": "int",  # the interval, as a word of thread 0
     "first": "int",  # the block's first interval
@@ -389,7 +396,7 @@ WATCH = {
 }
 WATCH_INTERVAL = 1 << 11
 MANY_THREADS = WATCH_INTERVAL - 1
-WATCHED_STORES = 1 << 17  # cells of buffers that a watched block may write
+WATCHED_STORES = 1 << 17  # cells or lines of buffers that a watched block may write
 
 # What one instruction cost.
 COUNT = {
@@ -534,6 +541,14 @@ def header() -> str:
             "strong": "struct Event",
             "read": "struct Event",
             "other_read": "struct Event",
+        },
+        "GlobalLine": {
+            # of the lane at its first byte; those of the next lanes differ in the thread alone
+            "write": "struct Event",
+            "read": "struct Event",
+            "other_read": "struct Event",
+            # bytes that each lane accessed; 0 if none has yet, IN_CELLS if its cells say more
+            "lane_bytes": "int",
         },
         "Sync": SYNC,
         "Run": RUN,

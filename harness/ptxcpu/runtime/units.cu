@@ -33,7 +33,7 @@ __device__ __forceinline__ void copy_eight(char** to, char** from) {
         for (int i = 0; i < WORDS; ++i) ((Word*)to[lane])[i] = ((const Word*)from[lane])[i];
 }
 
-__device__ void deliver_lanes(UnitCopy* copy, long long lanes) {
+__device__ void copy_lanes(UnitCopy* copy, long long lanes) {
     char** to = (char**)(copy + 1);
     char** from = to + lanes;
     if ((copy->lanes & copy->filled) == ~0ull >> (64 - lanes)) {
@@ -52,11 +52,27 @@ __device__ void deliver_lanes(UnitCopy* copy, long long lanes) {
     }
 }
 
-__device__ void deliver_until_group(UnitCopies* all, long long lanes, long long group) {
-    for (; all->delivered < all->issued; ++all->delivered) {
-        UnitCopy* copy = unit_copy(all, lanes, all->delivered);
-        if (copy->group >= group) return;
-        deliver_lanes(copy, lanes);
+// Sets the words of the cells that a copy writes, by lane.
+__device__ void mark_lanes(Context* c, const UnitCopy* copy, int first_word, int step) {
+    char* const* to = (char* const*)(copy + 1);
+    for (unsigned long long rest = copy->lanes; rest; rest &= rest - 1) {
+        int lane = __ffsll(rest) - 1;
+        mark_written(c->watch, to[lane] - c->shared, copy->bytes, first_word + lane * step);
+    }
+}
+
+__device__ void deliver_lanes(Context* c, long long t, UnitCopy* copy, long long lanes) {
+    copy_lanes(copy, lanes);
+    if (c->watch) mark_lanes(c, copy, c->watch->now + (int)t, 1);
+}
+
+// Copies for which no thread waited do not arrive.
+__device__ void forget_copies(Context* c, long long units) {
+    long long lanes = c->threads / units;
+    for (long long t = 0; t < c->threads; t += lanes) {
+        UnitCopies* all = copies_of_unit(c, t);
+        for (; all->delivered < all->issued; ++all->delivered)
+            mark_lanes(c, unit_copy(all, lanes, all->delivered), 0, 0);
     }
 }
 
@@ -66,8 +82,10 @@ extern "C" __device__ char* rt_unit_copy(Context* c, long long t, long long lane
                                          long long bytes) {
     UnitCopies* all = copies_of_unit(c, t);
     if (all->issued == all->delivered) all->issued = all->delivered = 0;  // memory in the cache
-    if (all->issued - all->delivered == COPIES_IN_FLIGHT)  // room for one more
-        deliver_lanes(unit_copy(all, lanes, all->delivered++), lanes);
+    if (all->issued - all->delivered == COPIES_IN_FLIGHT) {  // room for one more
+        deliver_lanes(c, t, unit_copy(all, lanes, all->delivered++), lanes);
+        if (c->watch) c->watch->doubt = -1;
+    }
     UnitCopy* copy = unit_copy(all, lanes, all->issued++);
     copy->lanes = active, copy->filled = filled, copy->bytes = bytes, copy->group = all->group;
     return (char*)(copy + 1);
@@ -80,7 +98,12 @@ extern "C" __device__ void rt_unit_commit(Context* c, long long t, long long lan
 // Waits until at most `pending` committed groups are in flight; a negative number waits for all.
 extern "C" __device__ void rt_unit_wait(Context* c, long long t, long long lanes, long long pending) {
     UnitCopies* all = copies_of_unit(c, t);
-    deliver_until_group(all, lanes, pending < 0 ? 1ll << 62 : all->group - pending);
+    long long end = pending < 0 ? 1ll << 62 : all->group - pending;
+    for (; all->delivered < all->issued; ++all->delivered) {
+        UnitCopy* copy = unit_copy(all, lanes, all->delivered);
+        if (copy->group >= end) return;
+        deliver_lanes(c, t, copy, lanes);
+    }
 }
 
 // ---- blocks
@@ -151,7 +174,10 @@ extern "C" __device__ void rt_run_units(Context* c, unsigned long long* next, co
         if (!hopeless && !*c->stop) {
             if (c->watch) begin_watch(c);
             is_done = run_units(c, units, blocks[i] & 1) && !is_doubtful(c);
-            if (c->watch) end_watch(c, is_done);
+            if (c->watch) {
+                forget_copies(c, units);
+                end_watch(c, is_done);
+            }
         }
         if (is_done) {
             done += 1;

@@ -24,8 +24,10 @@ __device__ void next_interval(Watch* w) {
 __device__ void begin_watch(Context* c) {
     Watch* w = c->watch;
     c->checks = w->checks;
-    if (w->keeps_clocks) begin_checks(c);
-    else {
+    if (w->keeps_clocks) {
+        begin_checks(c);
+        for (long long t = 0; t < c->threads; ++t) c->checks->here[t] = 1;  // at every barrier
+    } else {
         begin_run(c);
         c->checks = 0;
     }
@@ -42,24 +44,25 @@ __device__ void mark_written(Watch* w, long long address, long long bytes, int w
     for (long long i = cell_of(address, w->cell_width); i <= last; ++i) w->writes[i] = word;
 }
 
-__device__ void mark_copy(Watch* w, const Copy* copy, int word) {
-    mark_written(w, (long long)copy->address, copy->bytes, word);
-}
-
-// Copies for which no thread waited do not arrive.
-__device__ void forget_copies(Context* c) {
-    for (long long t = 0; t < c->threads; ++t) {
-        Thread* thread = c->thread + t;
-        for (; thread->delivered < thread->copies; ++thread->delivered)
-            mark_copy(c->watch, copy_slot(c, t, thread->delivered), 0);
-        thread->group = thread->copies = thread->delivered = 0;
+// Removes the record of a block's store from a line. Of a whole line there can be no other.
+__device__ void undo_store(Checks* k, Address address) {
+    long long window = window_of(address), number = offset_in_window(address) / GLOBAL_LINE;
+    GlobalLine* line = k->global_lines[window] + number;
+    if (line->lane_bytes != IN_CELLS) {
+        line->write.clock = 0;
+        line->lane_bytes = 0;
+        return;
     }
+    GlobalCell* cells = k->global_cells[window];
+    long long first = cell_of(number * GLOBAL_LINE, k->global_cell_width);
+    for (long long i = first; i < first + cell_of(GLOBAL_LINE, k->global_cell_width); ++i)
+        if (cells[i].write.clock > k->base) cells[i].write.clock = 0;
 }
 
 // Removes the records of a block that threads will run again.
 __device__ void undo_watch(Context* c) {
     Watch* w = c->watch;
-    for (long long i = 0; i < w->stored; ++i) w->stores[i]->write.clock = 0;
+    for (long long i = 0; i < w->stored; ++i) undo_store(w->checks, w->stores[i]);
     w->checks->run -= 1;
 }
 
@@ -73,7 +76,6 @@ __device__ bool is_doubtful(Context* c) {
 // The clock of the next run starts after this one's.
 __device__ void end_watch(Context* c, bool is_done) {
     Watch* w = c->watch;
-    forget_copies(c);
     if (is_doubtful(c)) w->block = c->block;
     if (w->keeps_clocks) return;
     if (!is_done) undo_watch(c);
@@ -96,7 +98,6 @@ __device__ bool passes_barrier(Context* c, long long units) {
     next_interval(w);
     Checks* k = c->checks;
     if (!k || !k->unmet) return true;
-    for (long long t = 0; t < c->threads; ++t) k->here[t] = 1;
     meet(c, 0);
     k->unmet = 0;
     return true;
@@ -124,11 +125,32 @@ extern "C" __device__ void rt_watch_shared(Context* c, long long t, unsigned lon
     }
 }
 
-// Whether a store of thread t to a cell is ordered with the recorded accesses.
-__device__ bool may_store(Watch* w, Checks* k, long long t, const GlobalCell* cell) {
-    if (cell->strong.clock || cell->read.clock || cell->other_read.clock) return false;
-    if (!cell->write.clock) return true;
-    return cell->write.clock > k->base && (cell->write.thread == t || cell->write.clock < w->clock);
+// Returns how many lanes access a line at an address, from one lane on, in order and the same number of
+// bytes each; 0 if they do not access all of it.
+__device__ __forceinline__ int lanes_of_line(const Address* addresses, unsigned long long lanes, int lane, long long bytes) {
+    int count = GLOBAL_LINE >> __ffsll(bytes) - 1;  // a multiple of four
+    if (addresses[lane] & GLOBAL_LINE - 1) return 0;
+    unsigned long long all = (1ull << count) - 1;
+    if ((lanes >> lane & all) != all) return 0;
+    bool are_neighbours = true;
+    for (int i = 0; i < count; i += 4)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) are_neighbours &= addresses[lane + i + j] == addresses[lane] + (i + j) * bytes;
+    return are_neighbours ? count : 0;
+}
+
+// Whether a store of thread t is ordered after a recorded one; of those by the next lanes, too.
+__device__ bool may_store(Watch* w, Checks* k, long long t, const Event* write) {
+    if (!write->clock) return true;
+    return write->clock > k->base && (write->thread == t || write->clock < w->clock);
+}
+
+__device__ void record_store(Watch* w, long long t, Address address, Event* write) {
+    if (!write->clock) w->stores[w->stored++] = address;
+    write->clock = w->clock;
+    write->pc = 0;
+    write->thread = (short)t;
+    write->access = ACCESS_WRITE;
 }
 
 // Stores to buffers. addresses: one for each lane
@@ -136,23 +158,31 @@ extern "C" __device__ void rt_watch_global(Context* c, long long t, unsigned lon
                                            const Address* addresses, long long bytes, long long stores) {
     Watch* w = c->watch;
     Checks* k = w->checks;
-    for (; lanes; lanes &= lanes - 1) {
-        int lane = __ffsll(lanes) - 1;
+    while (lanes) {
+        int lane = __ffsll(lanes) - 1, count = lanes_of_line(addresses, lanes, lane, bytes);
         long long window = window_of(addresses[lane]), first = offset_in_window(addresses[lane]);
+        lanes &= lanes - 1;
         GlobalCell* cells = k->global_cells[window];
-        if (!cells || first + bytes > k->global_bytes[window]) continue;
+        if (!cells || first + (count ? GLOBAL_LINE : bytes) > k->global_bytes[window]) continue;
+        GlobalLine* line = k->global_lines[window] + first / GLOBAL_LINE;
+        bool is_full = w->stored + GLOBAL_LINE > WATCHED_STORES;
+        bool is_whole = count && (line->lane_bytes == 0 || line->lane_bytes == bytes);
+        if (is_whole && !is_full && may_store(w, k, t + lane, &line->write)) {
+            record_store(w, t + lane, addresses[lane], &line->write);
+            line->lane_bytes = (int)bytes;
+            lanes &= ~(((1ull << count) - 1) << lane);
+            continue;
+        }
+        use_cells(k, window, first, bytes);
         long long last = cell_of(first + bytes - 1, k->global_cell_width);
         for (long long i = cell_of(first, k->global_cell_width); i <= last; ++i) {
             GlobalCell* cell = cells + i;
-            if (!may_store(w, k, t + lane, cell) || w->stored == WATCHED_STORES) {
+            bool was_accessed = cell->strong.clock || cell->read.clock || cell->other_read.clock;
+            if (is_full || was_accessed || !may_store(w, k, t + lane, &cell->write)) {
                 w->doubt = -1;
                 return;
             }
-            if (!cell->write.clock) w->stores[w->stored++] = cell;
-            cell->write.clock = w->clock;
-            cell->write.pc = 0;
-            cell->write.thread = (short)(t + lane);
-            cell->write.access = ACCESS_WRITE;
+            record_store(w, t + lane, addresses[lane], &cell->write);
         }
     }
 }
@@ -178,6 +208,42 @@ __device__ __forceinline__ bool records_access(Context* c, long long t, long lon
     return true;
 }
 
+// Records plain accesses of thread t and the lanes after it to a whole line. Returns false, and has
+// recorded nothing, if one may be a mistake, or if the line cannot describe them.
+__device__ bool records_line(Context* c, long long t, long long pc, GlobalLine* line, int access, int bytes, int lanes) {
+    const unsigned* own = own_clock(c, t);
+    if (line->lane_bytes && line->lane_bytes != bytes) return false;
+    for (int lane = 1; !is_in_step(c) && lane < lanes; ++lane)
+        if (own[lane] != own[0]) return false;
+    if (lanes_that_know(c, t, &line->write, lanes) < lanes) return false;
+    int knowing = lanes_that_know(c, t, &line->read, lanes);
+    if (access & ACCESS_WRITE) {
+        if (knowing < lanes || lanes_that_know(c, t, &line->other_read, lanes) < lanes) return false;
+        line->read.clock = line->other_read.clock = 0;  // who knows of this write knows of them
+    } else {
+        if (0 < knowing && knowing < lanes) return false;
+        if (!knowing) line->other_read = line->read;
+    }
+    record(c, access & ACCESS_WRITE ? &line->write : &line->read, t, pc, access);
+    line->lane_bytes = bytes;
+    return true;
+}
+
+// Returns whether bytes of a line may be accessed as far as their flags say, and notes that they are written.
+__device__ bool passes_flags(unsigned char* flags, bool is_write) {
+    const unsigned long long WRITTEN = BYTE_WRITTEN * 0x0101010101010101ull;
+    unsigned long long* words = (unsigned long long*)flags;
+    bool are_written = true, are_free = true;
+    for (int i = 0; i < GLOBAL_LINE / 8; ++i) {
+        are_written &= words[i] == WRITTEN;
+        are_free &= words[i] == WRITTEN || words[i] == 0;
+    }
+    if (are_written) return true;
+    if (!is_write || !are_free) return false;
+    for (int i = 0; i < GLOBAL_LINE / 8; ++i) words[i] = WRITTEN;
+    return true;
+}
+
 // Accesses to global memory in a kernel that orders them by more than barriers. addresses: one for each lane.
 // The checks have no flags for bytes outside an array, so those are left to threads.
 extern "C" __device__ void rt_watch_ordered(Context* c, long long t, unsigned long long lanes,
@@ -189,19 +255,30 @@ extern "C" __device__ void rt_watch_ordered(Context* c, long long t, unsigned lo
     long long window = window_of(one), number = number_of(c, t), words = clock_words(c);
     const Span* span = c->windows + window;
     GlobalCell* cells = k->global_cells[window];
+    GlobalLine* lines = k->global_lines[window];
     long long end = span->bytes < k->global_bytes[window] ? span->bytes : k->global_bytes[window];
-    bool is_plain = !(access & ~ACCESS_WRITE) && cells && k->global_cell_width == 4 && bytes % 4 == 0;
+    bool is_plain = !(access & ~ACCESS_WRITE) && cells && bytes % 4 == 0;
     if (access & ACCESS_WRITE && !span->writable) is_plain = false;
     unsigned char* all_ready = ready_flags(c, t, begin);
     const unsigned *common = common_of(c), *rows = row_of(c, t);
     const unsigned char* has_common = k->has_common + number;
     k->unmet = 1;
-    for (; lanes; lanes &= lanes - 1) {
+    while (lanes) {
         int lane = __ffsll(lanes) - 1;
         Address address = addresses[lane];
         long long first = (long long)(address - begin), at = first;
-        if (is_plain && first >= 0 && first + bytes <= end && !(first & (bytes - 1))) {
+        if (is_plain && first >= 0 && first + GLOBAL_LINE <= end && lines[first / GLOBAL_LINE].lane_bytes != IN_CELLS) {
+            int count = lanes_of_line(addresses, lanes, lane, bytes);
+            bool passes = count && (!all_ready || passes_flags(all_ready + first, access & ACCESS_WRITE));
+            if (passes && records_line(c, t + lane, pc, lines + first / GLOBAL_LINE, (int)access, (int)bytes, count)) {
+                lanes &= ~(((1ull << count) - 1) << lane);
+                continue;
+            }
+        }
+        lanes &= lanes - 1;
+        if (is_plain && k->global_cell_width == 4 && first >= 0 && first + bytes <= end && !(first & (bytes - 1))) {
             const unsigned* known = has_common[lane] ? common : rows + lane * words;
+            use_cells(k, window, first, bytes);
             for (; at < first + bytes; at += 4) {
                 unsigned* ready = (unsigned*)(all_ready + at);
                 if (all_ready && *ready != WRITTEN && (*ready || !(access & ACCESS_WRITE))) break;
@@ -231,40 +308,13 @@ extern "C" __device__ void rt_watch_copy(Context* c, long long t, unsigned long 
     bool is_doubtful = false;
     for (; lanes; lanes &= lanes - 1) {
         int lane = __ffsll(lanes) - 1, own = now + (int)t + lane;
-        Thread* thread = c->thread + t + lane;
-        is_doubtful |= thread->copies - thread->delivered == COPIES_IN_FLIGHT;
         long long last = cell_of(addresses[lane] + bytes - 1, w->cell_width);
         for (long long i = cell_of(addresses[lane], w->cell_width); i <= last; ++i) {
             is_doubtful |= (writes[i] >= now && writes[i] != own) || (reads[i] >= now && reads[i] != own);
             writes[i] = NOBODYS;
         }
-        if (is_doubtful) {
-            w->doubt = -1;
-            return;
-        }
-        Copy* copy = copy_slot(c, t + lane, thread->copies++);
-        copy->address = (Address)addresses[lane];
-        copy->bytes = (int)bytes;
-        copy->group = thread->group;
     }
-}
-
-extern "C" __device__ void rt_watch_commit(Context* c, long long t, unsigned long long lanes) {
-    for (; lanes; lanes &= lanes - 1) c->thread[t + __ffsll(lanes) - 1].group += 1;
-}
-
-// The same as rt_copy_wait, for these lanes.
-extern "C" __device__ void rt_watch_wait(Context* c, long long t, unsigned long long lanes, long long pending) {
-    for (; lanes; lanes &= lanes - 1) {
-        long long one = t + __ffsll(lanes) - 1;
-        Thread* thread = c->thread + one;
-        int end = pending < 0 ? 0x7fffffff : thread->group - (int)pending;
-        for (; thread->delivered < thread->copies; ++thread->delivered) {
-            Copy* copy = copy_slot(c, one, thread->delivered);
-            if (copy->group >= end) break;
-            mark_copy(c->watch, copy, c->watch->now + (int)one);
-        }
-    }
+    if (is_doubtful) w->doubt = -1;
 }
 
 // ---- mbarriers and bulk copies. The order that an mbarrier establishes is not known here, except

@@ -8,6 +8,8 @@ barriers, atomics, copies.
 An access of which only the address matters keeps its instruction, with `_` for its data.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 

@@ -296,23 +296,16 @@ class WatchedTranslator(VectorTranslator):
         """The cells of the copied bytes are in flight until they are waited for."""
         super()._copy_async(index, item)
         what = item.opcode.split(".")[2]
-        if what == "commit_group":
-            self._tell_lanes("rt_watch_commit")
-        elif what == "wait_all":
-            self._tell_lanes("rt_watch_wait", -1)
-        elif what == "wait_group":
-            (pending,) = item.operands
-            assert isinstance(pending, Integer)
-            self._tell_lanes("rt_watch_wait", pending.value)
-        else:
-            to, from_, size = item.operands[:3]
-            assert isinstance(to, Address)
-            assert isinstance(from_, Address)
-            self._must_point_into(self._inputs, "global", from_)
-            if what == "bulk":  # the runtime knows where it writes
-                return
-            assert isinstance(size, Integer)
-            self._tell("rt_watch_copy", self._all_addresses(to), size.value)
+        if what not in ("ca", "cg", "bulk"):
+            return
+        to, from_, size = item.operands[:3]
+        assert isinstance(to, Address)
+        assert isinstance(from_, Address)
+        self._must_point_into(self._inputs, "global", from_)
+        if what == "bulk":  # the runtime knows where it writes
+            return
+        assert isinstance(size, Integer)
+        self._tell("rt_watch_copy", self._all_addresses(to), size.value)
 
     def before_meeting(self) -> None:
         """Report to the runtime whether an access of this interval was not ordered."""

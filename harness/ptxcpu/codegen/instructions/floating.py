@@ -3,6 +3,8 @@
 `.approx` operations are computed as exactly as the host's mathematical library does.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 

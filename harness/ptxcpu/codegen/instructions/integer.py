@@ -1,5 +1,7 @@
 """Integer arithmetic."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Iterator, Sequence
 
