@@ -128,16 +128,14 @@ class Model:
                 self.racing.add((before, step))
         if not step.writes and not any(self.accesses[other][0].writes for other in earlier):
             self.reads_unwritten = True
-        alike = [
-            other
-            for other in earlier
-            if self.accesses[other][0].writes == step.writes
-            and (self.accesses[other][0].is_strong or not step.writes)
-        ]
-        kept = 1 if step.writes else 2
-        self.is_forgetful |= len([other for other in alike if other not in known]) >= kept and (
-            not step.writes or step.is_strong
-        )
+        unordered = [self.accesses[other][0] for other in earlier if other not in known]
+        ordered = [self.accesses[other][0] for other in earlier if other in known]
+        if step.writes:
+            self.is_forgetful |= step.is_strong and any(x.writes and x.is_strong for x in unordered)
+        else:
+            kept = [x for x in unordered if not x.writes]
+            kept += [x for x in ordered if not x.writes and step.is_strong and not x.is_strong]
+            self.is_forgetful |= len(kept) > 1
         number = len(self.accesses)
         earlier.append(number)
         self.accesses.append((step, set(known)))
@@ -155,8 +153,10 @@ def drawn(random: np.random.Generator) -> Program:
         if random.random() < 0.2:
             return Step(int(random.choice([STRONG_LOAD, STRONG_STORE])), 5, 1, line + 5)
         part = random.random()
-        if part < 0.6:
+        if part < 0.4:
             return Step(kind, first, 16 // width, line, width)
+        if part < 0.6:  # a row that begins within a line
+            return Step(kind, first, 16 // width, 4, width)
         if part < 0.7:
             return Step(kind, first, 32 // width, 0, width)
         if part < 0.8:
@@ -169,13 +169,15 @@ def drawn(random: np.random.Generator) -> Program:
         steps: list[Step] = []
         for flag in range(block):
             if random.random() < 0.7:
-                steps += [Step(GET_FLAG, 0, 1, flag), Step(FENCE), Step(BARRIER)]
+                steps += [Step(GET_FLAG, 0, 1, flag), Step(FENCE)]
+                steps += [Step(BARRIER)] * (random.random() < 0.9)
                 steps += [Step(FENCE, 0, THREADS)] * (random.random() < 0.3)
         for _ in range(int(random.integers(1, 3))):
             steps += [access()] + [Step(BARRIER)] * (random.random() < 0.6)
         if random.random() < 0.8:
             steps += [Step(FENCE, 0, THREADS)] * (random.random() < 0.3)
-            steps += [Step(BARRIER), Step(FENCE), Step(SET_FLAG, 0, 1, block)]
+            steps += [Step(BARRIER)] * (random.random() < 0.8)
+            steps += [Step(FENCE), Step(SET_FLAG, 0, 1, block)]
         program.append(tuple(steps))
     return tuple(program)
 
@@ -255,6 +257,8 @@ ACCESSES = {
         False: Step(WIDE_LOAD, 0, 4, 0, WIDE),
         True: Step(WIDE_STORE, 0, 4, 0, WIDE),
     },
+    "a line and a half": {False: Step(LOAD, 0, 24), True: Step(STORE, 0, 24)},
+    "a word, strongly": {False: Step(STRONG_LOAD, 5, 1, 1), True: Step(STRONG_STORE, 5, 1, 1)},
 }
 FIRST = {
     "strong store": Step(STRONG_STORE, 5, 1, 1),
@@ -282,5 +286,5 @@ def test_three_blocks_of_which_any_are_ordered(
             (*(receives(0) * orders[1]), *(receives(1) * orders[2]), third),
         )
         model = Model(program)
-        assert not model.is_forgetful or not any(writes)
-        assert_both(both, program, model, fresh=False)
+        if not model.is_forgetful:
+            assert_both(both, program, model, fresh=False)

@@ -469,18 +469,19 @@ __device__ __forceinline__ bool records_product_read(const ProductReads& r, int 
 
 // ---- memory that all blocks share
 
-// Memory has lines. A line describes its bytes as long as all accesses are by neighbouring lanes
-// that together access all of it. The first other access copies what is known to its cells, as wide as the
-// kernel's narrowest access.
+// Memory has lines of one or two parts. A line describes its bytes as long as neighbouring lanes access
+// all of a part, in order. (Rows of a matrix need two parts if they do not begin at a line.) The first other
+// access copies what is known to cells, which are as wide as the kernel's narrowest access.
 __device__ void divide_line(Checks* k, long long window, long long number) {
     GlobalLine* line = k->global_lines[window] + number;
     long long width = k->global_cell_width, begin = number * GLOBAL_LINE;
     GlobalCell* cells = k->global_cells[window] + cell_of(begin, width);
     for (int at = 0; line->lane_bytes && at < GLOBAL_LINE; at += (int)width, ++cells) {
-        int lane = at / line->lane_bytes;
-        cells->write = of_lane(&line->write, lane);
-        cells->read = of_lane(&line->read, lane);
-        cells->other_read = of_lane(&line->other_read, lane);
+        const LinePart* part = at < line->seam ? &line->head : &line->tail;
+        int lane = (at < line->seam ? at : at - line->seam) / line->lane_bytes;
+        cells->write = of_lane(&part->write, lane);
+        cells->read = of_lane(&part->read, lane);
+        cells->other_read = of_lane(&part->other_read, lane);
     }
     line->lane_bytes = IN_CELLS;
 }
@@ -491,11 +492,13 @@ __device__ __forceinline__ void use_cells(Checks* k, long long window, long long
         if (k->global_lines[window][line].lane_bytes != IN_CELLS) divide_line(k, window, line);
 }
 
-// Two unordered reads are both kept; a third one replaces the older.
+// Two unordered reads are both kept, and so are a weak one and a strong one after it, which strong writes
+// do not conflict with. A third one replaces the older.
 __device__ void record_read(Context* c, GlobalCell* cell, long long t, long long pc, int access) {
     Event* last = &cell->read;
+    bool stands_for_last = is_weak(access) || !is_weak(last->access);
     access |= last->access & ACCESS_READ_ONLY;
-    if (last->clock && !ordered(c, t, last)) cell->other_read = *last;
+    if (last->clock && !(stands_for_last && ordered(c, t, last))) cell->other_read = *last;
     record(c, last, t, pc, access);
 }
 
@@ -539,13 +542,13 @@ __device__ unsigned char* ready_flags(Context* c, long long t, Address address) 
     return k->buffer_ready[window] + offset;
 }
 
-// Returns whether n bytes, a multiple of four, were all written. It compares four flags at once.
+// Returns whether n bytes, a multiple of four, were all written. It compares several flags at once.
 __device__ __forceinline__ bool are_written(const unsigned char* ready, long long n) {
-    const unsigned FOUR = BYTE_WRITTEN * 0x01010101u;
+    const unsigned long long EIGHT = BYTE_WRITTEN * 0x0101010101010101ull;
     if (n & 3) return false;
     bool all = true;
-    for (long long i = 0; i < n; i += 4) all &= *(const unsigned*)(ready + i) == FOUR;
-    return all;
+    for (long long i = 0; i + 8 <= n; i += 8) all &= *(const unsigned long long*)(ready + i) == EIGHT;
+    return all && (!(n & 4) || *(const unsigned*)(ready + n - 4) == (unsigned)EIGHT);
 }
 
 __device__ void check_access(Context* c, long long t, long long pc, Address address, long long n,

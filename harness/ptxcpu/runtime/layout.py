@@ -154,7 +154,7 @@ MAX_SETS = 1 << 14  # of snapshots
 CLOCK_STEP = 8  # words of clocks that are joined at once
 READERS, IS_RARE, DIVIDED = 30, 1 << 30, 1 << 31  # of a cell
 WIDE_CELL = 16  # bytes of shared memory that the checks handle at once where they can
-GLOBAL_LINE = 64  # the same of memory that blocks share, if neighbouring lanes access them
+GLOBAL_LINE = 64  # bytes of memory that blocks share: neighbouring lanes access many of them
 IN_CELLS = -1  # of a line
 MAX_CLUSTER = 8  # blocks; more is up to each GPU
 
@@ -281,7 +281,7 @@ EVENT_BYTES = 12
 CELL_BYTES = EVENT_BYTES + 8
 RARE_CELL_BYTES = 2 * EVENT_BYTES
 GLOBAL_CELL_BYTES = 4 * EVENT_BYTES
-GLOBAL_LINE_BYTES = 3 * EVENT_BYTES + 4
+GLOBAL_LINE_BYTES = 2 * 3 * EVENT_BYTES + 8
 
 # What was published at an address: by a thread of this run of a cluster, to those near it, and to
 # clusters that run later.
@@ -542,13 +542,18 @@ def header() -> str:
             "read": "struct Event",
             "other_read": "struct Event",
         },
-        "GlobalLine": {
-            # of the lane at its first byte; those of the next lanes differ in the thread alone
+        "LinePart": {
+            # by the lane at its first byte; those by the next lanes differ in the thread alone
             "write": "struct Event",
             "read": "struct Event",
             "other_read": "struct Event",
-            # bytes that each lane accessed; 0 if none has yet, IN_CELLS if its cells say more
+        },
+        "GlobalLine": {
+            # bytes that each lane accesses; 0 if none has yet, IN_CELLS if its cells say more
             "lane_bytes": "int",
+            "seam": "int",  # the byte at which the tail begins
+            "head": "struct LinePart",
+            "tail": "struct LinePart",
         },
         "Sync": SYNC,
         "Run": RUN,

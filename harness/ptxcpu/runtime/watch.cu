@@ -44,25 +44,27 @@ __device__ void mark_written(Watch* w, long long address, long long bytes, int w
     for (long long i = cell_of(address, w->cell_width); i <= last; ++i) w->writes[i] = word;
 }
 
-// Removes the record of a block's store from a line. Of a whole line there can be no other.
-__device__ void undo_store(Checks* k, Address address) {
+__device__ void undo_write(Checks* k, Event* write) {
+    if (write->clock > k->base) write->clock = 0;
+}
+
+// Removes the records of a block's stores to a line.
+__device__ void undo_stores(Checks* k, Address address) {
     long long window = window_of(address), number = offset_in_window(address) / GLOBAL_LINE;
     GlobalLine* line = k->global_lines[window] + number;
-    if (line->lane_bytes != IN_CELLS) {
-        line->write.clock = 0;
-        line->lane_bytes = 0;
-        return;
-    }
+    undo_write(k, &line->head.write);
+    undo_write(k, &line->tail.write);
+    if (line->lane_bytes != IN_CELLS) return;
     GlobalCell* cells = k->global_cells[window];
     long long first = cell_of(number * GLOBAL_LINE, k->global_cell_width);
     for (long long i = first; i < first + cell_of(GLOBAL_LINE, k->global_cell_width); ++i)
-        if (cells[i].write.clock > k->base) cells[i].write.clock = 0;
+        undo_write(k, &cells[i].write);
 }
 
 // Removes the records of a block that threads will run again.
 __device__ void undo_watch(Context* c) {
     Watch* w = c->watch;
-    for (long long i = 0; i < w->stored; ++i) undo_store(w->checks, w->stores[i]);
+    for (long long i = 0; i < w->stored; ++i) undo_stores(w->checks, w->stores[i]);
     w->checks->run -= 1;
 }
 
@@ -125,19 +127,56 @@ extern "C" __device__ void rt_watch_shared(Context* c, long long t, unsigned lon
     }
 }
 
-// Returns how many lanes access a line at an address, from one lane on, in order and the same number of
-// bytes each; 0 if they do not access all of it.
-__device__ __forceinline__ int lanes_of_line(const Address* addresses, unsigned long long lanes, int lane, long long bytes) {
-    int count = GLOBAL_LINE >> __ffsll(bytes) - 1;  // a multiple of four
-    if (addresses[lane] & GLOBAL_LINE - 1) return 0;
-    unsigned long long all = (1ull << count) - 1;
-    if ((lanes >> lane & all) != all) return 0;
-    bool are_neighbours = true;
-    for (int i = 0; i < count; i += 4)
+// Returns a bit for each lane that accesses the bytes after those of the lane before.
+__device__ unsigned long long followers(const Address* addresses, unsigned long long lanes, long long bytes) {
+    unsigned long long found = 0;
+    for (int lane = 0; lane < 64 && lanes >> lane; lane += 8)  // a unit has a multiple of eight lanes
 #pragma unroll
-        for (int j = 0; j < 4; ++j) are_neighbours &= addresses[lane + i + j] == addresses[lane] + (i + j) * bytes;
-    return are_neighbours ? count : 0;
+        for (int i = 0; i < 8; ++i) {
+            const Address* one = addresses + lane + i;
+            found |= (unsigned long long)(*one == one[lane + i > 0 ? -1 : 0] + bytes) << lane + i;
+        }
+    return found & lanes & lanes << 1;
 }
+
+// Some bytes of a line that neighbouring lanes access.
+struct LineAccess {
+    GlobalLine* line;
+    int lanes, begin;
+
+    // first: the offset of a lane's address in its window
+    __device__ __forceinline__ LineAccess(GlobalLine* lines, long long first, unsigned long long following, int lane, long long bytes) {
+        int shift = __ffsll(bytes) - 1;
+        line = lines + first / GLOBAL_LINE;
+        begin = (int)(first & GLOBAL_LINE - 1);
+        int end = line->lane_bytes && begin < line->seam ? line->seam : GLOBAL_LINE, most = end - begin >> shift;
+        lanes = __ffsll(~(following >> lane >> 1));
+        if (lanes > most) lanes = most;
+    }
+
+    // Returns the part of the line that has exactly these bytes; null if there can be none.
+    __device__ __forceinline__ LinePart* part(int bytes) {
+        int end = begin + lanes * bytes, seam = begin ? begin : end;
+        if (line->lane_bytes == IN_CELLS || (begin && end < GLOBAL_LINE)) return 0;
+        if (!line->lane_bytes) {
+            line->lane_bytes = bytes;
+            line->seam = seam;
+        }
+        if (line->lane_bytes != bytes) return 0;
+        if (line->seam == GLOBAL_LINE && seam < GLOBAL_LINE) {
+            line->tail.write = of_lane(&line->head.write, seam / bytes);
+            line->tail.read = of_lane(&line->head.read, seam / bytes);
+            line->tail.other_read = of_lane(&line->head.other_read, seam / bytes);
+            line->seam = seam;
+        }
+        return line->seam != seam ? 0 : begin ? &line->tail : &line->head;
+    }
+
+    // Returns the other lanes of these.
+    __device__ __forceinline__ unsigned long long without(unsigned long long all, int lane) {
+        return all & ~((2ull << lanes - 1) - 1 << lane);
+    }
+};
 
 // Whether a store of thread t is ordered after a recorded one; of those by the next lanes, too.
 __device__ bool may_store(Watch* w, Checks* k, long long t, const Event* write) {
@@ -158,21 +197,24 @@ extern "C" __device__ void rt_watch_global(Context* c, long long t, unsigned lon
                                            const Address* addresses, long long bytes, long long stores) {
     Watch* w = c->watch;
     Checks* k = w->checks;
+    unsigned long long following = followers(addresses, lanes, bytes);
     while (lanes) {
-        int lane = __ffsll(lanes) - 1, count = lanes_of_line(addresses, lanes, lane, bytes);
+        int lane = __ffsll(lanes) - 1;
         long long window = window_of(addresses[lane]), first = offset_in_window(addresses[lane]);
-        lanes &= lanes - 1;
         GlobalCell* cells = k->global_cells[window];
-        if (!cells || first + (count ? GLOBAL_LINE : bytes) > k->global_bytes[window]) continue;
-        GlobalLine* line = k->global_lines[window] + first / GLOBAL_LINE;
-        bool is_full = w->stored + GLOBAL_LINE > WATCHED_STORES;
-        bool is_whole = count && (line->lane_bytes == 0 || line->lane_bytes == bytes);
-        if (is_whole && !is_full && may_store(w, k, t + lane, &line->write)) {
-            record_store(w, t + lane, addresses[lane], &line->write);
-            line->lane_bytes = (int)bytes;
-            lanes &= ~(((1ull << count) - 1) << lane);
+        if (!cells || first + bytes > k->global_bytes[window]) {
+            lanes &= lanes - 1;
             continue;
         }
+        LineAccess access(k->global_lines[window], first, following, lane, bytes);
+        LinePart* part = access.part((int)bytes);
+        bool is_full = w->stored + GLOBAL_LINE > WATCHED_STORES;
+        if (part && !is_full && may_store(w, k, t + lane, &part->write)) {
+            record_store(w, t + lane, addresses[lane], &part->write);
+            lanes = access.without(lanes, lane);
+            continue;
+        }
+        lanes &= lanes - 1;
         use_cells(k, window, first, bytes);
         long long last = cell_of(first + bytes - 1, k->global_cell_width);
         for (long long i = cell_of(first, k->global_cell_width); i <= last; ++i) {
@@ -208,40 +250,34 @@ __device__ __forceinline__ bool records_access(Context* c, long long t, long lon
     return true;
 }
 
-// Records plain accesses of thread t and the lanes after it to a whole line. Returns false, and has
-// recorded nothing, if one may be a mistake, or if the line cannot describe them.
-__device__ bool records_line(Context* c, long long t, long long pc, GlobalLine* line, int access, int bytes, int lanes) {
+// Records plain accesses of thread t and the lanes after it to a part of a line. Returns false, and has
+// recorded nothing, if one may be a mistake, or if the part cannot describe them.
+__device__ bool records_part(Context* c, long long t, long long pc, LinePart* part, int access, int lanes) {
     const unsigned* own = own_clock(c, t);
-    if (line->lane_bytes && line->lane_bytes != bytes) return false;
     for (int lane = 1; !is_in_step(c) && lane < lanes; ++lane)
         if (own[lane] != own[0]) return false;
-    if (lanes_that_know(c, t, &line->write, lanes) < lanes) return false;
-    int knowing = lanes_that_know(c, t, &line->read, lanes);
+    if (lanes_that_know(c, t, &part->write, lanes) < lanes) return false;
+    int knowing = lanes_that_know(c, t, &part->read, lanes);
     if (access & ACCESS_WRITE) {
-        if (knowing < lanes || lanes_that_know(c, t, &line->other_read, lanes) < lanes) return false;
-        line->read.clock = line->other_read.clock = 0;  // who knows of this write knows of them
+        if (knowing < lanes || lanes_that_know(c, t, &part->other_read, lanes) < lanes) return false;
+        part->read.clock = part->other_read.clock = 0;  // who knows of this write knows of them
     } else {
         if (0 < knowing && knowing < lanes) return false;
-        if (!knowing) line->other_read = line->read;
+        if (!knowing) part->other_read = part->read;
     }
-    record(c, access & ACCESS_WRITE ? &line->write : &line->read, t, pc, access);
-    line->lane_bytes = bytes;
+    record(c, access & ACCESS_WRITE ? &part->write : &part->read, t, pc, access);
     return true;
 }
 
-// Returns whether bytes of a line may be accessed as far as their flags say, and notes that they are written.
-__device__ bool passes_flags(unsigned char* flags, bool is_write) {
-    const unsigned long long WRITTEN = BYTE_WRITTEN * 0x0101010101010101ull;
-    unsigned long long* words = (unsigned long long*)flags;
-    bool are_written = true, are_free = true;
-    for (int i = 0; i < GLOBAL_LINE / 8; ++i) {
-        are_written &= words[i] == WRITTEN;
-        are_free &= words[i] == WRITTEN || words[i] == 0;
-    }
-    if (are_written) return true;
-    if (!is_write || !are_free) return false;
-    for (int i = 0; i < GLOBAL_LINE / 8; ++i) words[i] = WRITTEN;
-    return true;
+// Returns whether n bytes may be accessed as far as their flags say, and notes that they are written.
+__device__ bool passes_flags(unsigned char* flags, long long n, bool is_write) {
+    const unsigned WRITTEN = BYTE_WRITTEN * 0x01010101u;
+    unsigned* words = (unsigned*)flags;
+    if (are_written(flags, n)) return true;
+    bool are_free = is_write;
+    for (long long i = 0; i < n / 4; ++i) are_free &= words[i] == WRITTEN || words[i] == 0;
+    for (long long i = 0; are_free && i < n / 4; ++i) words[i] = WRITTEN;
+    return are_free;
 }
 
 // Accesses to global memory in a kernel that orders them by more than barriers. addresses: one for each lane.
@@ -249,43 +285,41 @@ __device__ bool passes_flags(unsigned char* flags, bool is_write) {
 extern "C" __device__ void rt_watch_ordered(Context* c, long long t, unsigned long long lanes,
                                             const Address* addresses, long long pc, long long bytes,
                                             long long access) {
-    const unsigned WRITTEN = BYTE_WRITTEN * 0x01010101u;
     Checks* k = c->checks;
     Address one = addresses[__ffsll(lanes) - 1], begin = one - offset_in_window(one);
     long long window = window_of(one), number = number_of(c, t), words = clock_words(c);
     const Span* span = c->windows + window;
     GlobalCell* cells = k->global_cells[window];
-    GlobalLine* lines = k->global_lines[window];
     long long end = span->bytes < k->global_bytes[window] ? span->bytes : k->global_bytes[window];
-    bool is_plain = !(access & ~ACCESS_WRITE) && cells && bytes % 4 == 0;
+    bool is_plain = !(access & ~ACCESS_WRITE) && cells && k->global_cell_width == 4 && bytes % 4 == 0;
     if (access & ACCESS_WRITE && !span->writable) is_plain = false;
     unsigned char* all_ready = ready_flags(c, t, begin);
     const unsigned *common = common_of(c), *rows = row_of(c, t);
     const unsigned char* has_common = k->has_common + number;
+    unsigned long long following = is_plain ? followers(addresses, lanes, bytes) : 0;
     k->unmet = 1;
     while (lanes) {
         int lane = __ffsll(lanes) - 1;
         Address address = addresses[lane];
         long long first = (long long)(address - begin), at = first;
-        if (is_plain && first >= 0 && first + GLOBAL_LINE <= end && lines[first / GLOBAL_LINE].lane_bytes != IN_CELLS) {
-            int count = lanes_of_line(addresses, lanes, lane, bytes);
-            bool passes = count && (!all_ready || passes_flags(all_ready + first, access & ACCESS_WRITE));
-            if (passes && records_line(c, t + lane, pc, lines + first / GLOBAL_LINE, (int)access, (int)bytes, count)) {
-                lanes &= ~(((1ull << count) - 1) << lane);
+        bool is_inside = is_plain && first >= 0 && first + bytes <= end && !(first & (bytes - 1));
+        if (is_inside) {
+            LineAccess part_access(k->global_lines[window], first, following, lane, bytes);
+            LinePart* part = part_access.part((int)bytes);
+            long long n = part_access.lanes * bytes;
+            bool passes = part && first + n <= end && (!all_ready || passes_flags(all_ready + first, n, access & ACCESS_WRITE));
+            if (passes && records_part(c, t + lane, pc, part, (int)access, part_access.lanes)) {
+                lanes = part_access.without(lanes, lane);
                 continue;
             }
-        }
-        lanes &= lanes - 1;
-        if (is_plain && k->global_cell_width == 4 && first >= 0 && first + bytes <= end && !(first & (bytes - 1))) {
             const unsigned* known = has_common[lane] ? common : rows + lane * words;
             use_cells(k, window, first, bytes);
             for (; at < first + bytes; at += 4) {
-                unsigned* ready = (unsigned*)(all_ready + at);
-                if (all_ready && *ready != WRITTEN && (*ready || !(access & ACCESS_WRITE))) break;
+                if (all_ready && !passes_flags(all_ready + at, 4, access & ACCESS_WRITE)) break;
                 if (!records_access(c, t + lane, pc, cells + at / 4, (int)access, known, number + lane)) break;
-                if (all_ready) *ready = WRITTEN;
             }
         }
+        lanes &= lanes - 1;
         if (at == first + bytes) continue;
         if (!rt_locate(c, t + lane, address, bytes, access)) {
             c->watch->doubt = -1;

@@ -8,7 +8,8 @@ Other orders than that of barriers of the whole block are not known for shared m
 
 A kernel may order accesses to global memory by more than barriers (`keeps_clocks`). Then its
 fences, and its accesses to global memory that it writes, are reported to the checks of the thread
-path (`runtime/checks.cu`). These keep a clock for each thread.
+path (`runtime/checks.cu`). These keep a clock for each thread. Where neighbouring lanes access
+neighbouring bytes, one record describes up to 64 bytes.
 
 A copy (`cp.async`) writes its bytes at once. Until a thread waits for it, its cells have a word
 with which no access is ordered. So have the cells of a bulk copy until a thread waits for its
