@@ -12,8 +12,9 @@
 // neighbours in a row of A or a column of B. One unit of an INT8 correction is 2^-18 of the largest
 // value of the segment. Errors of independent elements average out. On structured inputs they add
 // up: 3.7e-4 on spikes over a background, where cuBLAS has 1.4e-6. There is no useful bound for all
-// inputs. A segment is wide if its largest value exceeds LIMIT times its root mean square. A wide
-// segment makes the whole launch use FP16 corrections, as in 34: 4.24 x cuBLAS instead of 6.28.
+// inputs. A segment is wide if its largest value exceeds LIMIT times its root mean square. Then its
+// outliers are taken out, and their products are added in FP32 at the end. If outliers are too many
+// for that, the whole launch uses FP16 corrections, as in 34, which costs a third of the speed.
 // Plain FP32 is used for values outside 2^-80 .. 2^62, for N <= SHORT, and for matrices that do not
 // fit the pool.
 // Problems of up to SMALL multiply-adds use four BF16 products in a single phase, as in 32.
@@ -27,12 +28,15 @@
 //       Four stages are a chunk of 128 along N. A segment of eight chunks shares a scale.
 //       With FP16 corrections a stage has 32 elements:  | FP16, 64 bytes | low FP16, 64 bytes |
 //
+//     Then each block takes the outliers out of the wide segments that it has split.
 //     All blocks wait until units_done has counted all rows of A and all strips of B.
 //
 //     Phase two: a block multiplies tiles of 144 x 256. Each of its two warpgroups has 128 columns.
 //       per segment:   INT8 INT8 ... INT8 | convert to float | FP16 FP16 ... FP16 | promote
 //       copies of a stage --- mbarrier full[slot] ---> all eight warps multiply it
 //       all eight warps --- counter released[slot] ---> the last of them refills the slot
+//
+//     Phase three: a block adds the products of outliers to its tiles.
 //
 // There is no producer warp. A warpgroup converts or promotes one half of its columns while the
 // tensor cores multiply the other half.
@@ -70,16 +74,31 @@ __device__ __align__(1024) unsigned char pool[POOL_BYTES];
 __device__ __align__(16) float factors_a[POOL_BYTES / (CHUNK_STAGES * ROW_BYTES)];
 __device__ __align__(16) float factors_b[POOL_BYTES / (CHUNK_STAGES * ROW_BYTES)];
 
+// An element that was taken out of A or B. The outliers of a segment follow each other.
+struct alignas(16) Outlier {
+    unsigned line;  // row of A, or M + column of B
+    unsigned k;     // position along N
+    float value;
+    unsigned count;  // in the first outlier of a segment: their number; 0 in the others
+};
+constexpr unsigned OUTLIERS = 8192;
+__device__ Outlier outliers[OUTLIERS];
+// The least magnitude that was taken out of a segment of A. The indices are those of factors_a.
+__device__ float cuts_a[POOL_BYTES / (CHUNK_STAGES * ROW_BYTES)];
+
 // Launch-wide counters: the epoch of the launch in the high 40 bits, a count in the low 24.
-// Phase one has a second pass, for FP16 corrections, if INT8 is too coarse.
+// Phase one has a second pass, for FP16 corrections, if outliers are too many.
 constexpr int PASSES = 2;
 __device__ unsigned long long strip_tickets[PASSES];
 __device__ unsigned long long row_tickets[PASSES];
 __device__ unsigned long long units_done[PASSES];
 __device__ unsigned long long blocks_done;
-__device__ unsigned long long wide_segments;  // epoch of the last launch with a wide segment
+__device__ unsigned long long wide_segments;  // estimated from samples of A and B
+__device__ unsigned long long outliers_taken;
+__device__ unsigned long long too_wide;       // epoch of the last launch with FP16 corrections
 __device__ unsigned long long extreme_range;  // epoch of the last launch that needs plain FP32
 constexpr int COUNT_BITS = 24;
+constexpr unsigned ENDED = 1u << 23;  // tickets of a pass that was ended are at least this
 
 struct Shape {
     int M, N, K;
@@ -89,12 +108,16 @@ struct Shape {
     unsigned workers;           // blocks that share all work; the others exit
 };
 
+constexpr unsigned MAX_WIDE = 128;  // most segments of a block from which outliers are taken
+
 struct Control {
     alignas(16) float row_factors[2][BM];  // inverse scales, for even and odd pieces
     alignas(16) float column_factors[2][BN];
     unsigned long long full[STAGES];  // mbarriers: the copies into a slot are complete
     unsigned released[STAGES];        // releases of a slot by warps; never reset
     unsigned ticket[2], first_row;
+    unsigned outliers;                             // of the launch
+    unsigned wide_count, wide[MAX_WIDE];           // wide segments that this block has split
     unsigned long long arrived[WARPS][ROW_SLOTS];  // mbarriers: the copy of a segment is complete
 };
 
@@ -283,15 +306,42 @@ __device__ __forceinline__ bool is_wide(unsigned largest, float squares, unsigne
                                         const Shape& s) {
     const float peak = __uint_as_float((largest & 0x7fffff) | (127u + 12) << 23);  // after scaling
     const float length = min(SEGMENT_LENGTH, s.N - (int)segment * SEGMENT_LENGTH);
-    return largest > 0 && peak * peak * length > LIMIT * LIMIT * squares;
+    const bool sized = largest > 0 && !scale_for(largest).extreme;
+    return sized && peak * peak * length > LIMIT * LIMIT * squares;
 }
 
-// Ends the first pass after a wide segment was found. The second pass splits everything
-// again, so the rows that are still to be taken count as done.
+// Ends the first pass if outliers are too many. The second pass splits everything again, so the
+// strips and rows that no block has taken count as done.
 __device__ __forceinline__ void end_first_pass(const Shape& s, unsigned long long epoch) {
-    atomicMax(&wide_segments, epoch);
-    const unsigned long long all = epoch + s.M, drawn = atomicMax(&row_tickets[0], all);
-    if (drawn < all) atomicAdd(&units_done[0], all - drawn);
+    atomicMax(&too_wide, epoch);
+    const unsigned long long strips = epoch + s.strips, rows = epoch + s.M;
+    const unsigned long long strip = atomicMax(&strip_tickets[0], epoch + ENDED);
+    const unsigned long long row = atomicMax(&row_tickets[0], epoch + ENDED);
+    const unsigned long long left =
+        (strip < strips ? strips - strip : 0) + (row < rows ? rows - row : 0);
+    if (left > 0) atomicAdd(&units_done[0], left);
+}
+
+constexpr unsigned TOO_WIDE = 2048;  // most wide segments from which outliers are taken
+
+// Counts wide segments of a sample, each of which stands for `share` segments.
+__device__ __forceinline__ void count_wide(unsigned count, unsigned share, const Shape& s,
+                                           unsigned long long epoch) {
+    count *= max(1u, share);
+    if (take(&wide_segments, count) + count > TOO_WIDE) end_first_pass(s, epoch);
+}
+
+// Notes a wide segment of row `line` of A, or of column line - M of B.
+__device__ __forceinline__ void note_wide(unsigned line, unsigned segment, const Shape& s,
+                                          Control& c) {
+    const unsigned i = atomicAdd(&c.wide_count, 1u);
+    if (i < MAX_WIDE) c.wide[i] = line * s.segments + segment;
+}
+
+__device__ __forceinline__ float sum_of_warp(float x) {
+#pragma unroll
+    for (int other = 16; other > 0; other /= 2) x += __shfl_xor_sync(0xffffffffu, x, other);
+    return x;
 }
 
 constexpr int ROW_SLOT = SEGMENT_LENGTH * (int)sizeof(float);
@@ -334,6 +384,41 @@ struct RowRing {
             bulk_load(slots + slot * ROW_SLOT, A + (size_t)row * s.N + k, bytes, arrived);
         }
         if (++segment == s.segments) segment = 0;
+    }
+
+    // Examines the first segment before it is split: a sample of A.
+    __device__ __forceinline__ void sample(unsigned long long epoch) const {
+        if (!aligned || __shfl_sync(0xffffffffu, held, 0) >= s.M) return;
+        barrier_wait(&c.arrived[warp][0], 0);
+        const float4* from = reinterpret_cast<const float4*>(slots) + lane;
+        const int count = (min(SEGMENT_LENGTH, s.N) + DEPTH - 1 - lane * 4) / DEPTH;
+        unsigned largest = 0;
+#pragma unroll 1
+        for (int i = 0; i < count; ++i) largest = max(largest, magnitude(from[i * 32]));
+        largest = __reduce_max_sync(0xffffffffu, largest);
+        const float scale = scale_for(largest).scale;
+        float squares = 0.0f;
+#pragma unroll 1
+        for (int i = 0; i < count; ++i) squares += squares_of(scaled(from[i * 32], scale));
+        squares = sum_of_warp(squares);
+        if (lane == 0 && is_wide(largest, squares, 0, s))
+            count_wide(1, s.M * s.segments / (s.workers * WARPS), s, epoch);
+    }
+
+    // Awaits the first copies, and returns the number of rows that were taken and are not split.
+    __device__ __forceinline__ unsigned abandon(unsigned& parities) {
+        unsigned taken = __shfl_sync(0xffffffffu, ahead, 0) < s.M, before = s.M;
+#pragma unroll 1
+        for (int slot = 0; slot < ROW_SLOTS; ++slot) {
+            const unsigned row = __shfl_sync(0xffffffffu, held, slot);
+            if (row >= s.M) break;
+            taken += row != before;
+            before = row;
+            if (!aligned) continue;
+            barrier_wait(&c.arrived[warp][slot], parities >> slot & 1);
+            parities ^= 1u << slot;
+        }
+        return taken;
     }
 };
 
@@ -423,12 +508,15 @@ __device__ __forceinline__ unsigned split_rows(RowRing<WIDE>& ring, unsigned lon
             fp16_low += CHUNK_STAGES * A_BYTES;
         }
         if constexpr (!WIDE) {
-#pragma unroll
-            for (int other = 16; other > 0; other /= 2)
-                squares += __shfl_xor_sync(0xffffffffu, squares, other);
-            if (lane == 0 && is_wide(largest, squares, segment, s)) end_first_pass(s, epoch);
+            squares = sum_of_warp(squares);
+            if (lane == 0 && is_wide(largest, squares, segment, s))
+                note_wide(row, segment, s, ring.c);
         }
-        if (lane == 0) factors_a[(tile * s.segments + segment) * BM + tile_row] = chosen.factor;
+        if (lane == 0) {
+            const unsigned place = (tile * s.segments + segment) * BM + tile_row;
+            factors_a[place] = chosen.factor;
+            if (!WIDE) cuts_a[place] = __uint_as_float(0xff << 23);
+        }
         if (++slot == ROW_SLOTS) slot = 0;
         if (++segment < s.segments) continue;
         segment = 0;
@@ -487,7 +575,7 @@ __device__ __forceinline__ unsigned char* pool_b(const Shape& s) {
 template <bool WIDE>
 __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
                                                  unsigned long long epoch, int thread, Control& c,
-                                                 StripBuffer& buffer) {
+                                                 StripBuffer& buffer, const RowRing<WIDE>& ring) {
     const int warp = thread / 32, lane = thread % 32;
     unsigned strip = c.ticket[0], done = 0;
     if (strip >= s.strips) return 0;
@@ -495,6 +583,7 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
     ColumnSource source(B, s, strip, warp, lane);
 #pragma unroll
     for (int i = 0; i < DEPTH / 4; ++i) v[i] = source.four(4 * i);
+    if (!WIDE) ring.sample(epoch);
     bool extreme = false;
     unsigned char(*stages)[STRIP_BYTES] = buffer.stages[warp];
 #pragma unroll 1
@@ -505,7 +594,7 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
 #pragma unroll
         for (int i = 0; i < DEPTH / 4; ++i) largest = max(largest, magnitude(v[i]));
         buffer.largest[warp][lane] = largest;
-        // Taken as late as this, so that every block gets a first strip before any gets a second.
+        // Group as late as this, so that every block gets a first strip before any gets a second.
         if (thread == 0) c.ticket[1] = take(&strip_tickets[WIDE]);
         // The bulk stores of the previous strip must have read the buffer.
         asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
@@ -568,13 +657,114 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
         if (!WIDE && warp == 0) {
 #pragma unroll
             for (int i = 1; i < WARPS; ++i) squares += buffer.squares[i][lane];
-            if (is_wide(largest, squares, segment, s)) end_first_pass(s, epoch);
+            const bool wide = is_wide(largest, squares, segment, s);
+            const unsigned all = __ballot_sync(0xffffffffu, wide);
+            if (wide) note_wide(s.M + column + lane, segment, s, c);
+            // The first strip of each block is a sample of B.
+            if (done == 0 && all != 0 && lane == 0)
+                count_wide(__popc(all), s.strips / s.workers, s, epoch);
         }
         strip = next;
     }
     if (extreme) atomicMax(&extreme_range, epoch);
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     return done;
+}
+
+// Takes the outliers out of a wide segment, and splits the other elements again. This function is
+// not inlined, since it would need registers of the loops before it.
+__device__ __noinline__ void take_outliers(const float* A, const float* B, Shape s,
+                                           unsigned long long epoch, unsigned wide, int lane) {
+    unsigned line = wide / s.segments;
+    const unsigned segment = wide % s.segments, first = segment * SEGMENT_LENGTH;
+    const bool of_b = line >= s.M;
+    const unsigned index = of_b ? line - s.M : line;
+    const float* p = of_b ? B + (size_t)first * s.K + index : A + (size_t)index * s.N + first;
+    const size_t step = of_b ? s.K : 1;
+    const int length = min(SEGMENT_LENGTH, s.N - (int)first);
+    float v[SEGMENT_LENGTH / 32];  // four consecutive elements of each chunk
+#pragma unroll
+    for (int i = 0; i < SEGMENT_LENGTH / 32; ++i) {
+        const int k = i / 4 * DEPTH + lane * 4 + i % 4;
+        v[i] = k < length ? p[k * step] : 0.0f;
+    }
+    unsigned cut = 0xff << 23, largest;  // magnitudes from `cut` on are outliers
+#pragma unroll 1
+    for (;;) {
+        largest = 0;
+#pragma unroll
+        for (int i = 0; i < SEGMENT_LENGTH / 32; ++i) {
+            const unsigned size = __float_as_uint(fabsf(v[i]));
+            if (size < cut) largest = max(largest, size);
+        }
+        largest = __reduce_max_sync(0xffffffffu, largest);
+        const float scale = scale_for(largest).scale;
+        float squares = 0.0f;
+#pragma unroll
+        for (int i = 0; i < SEGMENT_LENGTH / 32; ++i)
+            if (__float_as_uint(fabsf(v[i])) < cut) squares += v[i] * scale * (v[i] * scale);
+        squares = sum_of_warp(squares);
+        if (!is_wide(largest, squares, segment, s)) break;
+        unsigned least = cut;
+#pragma unroll
+        for (int i = 0; i < SEGMENT_LENGTH / 32; ++i) {
+            const float y = v[i] * scale;
+            if (y * y * length > LIMIT * LIMIT * squares)
+                least = min(least, __float_as_uint(fabsf(v[i])));
+        }
+        cut = __reduce_min_sync(0xffffffffu, least);
+    }
+    unsigned own = 0;
+#pragma unroll
+    for (int i = 0; i < SEGMENT_LENGTH / 32; ++i) own += __float_as_uint(fabsf(v[i])) >= cut;
+    unsigned end = own;  // outliers of the lanes up to this one
+#pragma unroll
+    for (int other = 1; other < 32; other *= 2) {
+        const unsigned before = __shfl_up_sync(0xffffffffu, end, other);
+        if (lane >= other) end += before;
+    }
+    const unsigned count = __shfl_sync(0xffffffffu, end, 31);
+    unsigned start = 0;
+    if (lane == 0) start = take(&outliers_taken, count);
+    start = __shfl_sync(0xffffffffu, start, 0);
+    if (start + count > OUTLIERS) {
+        if (lane == 0) end_first_pass(s, epoch);
+        return;
+    }
+    unsigned to_write = start + end - own;
+#pragma unroll
+    for (int i = 0; i < SEGMENT_LENGTH / 32; ++i) {
+        if (__float_as_uint(fabsf(v[i])) < cut) continue;
+        const unsigned k = first + i / 4 * DEPTH + lane * 4 + i % 4;
+        outliers[to_write] = {line, k, v[i], to_write == start ? count : 0};
+        ++to_write;
+        v[i] = 0.0f;
+    }
+    // What is too small beside an outlier is no reason for plain FP32.
+    const Scale chosen = scale_for(max(largest, (127u - 80) << 23));
+    const unsigned height = of_b ? BN : BM, stage_bytes = height * ROW_BYTES;
+    const unsigned tile = index / height, tile_line = index % height;
+    unsigned char* to = (of_b ? pool_b(s) : pool) +
+                        ((size_t)tile * s.chunks + segment * SEGMENT) * CHUNK_STAGES * stage_bytes;
+    unsigned char* int8 = to + place(tile_line, lane / 4) + lane % 4 * 4;
+    unsigned char* fp16 = to + (HALF_CHUNK + lane / 16) * stage_bytes +
+                          place(tile_line, lane % 16 / 2) + lane % 2 * 8;
+#pragma unroll
+    for (int i = 0; i < SEGMENT; ++i) {
+        const float4 four = {v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]};
+        const Parts parts = split<false>(scaled(four, chosen.scale));
+        if (segment * SEGMENT + i < s.chunks) {
+            *reinterpret_cast<uint2*>(fp16) = parts.fp16;
+            *reinterpret_cast<unsigned*>(int8 + of_b * stage_bytes) = parts.low;
+            *reinterpret_cast<unsigned*>(int8 + !of_b * stage_bytes) = parts.high;
+        }
+        int8 += CHUNK_STAGES * stage_bytes;
+        fp16 += CHUNK_STAGES * stage_bytes;
+    }
+    if (lane > 0) return;
+    const unsigned place = (tile * s.segments + segment) * height + tile_line;
+    (of_b ? factors_b : factors_a)[place] = chosen.factor;
+    if (!of_b) cuts_a[place] = __uint_as_float(cut);
 }
 
 // Phase one for one block: strips of B, then rows of A for each warp. Then waits until all blocks
@@ -585,24 +775,38 @@ __device__ __forceinline__ void split_matrices(const float* A, const float* B, c
                                                unsigned char* shared, unsigned& parities) {
     const int warp = thread / 32, lane = thread % 32;
     if (thread == 0) {
-        c.ticket[0] = take(&strip_tickets[WIDE]);
+        c.ticket[0] = c.ticket[1] = take(&strip_tickets[WIDE]);
         c.first_row = take(&row_tickets[WIDE], WARPS);
+        c.wide_count = 0;
     }
     __syncthreads();
     unsigned char* row_slots = shared + sizeof(StripBuffer) + warp * ROW_SLOTS * ROW_SLOT;
     RowRing<WIDE> ring = {A, s, c, row_slots, warp, lane};
     ring.start();
     const unsigned strips =
-        split_strips<WIDE>(B, s, epoch, thread, c, *reinterpret_cast<StripBuffer*>(shared));
-    const unsigned rows = split_rows<WIDE>(ring, epoch, parities);
+        split_strips<WIDE>(B, s, epoch, thread, c, *reinterpret_cast<StripBuffer*>(shared), ring);
+    const bool ended = !WIDE && c.ticket[1] >= ENDED;
+    const unsigned rows = ended ? ring.abandon(parities) : split_rows<WIDE>(ring, epoch, parities);
     // Other blocks will read the pool by bulk copies (async proxy), after acquiring the counter.
     async_proxy_fence();
     __threadfence();
     __syncthreads();
+    if (!WIDE && c.wide_count > 0) {
+        if (c.wide_count > MAX_WIDE && thread == 0) end_first_pass(s, epoch);
+        const bool needed = __syncthreads_and(*(volatile unsigned long long*)&too_wide != epoch);
+#pragma unroll 1
+        for (unsigned i = warp; needed && i < min(c.wide_count, MAX_WIDE); i += WARPS)
+            take_outliers(A, B, s, epoch, c.wide[i], lane);
+        async_proxy_fence();
+        __threadfence();
+        __syncthreads();
+    }
     if (thread % 32 == 0)
         atomicAdd(&units_done[WIDE], (unsigned long long)rows + (thread == 0 ? strips : 0));
-    if (thread == 0)
+    if (thread == 0) {
         while (load_acquire(&units_done[WIDE]) < epoch + s.strips + s.M) {}
+        c.outliers = *(volatile unsigned long long*)&outliers_taken - epoch;
+    }
     __syncthreads();
     async_proxy_fence();
 }
@@ -980,6 +1184,100 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
     wgmma_wait<0>();  // for the discarded products
 }
 
+// ---- phase three: the products of outliers ------------------------------------------------------
+
+// The outliers of a segment: outliers[start] and the next count - 1.
+struct Group {
+    unsigned line, start, count;
+};
+
+// Calls add(k, value) for each outlier of a segment.
+template <class Add>
+__device__ __forceinline__ void for_each(const Group& group, unsigned lane, Add add) {
+#pragma unroll 1
+    for (unsigned first = 0; first < group.count; first += 32) {
+        Outlier held = {};
+        if (first + lane < group.count) held = outliers[group.start + first + lane];
+#pragma unroll 4
+        for (unsigned i = 0; i < min(group.count - first, 32u); ++i)
+            add(__shfl_sync(0xffffffffu, held.k, i), __shfl_sync(0xffffffffu, held.value, i));
+    }
+}
+
+// Adds outliers of a row of A, times rows of B, to a row of a tile.
+__device__ __forceinline__ void add_to_row(const float* B, float* C, const Shape& s,
+                                           const Group& group, unsigned tile_column,
+                                           unsigned lane) {
+    const unsigned column = tile_column * BN + lane;
+    float sum[BN / 32] = {};
+    for_each(group, lane, [&](unsigned k, float value) {
+#pragma unroll
+        for (int i = 0; i < BN / 32; ++i)
+            if (column + 32 * i < s.K) sum[i] += value * B[(size_t)k * s.K + column + 32 * i];
+    });
+#pragma unroll
+    for (int i = 0; i < BN / 32; ++i)
+        if (column + 32 * i < s.K)
+            atomicAdd(&C[(size_t)group.line * s.K + column + 32 * i], sum[i]);
+}
+
+// Adds columns of A, times outliers of a column of B, to a column of a tile. The outliers of A are
+// omitted, since add_to_row multiplies them by all of B.
+__device__ __forceinline__ void add_to_column(const float* A, float* C, const Shape& s,
+                                              const Group& group, unsigned tile_row,
+                                              unsigned lane) {
+    constexpr int PARTS = (BM + 31) / 32;
+    const unsigned row = tile_row * BM + lane, column = group.line - s.M;
+    const unsigned segment = outliers[group.start].k / SEGMENT_LENGTH;
+    float sum[PARTS] = {}, cut[PARTS] = {};  // a cut of 0 marks a row outside the tile
+#pragma unroll
+    for (int i = 0; i < PARTS; ++i)
+        if (lane + 32 * i < BM && row + 32 * i < s.M)
+            cut[i] = cuts_a[(tile_row * s.segments + segment) * BM + lane + 32 * i];
+    for_each(group, lane, [&](unsigned k, float value) {
+#pragma unroll
+        for (int i = 0; i < PARTS; ++i) {
+            if (cut[i] == 0.0f) continue;
+            const float a = A[(size_t)(row + 32 * i) * s.N + k];
+            if (fabsf(a) < cut[i]) sum[i] += a * value;
+        }
+    });
+#pragma unroll
+    for (int i = 0; i < PARTS; ++i)
+        if (cut[i] > 0.0f) atomicAdd(&C[(size_t)(row + 32 * i) * s.K + column], sum[i]);
+}
+
+// Adds the products of outliers to the tiles of this block. A warp adds those of one segment to one
+// tile. This function is not inlined, since it would need registers of phase two.
+__device__ __noinline__ void add_outliers(const float* A, const float* B, float* C, Shape s,
+                                          unsigned count, unsigned block, int thread) {
+    const unsigned warp = thread / 32, lane = thread % 32;
+#pragma unroll 1
+    for (unsigned first = 0; first < count; first += THREADS) {
+        const unsigned mine = first + lane * WARPS + warp;
+        Outlier held = {};
+        if (mine < count) held = outliers[mine];
+        const bool of_b = held.line >= s.M;
+        const unsigned tile_line = of_b ? (held.line - s.M) / BN : held.line / BM;
+#pragma unroll 1
+        for (unsigned index = block; index < s.tiles; index += s.workers) {
+            const Tile tile = tile_of(index, s);
+            const bool inside = held.count > 0 && tile_line == (of_b ? tile.column : tile.row);
+#pragma unroll 1
+            for (unsigned left = __ballot_sync(0xffffffffu, inside); left != 0; left &= left - 1) {
+                const int from = __ffs(left) - 1;
+                const Group group = {__shfl_sync(0xffffffffu, held.line, from),
+                                     first + from * WARPS + warp,
+                                     __shfl_sync(0xffffffffu, held.count, from)};
+                if (group.line < s.M)
+                    add_to_row(B, C, s, group, tile.column, lane);
+                else
+                    add_to_column(A, C, s, group, tile.row, lane);
+            }
+        }
+    }
+}
+
 // ---- short N, matrices too large for the pool, extreme values: plain FP32 -------------------
 
 constexpr int PART = 64, FP32_DEPTH = 32;  // rows and columns of C in a part; depth along N
@@ -1302,10 +1600,12 @@ extern "C" __global__ void __launch_bounds__(256, 1)
                 atomicMax(&units_done[pass], epoch);
             }
             atomicMax(&blocks_done, epoch);
+            atomicMax(&wide_segments, epoch);
+            atomicMax(&outliers_taken, epoch);
         }
         unsigned parities = 0;
         split_matrices<false>(A, B, s, epoch, thread, control, slots, parities);
-        wide = *(volatile unsigned long long*)&wide_segments == epoch;
+        wide = *(volatile unsigned long long*)&too_wide == epoch;
         if (wide) split_matrices<true>(A, B, s, epoch, thread, control, slots, parities);
         extreme = *(volatile unsigned long long*)&extreme_range == epoch;
     }
@@ -1318,6 +1618,10 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         multiply_tiles<true>(C, s, block, thread, control, slots);
     } else {
         multiply_tiles<false>(C, s, block, thread, control, slots);
+        if (control.outliers > 0) {
+            __syncthreads();
+            add_outliers(A, B, C, s, control.outliers, block, thread);
+        }
     }
 
     // The last block resets the counters, since launches of a replayed graph have the same epoch.
@@ -1332,7 +1636,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     if (thread == 0) {
         for (int pass = 0; pass < PASSES; ++pass)
             strip_tickets[pass] = row_tickets[pass] = units_done[pass] = 0;
-        wide_segments = 0;
+        wide_segments = outliers_taken = 0;
+        too_wide = 0;
         extreme_range = 0;
         blocks_done = 0;
     }
