@@ -153,7 +153,7 @@ def with_outliers() -> dict[str, tuple[Float64, Float64, float]]:
         "of B": (A, few_B, 8),
         "of both": (few_A, few_B, 8),
         "in small numbers": (few_A * 2.0**-75, B, 8),
-        "beside a tiny row": (tiny_A, B, 8),
+        "beside a tiny row": (tiny_A, B, 512),
         "in each row of A": (many_A, B, 512),
         "in each column of B": (A, many_B, 512),
     }
