@@ -538,3 +538,96 @@ def test_a_store_far_outside_is_checked_before_its_flags_are_read() -> None:
     arguments = [Buffer(A, name="A"), Buffer(B, name="B"), Buffer(C, True, name="C"), 32, 16, 32]
     found = by_vectors.check((2, 2, 1), arguments).findings
     assert {each.hazard for each in found} == {Hazard.OUT_OF_BOUNDS}
+
+
+@dataclass(frozen=True)
+class Straight:
+    """An access of every thread, or of those with the guard, to the word this far behind its own;
+    or a barrier, without an offset."""
+
+    writes: bool = False
+    offset: int | None = None
+    is_guarded: bool = False
+
+    def text(self) -> str:
+        if self.offset is None:
+            return "bar.sync 0;"
+        at = f"[%rd1+{4 * self.offset}]"
+        access = f"st.shared.u32 {at}, %r1;" if self.writes else f"ld.shared.u32 %r2, {at};"
+        return f"{'@%p1 ' * self.is_guarded}{access}"
+
+
+FAR = 2 * THREADS
+"""The offset of words that nobody has written before."""
+
+
+def straight(random: np.random.Generator) -> list[Straight]:
+    """Draw steps without branches."""
+    steps = []
+    for _ in range(int(random.integers(3, 8))):
+        offset = int(random.choice([0, 0, 1, 16, FAR, FAR]))
+        step = Straight(bool(random.random() < 0.3), offset, bool(random.random() < 0.2))
+        steps += [step] + [Straight()] * (random.random() < 0.3)
+    return steps
+
+
+def straight_model(steps: Sequence[Straight]) -> tuple[bool, bool]:
+    """Return whether two of these steps race, and whether one reads what nobody has written."""
+    touched: dict[int, list[tuple[int, bool]]] = {}
+    written = set(range(FAR))
+    races = is_unwritten = False
+    for step in steps:
+        if step.offset is None:
+            touched = {}
+            continue
+        users = range(1, THREADS, 3) if step.is_guarded else range(THREADS)
+        for thread in users:
+            earlier = touched.setdefault(thread + step.offset, [])
+            races |= any(other != thread and (step.writes or w) for other, w in earlier)
+            is_unwritten |= not step.writes and thread + step.offset not in written
+            earlier.append((thread, step.writes))
+        if step.writes:
+            written.update(thread + step.offset for thread in users)
+    return races, is_unwritten
+
+
+def test_loads_that_are_checked_together() -> None:
+    """Loads with one base address are checked at the first of them, unless something is between."""
+    random = np.random.default_rng(0)
+    wanted = {(False, False): 16, (True, False): 10, (False, True): 10}
+    own, others = Straight(offset=0), Straight(offset=1)
+    drawn = [
+        (steps, straight_model(steps))
+        for steps in (
+            [own, Straight(), others, Straight(True, 0)],
+            [Straight(offset=0, is_guarded=True), others, Straight(True, 0)],
+            [own, others, Straight(), Straight(True, 0)],
+        )
+    ]
+    while any(wanted.values()):
+        steps = straight(random)
+        found = straight_model(steps)
+        if wanted.get(found):
+            wanted[found] -= 1
+            drawn.append((steps, found))
+    body = "".join(
+        f"setp.ne.u32 %p2, %r4, {i}; @%p2 bra END{i}; "
+        f"{' '.join(step.text() for step in steps)} END{i}:\n"
+        for i, (steps, _) in enumerate(drawn)
+    )
+    text = entry(
+        "u32 number",
+        f"""
+mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; mov.u64 %rd3, words; add.u64 %rd1, %rd3, %rd2;
+rem.u32 %r3, %r1, 3; setp.eq.u32 %p1, %r3, 1; ld.param.u32 %r4, [number];
+st.shared.u32 [%rd1], %r1; st.shared.u32 [%rd1+{4 * THREADS}], %r1; bar.sync 0;
+{body}""",
+        f".shared .align 4 .b8 words[{4 * (FAR + THREADS)}];",
+    )
+    both = kernels(text, (ParameterKind.NUMBER,))
+    for number, (steps, found) in enumerate(drawn):
+        fast, slow = (each.check((1, 1, 1), [number]) for each in both)
+        kinds = zip((Hazard.RACE, Hazard.UNINITIALISED), found, strict=True)
+        assert {each.hazard for each in slow.findings} == {x for x, is_found in kinds if is_found}
+        assert fast.findings == slow.findings, steps
+        assert fast.vector_blocks == (0 if any(found) else 1), steps

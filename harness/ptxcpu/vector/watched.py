@@ -28,13 +28,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.translator import MemoryAccess
 from harness.ptxcpu.errors import CannotTranslate
-from harness.ptxcpu.ptx.effects import is_ordered
+from harness.ptxcpu.ptx.effects import COMPUTED, is_ordered
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Integer
 from harness.ptxcpu.runtime.layout import MANY_THREADS, WATCH_OFFSET, Window
 from harness.ptxcpu.runtime.layout import Access as Kind
@@ -117,6 +118,8 @@ class WatchedTranslator(VectorTranslator):
         self._doubts: dict[int, IrValue] = {}
         """Vector variables by size in words; a negative word means an access that was not
         ordered."""
+        self._watched_ahead: set[int] = set()
+        """The loads that were checked together with an earlier one."""
         self._addresses: IrValue | None = None
         self._inputs = {*kernel.buffer_windows.values()} - kernel.writable_windows
         self._keeps_clocks = keeps_clocks(kernel, self._exchanged)
@@ -153,7 +156,15 @@ class WatchedTranslator(VectorTranslator):
             return
         shape, runs = self._shape_of(access), None
         if is_shared and not shape.is_varying and self.mask_bits is None:
-            runs = self._runs(access, shape)
+            if access.index in self._watched_ahead:
+                self._watched_ahead.remove(access.index)
+                super()._access(access)
+                return
+            together = self._reads_ahead(access)
+            runs = self._runs(together, shape)
+            if runs is None:
+                together, runs = [access], self._runs([access], shape)
+            self._watched_ahead.update(each.index for each in together[1:] if runs)
         if runs is None:
             where = self._all_addresses(access.address)
             super()._access(access)
@@ -166,20 +177,37 @@ class WatchedTranslator(VectorTranslator):
             for run in part:
                 self._watch_run(leader, run, access.is_store)
 
-    def _runs(self, access: Access, shape: Shape) -> list[list[_Run]] | None:
+    def _reads_ahead(self, access: Access) -> list[Access]:
+        """Return this load and the later ones with the same base address, up to the next
+        instruction that may write to shared memory or wait. Nothing tells them apart in time.
+        Return only the access if it is a store, or if it has a guard."""
+        item = self.kernel.body[access.index]
+        if access.is_store or (isinstance(item, Instruction) and item.guard is not None):
+            return [access]
+        found = []
+        for other in self._with_same_base(access):
+            between = self.kernel.body[access.index : other.index]
+            roots = {x.opcode.split(".")[0] for x in between if isinstance(x, Instruction)}
+            if other.is_store or roots - COMPUTED - {"ld"}:
+                break
+            found.append(other)
+        return found
+
+    def _runs(self, together: Sequence[Access], shape: Shape) -> list[list[_Run]] | None:
         """Return the cells that each group of lanes accesses; None if they are too scattered."""
         size, width = self.lanes // shape.groups, self._cell_width
         found = []
         for group in range(shape.groups):
             users: dict[int, set[int]] = {}
-            for lane in range(group * size, (group + 1) * size):
+            for access, lane in product(together, range(group * size, (group + 1) * size)):
                 start = access.address.offset + shape.offsets[lane]
                 for cell in range(start // width, (start + access.bytes) // width):
                     users.setdefault(cell, set()).add(lane)
-            if access.is_store and any(len(lanes) > 1 for lanes in users.values()):
+            if together[0].is_store and any(len(lanes) > 1 for lanes in users.values()):
                 return None
             found.append(_runs_of(users))
-        return found if sum(map(len, found)) <= _MOST_RUNS * shape.groups else None
+        most = _MOST_RUNS * shape.groups * len(together)
+        return found if sum(map(len, found)) <= most else None
 
     def _watch_run(self, leader: IrValue, run: _Run, is_store: bool) -> None:
         whole = f"<{run.size} x i32>"
