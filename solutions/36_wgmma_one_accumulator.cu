@@ -13,8 +13,8 @@
 // value of the segment. Errors of independent elements average out. On structured inputs they add
 // up: 3.7e-4 on spikes over a background, where cuBLAS has 1.4e-6. There is no useful bound for all
 // inputs. A segment is wide if its largest value exceeds LIMIT times its root mean square. Then its
-// outliers are taken out, and their products are added in FP32 at the end. If outliers are too many
-// for that, the whole launch uses FP16 corrections, as in 34, which costs a third of the speed.
+// outliers are taken out, and their products are added at the end. If outliers are too many for
+// that, the whole launch uses FP16 corrections, as in 34, which costs a third of the speed.
 // Plain FP32 is used for values outside 2^-80 .. 2^62, for N <= SHORT, and for matrices that do not
 // fit the pool.
 // Problems of up to SMALL multiply-adds use four BF16 products in a single phase, as in 32.
@@ -83,8 +83,6 @@ struct alignas(16) Outlier {
 };
 constexpr unsigned OUTLIERS = 8192;
 __device__ Outlier outliers[OUTLIERS];
-// The least magnitude that was taken out of a segment of A. The indices are those of factors_a.
-__device__ float cuts_a[POOL_BYTES / (CHUNK_STAGES * ROW_BYTES)];
 
 // Launch-wide counters: the epoch of the launch in the high 40 bits, a count in the low 24.
 // Phase one has a second pass, for FP16 corrections, if outliers are too many.
@@ -344,11 +342,17 @@ __device__ __forceinline__ float sum_of_warp(float x) {
     return x;
 }
 
+// Returns the segment of a row that is copied first. The first rows of blocks begin with different
+// segments, so that the first segments of all warps are a sample of A.
+__device__ __forceinline__ unsigned first_segment(unsigned row, const Shape& s) {
+    return row < s.workers * WARPS ? row / WARPS % s.segments : 0;
+}
+
 constexpr int ROW_SLOT = SEGMENT_LENGTH * (int)sizeof(float);
 
 // A warp's ring of segments of rows of A in shared memory. The warp takes rows from a work counter
-// and keeps ROW_SLOTS bulk copies in flight while it splits. A block takes the first rows of all its
-// warps at once, because a thousand atomics on one counter delay each other.
+// and keeps ROW_SLOTS bulk copies in flight while it splits. A block takes the first rows of all
+// its warps at once, because a thousand atomics on one counter delay each other.
 template <bool WIDE>
 struct RowRing {
     const float* A;
@@ -358,20 +362,22 @@ struct RowRing {
     int warp, lane;
     bool aligned;           // rows start at multiples of 16 bytes; otherwise nothing is copied
     unsigned row, segment;  // the next segment to copy
+    unsigned copied;        // segments of this row that have been copied
     unsigned ahead;         // the row after that; valid in lane 0
     unsigned held;          // in lane i: the row of slot i
 
     __device__ __forceinline__ void start() {
         aligned = s.N % 4 == 0 && (size_t)A % 16 == 0;
-        segment = held = 0;
+        copied = held = 0;
         ahead = c.first_row + warp;
 #pragma unroll 1
         for (int slot = 0; slot < ROW_SLOTS; ++slot) load(slot);
     }
 
     __device__ __forceinline__ void load(int slot) {
-        if (segment == 0) {
+        if (copied == 0) {
             row = __shfl_sync(0xffffffffu, ahead, 0);
+            segment = first_segment(row, s);
             if (row < s.M && lane == 0) ahead = take(&row_tickets[WIDE]);
         }
         if (lane == slot) held = row;
@@ -384,14 +390,18 @@ struct RowRing {
             bulk_load(slots + slot * ROW_SLOT, A + (size_t)row * s.N + k, bytes, arrived);
         }
         if (++segment == s.segments) segment = 0;
+        if (++copied == s.segments) copied = 0;
     }
 
     // Examines the first segment before it is split: a sample of A.
     __device__ __forceinline__ void sample(unsigned long long epoch) const {
-        if (!aligned || __shfl_sync(0xffffffffu, held, 0) >= s.M) return;
+        const unsigned first_row = __shfl_sync(0xffffffffu, held, 0);
+        if (!aligned || first_row >= s.M) return;
         barrier_wait(&c.arrived[warp][0], 0);
         const float4* from = reinterpret_cast<const float4*>(slots) + lane;
-        const int count = (min(SEGMENT_LENGTH, s.N) + DEPTH - 1 - lane * 4) / DEPTH;
+        const unsigned place = first_segment(first_row, s);
+        const int length = min(SEGMENT_LENGTH, s.N - (int)place * SEGMENT_LENGTH);
+        const int count = (length + DEPTH - 1 - lane * 4) / DEPTH;
         unsigned largest = 0;
 #pragma unroll 1
         for (int i = 0; i < count; ++i) largest = max(largest, magnitude(from[i * 32]));
@@ -401,7 +411,7 @@ struct RowRing {
 #pragma unroll 1
         for (int i = 0; i < count; ++i) squares += squares_of(scaled(from[i * 32], scale));
         squares = sum_of_warp(squares);
-        if (lane == 0 && is_wide(largest, squares, 0, s))
+        if (lane == 0 && is_wide(largest, squares, place, s))
             count_wide(1, s.M * s.segments / (s.workers * WARPS), s, epoch);
     }
 
@@ -454,11 +464,12 @@ __device__ __forceinline__ unsigned split_rows(RowRing<WIDE>& ring, unsigned lon
     const Shape& s = ring.s;
     const int lane = ring.lane;
     bool extreme = false;
-    unsigned segment = 0, done = 0, slot = 0;
+    unsigned segment = 0, segments_done = 0, done = 0, slot = 0;
 #pragma unroll 1
     for (;;) {
         const unsigned row = __shfl_sync(0xffffffffu, ring.held, slot);
         if (row >= s.M) break;
+        if (segments_done == 0) segment = first_segment(row, s);
         RowPart part;
         const int length = s.N - segment * SEGMENT_LENGTH;
         if (ring.aligned) {
@@ -512,14 +523,11 @@ __device__ __forceinline__ unsigned split_rows(RowRing<WIDE>& ring, unsigned lon
             if (lane == 0 && is_wide(largest, squares, segment, s))
                 note_wide(row, segment, s, ring.c);
         }
-        if (lane == 0) {
-            const unsigned place = (tile * s.segments + segment) * BM + tile_row;
-            factors_a[place] = chosen.factor;
-            if (!WIDE) cuts_a[place] = __uint_as_float(0xff << 23);
-        }
+        if (lane == 0) factors_a[(tile * s.segments + segment) * BM + tile_row] = chosen.factor;
         if (++slot == ROW_SLOTS) slot = 0;
-        if (++segment < s.segments) continue;
-        segment = 0;
+        if (++segment == s.segments) segment = 0;
+        if (++segments_done < s.segments) continue;
+        segments_done = 0;
         ++done;
     }
     if (extreme && lane == 0) atomicMax(&extreme_range, epoch);
@@ -761,10 +769,8 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
         int8 += CHUNK_STAGES * stage_bytes;
         fp16 += CHUNK_STAGES * stage_bytes;
     }
-    if (lane > 0) return;
-    const unsigned place = (tile * s.segments + segment) * height + tile_line;
-    (of_b ? factors_b : factors_a)[place] = chosen.factor;
-    if (!of_b) cuts_a[place] = __uint_as_float(cut);
+    float* factors = of_b ? factors_b : factors_a;
+    if (lane == 0) factors[(tile * s.segments + segment) * height + tile_line] = chosen.factor;
 }
 
 // Phase one for one block: strips of B, then rows of A for each warp. Then waits until all blocks
@@ -1221,36 +1227,46 @@ __device__ __forceinline__ void add_to_row(const float* B, float* C, const Shape
             atomicAdd(&C[(size_t)group.line * s.K + column + 32 * i], sum[i]);
 }
 
-// Adds columns of A, times outliers of a column of B, to a column of a tile. The outliers of A are
-// omitted, since add_to_row multiplies them by all of B.
-__device__ __forceinline__ void add_to_column(const float* A, float* C, const Shape& s,
-                                              const Group& group, unsigned tile_row,
-                                              unsigned lane) {
+// Adds columns of A, times outliers of a column of B, to a column of a tile. A is read from the
+// pool, where rows of a tile are neighbours, and where A has no outliers. add_to_row has multiplied
+// those. The FP16 part and its remainder give an element to within 2^-20 of the largest one.
+__device__ __forceinline__ void add_to_column(float* C, const Shape& s, const Group& group,
+                                              unsigned tile_row, unsigned lane) {
     constexpr int PARTS = (BM + 31) / 32;
     const unsigned row = tile_row * BM + lane, column = group.line - s.M;
+    const unsigned char* tile = pool + (size_t)tile_row * s.chunks * (CHUNK_STAGES * A_BYTES);
+    float sum[PARTS] = {};
+    for_each(group, lane, [&](unsigned k, float value) {
+        const unsigned char* chunk = tile + (size_t)(k / DEPTH) * (CHUNK_STAGES * A_BYTES);
+        const int at = k % DEPTH;
+        const unsigned char* int8 = chunk + place(lane, at / 16) + at % 16;
+        const unsigned char* fp16 =
+            chunk + (HALF_CHUNK + at / 64) * A_BYTES + place(lane, at % 64 / 8) + at % 8 * 2;
+#pragma unroll
+        for (int i = 0; i < PARTS; ++i) {
+            if (lane + 32 * i >= BM) continue;
+            const int low = *reinterpret_cast<const signed char*>(int8 + i * 32 * ROW_BYTES);
+            const unsigned short bits =
+                *reinterpret_cast<const unsigned short*>(fp16 + i * 32 * ROW_BYTES);
+            float high;
+            asm("{\n.reg .f16 p;\nmov.b16 p, %1;\ncvt.f32.f16 %0, p;\n}\n"
+                : "=f"(high)
+                : "h"(bits));
+            sum[i] += fmaf((float)low, 1.0f / 64, high) * value;
+        }
+    });
     const unsigned segment = outliers[group.start].k / SEGMENT_LENGTH;
-    float sum[PARTS] = {}, cut[PARTS] = {};  // a cut of 0 marks a row outside the tile
+    const float* factors = factors_a + (tile_row * s.segments + segment) * BM + lane;
 #pragma unroll
     for (int i = 0; i < PARTS; ++i)
         if (lane + 32 * i < BM && row + 32 * i < s.M)
-            cut[i] = cuts_a[(tile_row * s.segments + segment) * BM + lane + 32 * i];
-    for_each(group, lane, [&](unsigned k, float value) {
-#pragma unroll
-        for (int i = 0; i < PARTS; ++i) {
-            if (cut[i] == 0.0f) continue;
-            const float a = A[(size_t)(row + 32 * i) * s.N + k];
-            if (fabsf(a) < cut[i]) sum[i] += a * value;
-        }
-    });
-#pragma unroll
-    for (int i = 0; i < PARTS; ++i)
-        if (cut[i] > 0.0f) atomicAdd(&C[(size_t)(row + 32 * i) * s.K + column], sum[i]);
+            atomicAdd(&C[(size_t)(row + 32 * i) * s.K + column], sum[i] * factors[32 * i]);
 }
 
 // Adds the products of outliers to the tiles of this block. A warp adds those of one segment to one
 // tile. This function is not inlined, since it would need registers of phase two.
-__device__ __noinline__ void add_outliers(const float* A, const float* B, float* C, Shape s,
-                                          unsigned count, unsigned block, int thread) {
+__device__ __noinline__ void add_outliers(const float* B, float* C, Shape s, unsigned count,
+                                          unsigned block, int thread) {
     const unsigned warp = thread / 32, lane = thread % 32;
 #pragma unroll 1
     for (unsigned first = 0; first < count; first += THREADS) {
@@ -1272,7 +1288,7 @@ __device__ __noinline__ void add_outliers(const float* A, const float* B, float*
                 if (group.line < s.M)
                     add_to_row(B, C, s, group, tile.column, lane);
                 else
-                    add_to_column(A, C, s, group, tile.row, lane);
+                    add_to_column(C, s, group, tile.row, lane);
             }
         }
     }
@@ -1620,7 +1636,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         multiply_tiles<false>(C, s, block, thread, control, slots);
         if (control.outliers > 0) {
             __syncthreads();
-            add_outliers(A, B, C, s, control.outliers, block, thread);
+            add_outliers(B, C, s, control.outliers, block, thread);
         }
     }
 
