@@ -288,3 +288,35 @@ def test_three_blocks_of_which_any_are_ordered(
         model = Model(program)
         if not model.is_forgetful:
             assert_both(both, program, model, fresh=False)
+
+
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("is_sent_by_all", [False, True])
+def test_lanes_of_which_one_knows_an_earlier_access(
+    both: tuple[Kernel, Kernel], writes: bool, is_sent_by_all: bool
+) -> None:
+    """A fence without a barrier makes known what one lane did. The others' reads are not."""
+    line = ACCESSES["a line"]
+    program = (
+        (line[writes], *sends(0)[0 if is_sent_by_all else 1 :]),
+        (*receives(0), line[False], *sends(1)),
+        (*receives(1), line[True]),
+    )
+    model = Model(program)
+    assert bool(model.racing) != is_sent_by_all
+    assert_both(both, program, model, fresh=False)
+
+
+@pytest.mark.parametrize("width", [1, WIDE])
+def test_parts_of_a_line_race_if_they_overlap(both: tuple[Kernel, Kernel], width: int) -> None:
+    kind = STORE if width == 1 else WIDE_STORE
+    parts = list(itertools.combinations(range(0, 17, 4), 2))
+    for one, other in itertools.product(parts, repeat=2):
+        steps = [
+            Step(kind, first, (end - begin) // width, begin, width)
+            for first, (begin, end) in ((0, one), (20, other))
+        ]
+        program = ((steps[0], *sends(0)), (steps[1],), ())
+        model = Model(program)
+        assert bool(model.racing) == (one[0] < other[1] and other[0] < one[1])
+        assert_both(both, program, model, fresh=False)
