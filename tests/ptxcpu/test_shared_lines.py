@@ -161,6 +161,8 @@ def drawn(random: np.random.Generator) -> Program:
             return Step(kind, first, 32 // width, 0, width)
         if part < 0.8:
             return Step(kind, first, 16 // width, line + 16 - width, -width)
+        if part < 0.85:
+            return Step(kind, first, 8 // width, line, 2 * width)
         count = int(random.integers(1, 16 // width))
         return Step(kind, first, count, line + width * int(random.integers(4)), width)
 
@@ -308,15 +310,31 @@ def test_lanes_of_which_one_knows_an_earlier_access(
 
 
 @pytest.mark.parametrize("width", [1, WIDE])
-def test_parts_of_a_line_race_if_they_overlap(both: tuple[Kernel, Kernel], width: int) -> None:
+@pytest.mark.parametrize("stride", [1, 2])
+def test_parts_of_a_line_race_if_they_overlap(
+    both: tuple[Kernel, Kernel], width: int, stride: int
+) -> None:
     kind = STORE if width == 1 else WIDE_STORE
     parts = list(itertools.combinations(range(0, 17, 4), 2))
-    for one, other in itertools.product(parts, repeat=2):
-        steps = [
-            Step(kind, first, (end - begin) // width, begin, width)
-            for first, (begin, end) in ((0, one), (20, other))
-        ]
-        program = ((steps[0], *sends(0)), (steps[1],), ())
+    for (begin, end), (other_begin, other_end) in itertools.product(parts, repeat=2):
+        one = Step(kind, 0, (end - begin) // width, begin, stride * width)
+        other = Step(kind, 20, (other_end - other_begin) // width, other_begin, width)
+        program = ((one, *sends(0)), (other,), ())
+        assert_both(both, program, Model(program), fresh=False)
+
+
+@pytest.mark.parametrize("begin", [0, 4, 12])
+def test_reads_of_a_line_of_which_a_part_is_written(
+    both: tuple[Kernel, Kernel], begin: int
+) -> None:
+    """A thread may write what it has read. Two blocks' reads are both known after the division."""
+    line, part = ACCESSES["a line"][False], Step(STORE, begin, 16 - begin, begin)
+    for known in itertools.product((False, True), repeat=2):
+        program = (
+            (line, *([part] * all(known)), *sends(0)),
+            (*(receives(0) * all(known)), line, *sends(1)),
+            (*(receives(0) * known[0]), *(receives(1) * known[1]), part),
+        )
         model = Model(program)
-        assert bool(model.racing) == (one[0] < other[1] and other[0] < one[1])
+        assert bool(model.racing) != all(known)
         assert_both(both, program, model, fresh=False)

@@ -136,7 +136,7 @@ __device__ unsigned long long followers(const Address* addresses, unsigned long 
             const Address* one = addresses + lane + i;
             found |= (unsigned long long)(*one == one[lane + i > 0 ? -1 : 0] + bytes) << lane + i;
         }
-    return found & lanes & lanes << 1;
+    return found & lanes;
 }
 
 // Some bytes of a line that neighbouring lanes access.
