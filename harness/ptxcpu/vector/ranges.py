@@ -31,7 +31,6 @@ from harness.ptxcpu.ptx.syntax import (
     symbols,
 )
 from harness.ptxcpu.ptx.types import TYPES
-from harness.ptxcpu.vector.bounds import is_computed
 from harness.ptxcpu.vector.cfg import ControlFlowGraph
 
 Range: TypeAlias = tuple[int, int]
@@ -148,38 +147,7 @@ def decided(kernel: InlinedKernel, block: tuple[int, int, int]) -> InlinedKernel
                 ranges.execute(item, state)
     if body == kernel.body:
         return kernel
-    return _without_unread_results(replace(kernel, body=_without_empty_jumps(kernel, body)))
-
-
-def _without_unread_results(kernel: InlinedKernel) -> InlinedKernel:
-    """Remove instructions that only compute what no instruction reads afterwards."""
-    graph = ControlFlowGraph(kernel)
-    blocks = [
-        [
-            (i, is_computed(item), written_by(item), read_by(item), item.guard)
-            for i, item in reversed(graph.instructions(number))
-        ]
-        for number in range(len(graph.blocks))
-    ]
-    live_at: list[set[str]] = [set() for _ in range(len(graph.blocks) + 1)]
-    unread: set[int] = set()
-    changed = True
-    while changed:
-        changed = False
-        for number, block in reversed([*enumerate(graph.blocks)]):
-            live = set[str]().union(*(live_at[target] for target in block.successors))
-            for index, is_only_computed, written, read, guard in blocks[number]:
-                if is_only_computed and live.isdisjoint(written):
-                    unread.add(index)
-                    continue
-                unread.discard(index)
-                if guard is None:
-                    live.difference_update(written)
-                live |= read
-            if live != live_at[number]:
-                live_at[number], changed = live, True
-    body = [item for index, item in enumerate(kernel.body) if index not in unread]
-    return replace(kernel, body=body)
+    return replace(kernel, body=_without_empty_jumps(kernel, body))
 
 
 def _without_empty_jumps(
