@@ -36,17 +36,11 @@ from harness.ptxcpu.vector.cfg import ControlFlowGraph
 Range: TypeAlias = tuple[int, int]
 """The least and the greatest value of an integer, taken as signed. A predicate is 0 or 1."""
 
-Limits: TypeAlias = dict[str, Range]
-"""Ranges to which a condition limits registers."""
-
 _MAX_VISITS = 4
 """After so many visits of a basic block, ranges grow in steps."""
 
 _STEP = 4
 """The bits by which a range grows then."""
-
-_ANY = 1 << 63
-"""Greater than all values."""
 
 _COMPARISONS = {
     **{"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge},
@@ -61,33 +55,21 @@ class State:
     ranges: a register without one may have any value.
     parts: the register and the mask of which each of these is the bitwise and; a copy has the mask
         -1.
-    sums: the register and the number of which each of these is the sum.
-    conditions: registers and their ranges if a predicate is false, and if it is true.
-    related: all registers that parts, sums or conditions of this or another place contain.
+    related: all registers that parts of this or another place contain.
     """
 
     ranges: dict[str, Range] = field(default_factory=dict)
     parts: dict[str, tuple[str, int]] = field(default_factory=dict)
-    sums: dict[str, tuple[str, int]] = field(default_factory=dict)
-    conditions: dict[str, tuple[Limits, Limits]] = field(default_factory=dict)
     related: set[str] = field(default_factory=set)
 
     def copy(self) -> State:
-        known = {**self.ranges}, {**self.parts}, {**self.sums}, {**self.conditions}
-        return State(*known, self.related)
+        return State({**self.ranges}, {**self.parts}, self.related)
 
     def forget(self, name: str) -> None:
         """Forget what is known of a register that is written."""
         self.ranges.pop(name, None)
-        if name not in self.related:
-            return
-        self.conditions.pop(name, None)
-        self.parts = {to: part for to, part in self.parts.items() if name not in (to, part[0])}
-        self.sums = {to: sum_ for to, sum_ in self.sums.items() if name not in (to, sum_[0])}
-        for predicate, limits in self.conditions.items():
-            if any(name in each for each in limits):
-                kept = ({x: each[x] for x in each if x != name} for each in limits)
-                self.conditions[predicate] = (next(kept), next(kept))
+        if name in self.related:
+            self.parts = {to: part for to, part in self.parts.items() if name not in (to, part[0])}
 
     def joined(self, other: State, *, in_steps: bool) -> State:
         """Return what is known if one or the other is true.
@@ -102,28 +84,7 @@ class State:
                 greatest = (1 << _STEP * -(-greatest.bit_length() // _STEP)) - 1
             if not in_steps or least == before[0]:
                 ranges[name] = least, greatest
-        return State(
-            ranges,
-            dict(self.parts.items() & other.parts.items()),
-            dict(self.sums.items() & other.sums.items()),
-            related=self.related,
-        )
-
-    def refined(self, guard: Register | Not, taken: bool) -> State | None:
-        """Return this state where a branch with a guard is taken or not; None if it never is."""
-        inverted, register = isinstance(guard, Not), guard
-        if isinstance(register, Not):
-            register = register.register
-        result = self.copy()
-        limits = self.conditions.get(register.name, ({}, {}))[taken != inverted]
-        for name, (low, high) in limits.items():
-            copies = [to for to, part in self.parts.items() if part == (name, -1)]
-            for each in (name, *copies):
-                least, greatest = self.ranges.get(each, (low, high))
-                result.ranges[each] = max(least, low), min(greatest, high)
-                if max(least, low) > min(greatest, high):
-                    return None
-        return result
+        return State(ranges, dict(self.parts.items() & other.parts.items()), self.related)
 
     def part(self, operand: Operand) -> tuple[str, int] | None:
         """Return the register and the mask of which an operand is the bitwise and."""
@@ -235,12 +196,7 @@ class _Ranges:
             return [(target, state) for target in block.successors]
         condition = self._condition(last, state)
         ways = zip(block.successors, (True, False), strict=True)
-        after = [
-            (to, state.refined(last.guard, taken))
-            for to, taken in ways
-            if condition in (None, taken)
-        ]
-        return [(to, refined) for to, refined in after if refined]
+        return [(target, state) for target, taken in ways if condition in (None, taken)]
 
     def _enter(self, number: int, state: State, visits: int) -> bool:
         """Join a state with that at the beginning of a block. Return whether this changed it."""
@@ -295,8 +251,6 @@ class _Ranges:
             return
         result = self._result(item, state)
         part = self._part(item, state) if condition else None
-        sum_ = self._sum(item, state) if condition and result else None
-        limits = self._limits(item, state) if condition else None
         before = state.ranges.get(names[0])
         for name in names:
             state.forget(name)
@@ -307,43 +261,6 @@ class _Ranges:
         if part and part[0] != names[0]:
             state.parts[names[0]] = part
             state.related |= {names[0], part[0]}
-        if sum_ and sum_[0] != names[0]:
-            state.sums[names[0]] = sum_
-            state.related |= {names[0], sum_[0]}
-        if limits:
-            state.conditions[names[0]] = limits
-            state.related |= {names[0], *limits[0]}
-
-    def _sum(self, item: Instruction, state: State) -> tuple[str, int] | None:
-        """Return the register and the number of which the result is the sum."""
-        match item.opcode.split("."), item.operands:
-            case ["add", _], (_, Register(name), Integer(number)):
-                return name, number
-        return None
-
-    def _limits(self, item: Instruction, state: State) -> tuple[Limits, Limits] | None:
-        """Return the ranges of registers if the result of a comparison with a constant is false,
-        and if it is true."""
-        root, *modifiers = item.opcode.split(".")
-        if root != "setp" or len(modifiers) != 2 or modifiers[0] not in _COMPARISONS:
-            return None
-        match item.operands[1:]:
-            case (Register(name), Integer(bound)):
-                known = state.ranges.get(name)
-            case _:
-                return None
-        if known is None or (modifiers[1][0] != "s" and min(known[0], bound) < 0):
-            return None
-        low, high = (-_ANY, bound - 1), (bound, _ANY)
-        if modifiers[0] in ("le", "ls", "gt", "hi"):
-            low, high = (-_ANY, bound), (bound + 1, _ANY)
-        is_below = modifiers[0] in ("lt", "lo", "le", "ls")
-        distances = {to: by for to, (origin, by) in state.sums.items() if origin == name}
-        below, above = (
-            {to: (limit[0] + by, limit[1] + by) for to, by in {**distances, name: 0}.items()}
-            for limit in (low, high)
-        )
-        return (above, below) if is_below else (below, above)
 
     def _width(self, item: Instruction) -> int | None:
         """Return the bits of the integer register that an instruction writes; None for others."""
@@ -406,8 +323,6 @@ class _Ranges:
             return _logic(root, [source or (0, 1) for source in sources])
         if type_.bits not in (32, 64):
             return None
-        if root == "selp":
-            return _selected(sources)
         known = [source for source in sources if source is not None]
         if not known or len(known) < len(sources):
             return None
@@ -431,7 +346,7 @@ class _Ranges:
 
 _COMPUTED = {
     *("mov", "cvt", "add", "sub", "mul", "mad", "shl", "shr", "min", "max", "and", "or", "not"),
-    *("setp", "selp"),
+    *("setp",),
 }
 """Operations of which the range of the result may be known."""
 
@@ -441,14 +356,6 @@ _MODULAR = {"mov", "add", "sub", "mul", "mad", "shl", "and", "or"}
 
 def _hull(a: Range, b: Range) -> Range:
     return min(a[0], b[0]), max(a[1], b[1])
-
-
-def _selected(sources: Sequence[Range | None]) -> Range | None:
-    """The range of one of two values, as a predicate says."""
-    a, b, condition = sources
-    if condition is not None and condition[0] == condition[1]:
-        return a if condition[0] else b
-    return _hull(a, b) if a is not None and b is not None else None
 
 
 def _logic(root: str, known: Sequence[Range]) -> Range | None:
