@@ -27,8 +27,6 @@ from harness.ptxcpu.ptx.syntax import (
     Operand,
     Register,
     Special,
-    Symbol,
-    symbols,
 )
 from harness.ptxcpu.ptx.types import TYPES
 from harness.ptxcpu.vector.cfg import ControlFlowGraph
@@ -106,30 +104,7 @@ def decided(kernel: InlinedKernel, block: tuple[int, int, int]) -> InlinedKernel
                 body.append(kept)
             if isinstance(item, Instruction) and ranges.writes_position(item):
                 ranges.execute(item, state)
-    if body == kernel.body:
-        return kernel
-    return replace(kernel, body=_without_empty_jumps(kernel, body))
-
-
-def _without_empty_jumps(
-    kernel: InlinedKernel, body: Sequence[Instruction | Label]
-) -> list[Instruction | Label]:
-    """Remove branches to the next instruction, and labels to which no branch is left."""
-    kept = [
-        item
-        for item, following in zip(body, [*body[1:], None], strict=True)
-        if not (
-            isinstance(item, Instruction)
-            and item.opcode.startswith("bra")
-            and isinstance(following, Label)
-            and item.operands[0] == Symbol(following.name)
-        )
-    ]
-    targets = Counter(name for names in kernel.branch_targets.values() for name in names)
-    for item in kept:
-        if isinstance(item, Instruction):
-            targets.update(name for operand in item.operands for name in symbols(operand))
-    return [item for item in kept if isinstance(item, Instruction) or targets[item.name]]
+    return replace(kernel, body=body)
 
 
 def _positions(kernel: InlinedKernel) -> set[str]:

@@ -226,9 +226,6 @@ def _defined_once(kernel: InlinedKernel) -> frozenset[str]:
 ONE_BY_ONE = {"atom", "red", "mbarrier"}
 """Instructions that run for one lane after the other, with the lowerings for threads."""
 
-_THRESHOLDS = {"lt": 0, "ge": 0, "lo": 0, "hs": 0, "gt": 1, "le": 1, "hi": 1, "ls": 1}
-"""What to add to the constant of a comparison for the least value that is not below it."""
-
 _LINEAR = {"add", "sub", "mul", "mad", "shl"}
 _LOGIC = {"and", "or", "xor", "shr"}
 
@@ -445,8 +442,6 @@ class ShapeAnalysis:
             return self._converted(modifiers, known[0], held)
         if "wide" in modifiers:
             return self._wide(root, known, type_.is_signed, held) if width == 32 else None
-        if root == "setp" and len(modifiers) == 2:
-            return self._compared(modifiers[0], known)
         if width != held:
             return None
         if root in _LINEAR:
@@ -492,17 +487,6 @@ class ShapeAnalysis:
         if product is None or root == "mul":
             return product
         return self._sum(product, known[2], 64, 1)
-
-    def _compared(self, comparison: str, known: list[Lanes]) -> Lanes | None:
-        """Return the result of comparing with a constant, if all lanes of a group agree: they
-        differ only in low bits that the leader and the constant do not have."""
-        a, b = known
-        size = 1 << _union(a.shape.offsets).bit_length()
-        if b.constant is None or not b.shape.is_uniform or not a.is_disjoint() or a.maybe % size:
-            return None
-        if comparison not in _THRESHOLDS or (b.constant + _THRESHOLDS[comparison]) % size:
-            return None
-        return Lanes(uniform(self.lanes).split(a.shape.groups), 1)
 
     def _linear(self, root: str, known: list[Lanes], width: int) -> Lanes | None:
         if root == "add":

@@ -75,14 +75,12 @@ class _Loop:
 
     counted: the increment of a register in each step, by the index of the addition.
     condition: the index of the comparison on which the branch depends.
-    strides: the distance by which an address advances in each step, by register.
     """
 
     body: Sequence[Instruction]
     counted: Mapping[int, tuple[str, int]]
     condition: int
     steps: int
-    strides: Mapping[str, int]
 
     def unrolled(self, registers: dict[str, Type], tag: str) -> list[Instruction]:
         """Return the instructions of all steps.
@@ -117,10 +115,6 @@ class _Loop:
                     bases |= {x: (x, d) for x, d in distances.items() if registers[x].bits == 64}
                     moved = tuple(_moved(x, names, bases) for x in item.operands)
                     found.append(replace(item, operands=moved))
-            for name in own & self.strides.keys():
-                if registers[name].bits == 64:
-                    base = names[name] if step == 0 else bases[name][0]
-                    bases[name] = base, self.strides[name] * (step + 1)
         for at, (name, _) in self.counted.items():
             operands = Register(name), Register(name), Integer(distances[name])
             found.append(replace(self.body[at], operands=operands))
@@ -180,9 +174,7 @@ def _loop(items: Sequence[Instruction], guard: Register, before: Body) -> _Loop 
     steps = _steps(items[condition], condition, counted, before)
     if steps is None or steps * len(items) > MAX_INSTRUCTIONS:
         return None
-    once = {name for name, times in written.items() if times == 1}
-    strides = _Strides(items, counted, before, steps, once).found
-    return _Loop(items, counted, condition, steps, strides)
+    return _Loop(items, counted, condition, steps)
 
 
 _ADDITIONS = {f"add.{kind}{width}" for kind in "su" for width in (32, 64)}
@@ -209,90 +201,6 @@ def _steps(
             return None
         if not goes_on(value, bound):
             return steps
-    return None
-
-
-class _Strides:
-    """Finds the distance by which each step of a loop advances the addresses in its registers.
-
-    found: the result by register. A 32-bit register is included only if its values are known, since
-    the sum of two others may overflow before it is extended to an address.
-    """
-
-    def __init__(
-        self,
-        items: Sequence[Instruction],
-        counted: Mapping[int, tuple[str, int]],
-        before: Body,
-        steps: int,
-        once: set[str],
-    ) -> None:
-        self.steps = steps
-        self.known: dict[str, tuple[int | None, int] | None] = {}
-        """The value in the first step and the stride of each register that the loop writes."""
-        self.found: dict[str, int] = {}
-        for item in items:
-            self.known.update(dict.fromkeys(written_by(item)))
-        for name, by in counted.values():
-            self.known[name] = _constant(name, before), by
-        for at, item in enumerate(items):
-            if at in counted:
-                name, by = counted[at]
-                start, _ = self.known[name] or (None, 0)
-                self.known[name] = None if start is None else start + by, by
-                continue
-            result = self.result(item)
-            for name in written_by(item):
-                if name in once and result is not None:
-                    self.known[name] = result
-                    self.found[name] = result[1]
-
-    def of(self, operand: Operand) -> tuple[int | None, int] | None:
-        if isinstance(operand, Integer):
-            return operand.value, 0
-        if isinstance(operand, Register):
-            return self.known.get(operand.name, (None, 0))
-        return (None, 0) if isinstance(operand, Symbol) else None
-
-    def result(self, item: Instruction) -> tuple[int | None, int] | None:
-        root, *modifiers = item.opcode.split(".")
-        sources = [self.of(x) for x in item.operands[1:]]
-        if root == "ld" or any(source is None for source in sources):
-            return None
-        values = [source for source in sources if source is not None]
-        if not any(stride for _, stride in values):
-            return None, 0
-        if modifiers[-1][1:] not in ("32", "64") or (root == "cvt" and modifiers[0][1:] != "64"):
-            return None
-        is_narrow = modifiers[-1].endswith("32")
-        if is_narrow and not all(self.is_small(value) for value in values):
-            return None
-        result = None if "hi" in modifiers else _combined(root, values)
-        if result is None or (is_narrow and "wide" not in modifiers and not self.is_small(result)):
-            return None
-        return result
-
-    def is_small(self, value: tuple[int | None, int]) -> bool:
-        """Return whether a value is known and never negative in 32 bits."""
-        start, stride = value
-        if start is None:
-            return False
-        return all(0 <= x < 1 << 31 for x in (start, start + self.steps * stride))
-
-
-def _combined(root: str, values: Sequence[tuple[int | None, int]]) -> tuple[int | None, int] | None:
-    """The first value and the stride of a result; None if it has no stride."""
-    starts, strides = zip(*values, strict=True)
-    match root, len(values):
-        case (("mov" | "cvt"), 1):
-            return values[0]
-        case (("add" | "sub"), 2):
-            sign = 1 if root == "add" else -1
-            start = None if None in starts else starts[0] + sign * starts[1]
-            return start, strides[0] + sign * strides[1]
-        case (("mul" | "shl"), 2) if starts[1] is not None and not strides[1]:
-            factor = starts[1] if root == "mul" else 1 << starts[1]
-            return None if starts[0] is None else starts[0] * factor, strides[0] * factor
     return None
 
 
