@@ -35,10 +35,7 @@ Range: TypeAlias = tuple[int, int]
 """The least and the greatest value of an integer, taken as signed. A predicate is 0 or 1."""
 
 _MAX_VISITS = 4
-"""After so many visits of a basic block, ranges grow in steps."""
-
-_STEP = 4
-"""The bits by which a range grows then."""
+"""After so many visits of a basic block, ranges at its beginning do not grow any more."""
 
 _COMPARISONS = {
     **{"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge},
@@ -69,19 +66,16 @@ class State:
         if name in self.related:
             self.parts = {to: part for to, part in self.parts.items() if name not in (to, part[0])}
 
-    def joined(self, other: State, *, in_steps: bool) -> State:
+    def joined(self, other: State, *, may_grow: bool) -> State:
         """Return what is known if one or the other is true.
 
-        in_steps: a greatest value that grows becomes a power of two, so that it grows rarely.
+        may_grow: otherwise a range that would become wider is forgotten.
         """
         ranges = {}
         for name in self.ranges.keys() & other.ranges.keys():
-            before = self.ranges[name]
-            least, greatest = _hull(before, other.ranges[name])
-            if in_steps and greatest > before[1]:
-                greatest = (1 << _STEP * -(-greatest.bit_length() // _STEP)) - 1
-            if not in_steps or least == before[0]:
-                ranges[name] = least, greatest
+            wider = _hull(self.ranges[name], other.ranges[name])
+            if may_grow or wider == self.ranges[name]:
+                ranges[name] = wider
         return State(ranges, dict(self.parts.items() & other.parts.items()), self.related)
 
     def part(self, operand: Operand) -> tuple[str, int] | None:
@@ -179,7 +173,7 @@ class _Ranges:
         if before is None:
             self.entries[number] = state.copy()
             return True
-        self.entries[number] = before.joined(state, in_steps=visits >= _MAX_VISITS)
+        self.entries[number] = before.joined(state, may_grow=visits < _MAX_VISITS)
         return self.entries[number] != before
 
     def writes_position(self, item: Instruction) -> bool:

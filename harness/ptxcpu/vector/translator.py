@@ -1046,9 +1046,9 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             full, none = (self.held_bits(self.vector(x)) for x in filled)
             self.leave_unless(self.compare("eq", self.op("or", full, none), -1))
             self.mask_bits = full if mask is None else self.op("and", mask, full)
-        sources = self._lane_pointers(Access(index, "global", from_, items, B32, is_store=False))
+        sources = self._pointers(Access(index, "global", from_, items, B32, is_store=False))
         self.mask_bits = mask
-        targets = self._lane_pointers(Access(index, "shared", to, items, B32, is_store=True))
+        targets = self._pointers(Access(index, "shared", to, items, B32, is_store=True))
         if index in self._unread_copies:
             return
         every = constant(full.type, -1) if mask is None else mask
@@ -1058,22 +1058,6 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         self.store(targets, place, ", align 8")
         self.store(sources, self.offset(place, 8 * self.lanes), ", align 8")
 
-    def _lane_pointers(self, access: Access) -> IrValue:
-        """Return the host address of each lane's bytes, after checking all of them."""
-        shape = self._is_structured(access)
-        if shape is None:
-            return self._pointers(access)
-        size, pieces = self.lanes // shape.groups, []
-        for leader, offsets in self._leaders(access.address, shape):
-            host = self.offset(self._checked(leader, offsets, [access]), access.address.offset)
-            if not access.is_store:
-                self._prefetch(access, host, max(offsets) + access.bytes)
-            distances = ", ".join(f"i64 {x}" for x in offsets)
-            start, whole = self._splat(host, size), f"<{size} x ptr>"
-            text = f"getelementptr i8, {start}, <{size} x i64> <{distances}>"
-            pieces.append(self.raw(whole, text))
-        return self.joined(pieces, "ptr")
-
     def _filled(self, rest: Operand, size: int) -> tuple[IrValue, IrValue]:
         """Return the masks of the lanes that copy all bytes, and of those that copy none."""
         if isinstance(rest, Register) and self.kernel.registers[rest.name] is PREDICATE:
@@ -1081,11 +1065,3 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             return self.invert(none), none
         count = self.read(rest, B32)
         return self.compare("eq", count, size), self.compare("eq", count, 0)
-
-    def _is_structured(self, access: Access) -> Shape | None:
-        """Return the shape of an access's addresses, if all lanes take part and distances are
-        known."""
-        shape = self._shape_of(access)
-        if shape.is_varying or self.mask_bits is not None:
-            return None
-        return None if any(x % access.bytes for x in shape.offsets) else shape
