@@ -336,8 +336,7 @@ class ShapeAnalysis:
         if known is None or known.shape.is_uniform:
             return
         if index not in self.regions:
-            if not item.opcode.startswith("bra"):
-                self._vary(item, is_guarded=True)
+            self._vary(item, is_guarded=True)
             return
         for number, is_in_loop in self.regions[index].blocks():
             for _, inner in self.graph.instructions(number):
@@ -436,8 +435,6 @@ class ShapeAnalysis:
             return None
         if root == "mov":
             return known[0] if width == held else None
-        if root == "cvta":
-            return Lanes(known[0].shape, (1 << 64) - 1)
         if root == "cvt":
             return self._converted(modifiers, known[0], held)
         if "wide" in modifiers:
@@ -490,9 +487,6 @@ class ShapeAnalysis:
 
     def _linear(self, root: str, known: list[Lanes], width: int) -> Lanes | None:
         if root == "add":
-            zero = next((i for i in (0, 1) if known[i].constant == 0), None)
-            if zero is not None and known[zero].shape.is_uniform:
-                return known[1 - zero]
             return self._sum(known[0], known[1], width, 1)
         if root == "sub":
             return self._sum(known[0], known[1], width, -1)
