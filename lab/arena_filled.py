@@ -1,7 +1,5 @@
 """Fill an arena's database with entries for `lab load`."""
 
-from __future__ import annotations
-
 from sqlalchemy import text
 
 from harness.arena.arena import alone_in, database

@@ -3,8 +3,6 @@
 The environment holds their keys.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from itertools import cycle

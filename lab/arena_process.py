@@ -1,7 +1,5 @@
 """A real arena, started for a test of the lab."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

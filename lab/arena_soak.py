@@ -1,7 +1,5 @@
 """Kill parts of a real arena at random while many people submit."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

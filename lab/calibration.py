@@ -4,8 +4,6 @@ Timed against itself the baseline must score 1. In FP32 it must be far below the
 and with TF32 or FP16 inputs far above it. Otherwise scores of this machine are invalid.
 """
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -7,8 +7,6 @@ knows the condition and runs shapes that meet it, while the judge draws its own 
 mutant that the oracle finds wrong and the judge accepts.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re

@@ -1,7 +1,5 @@
 """Times and hardware counters of kernels, measured with the judge and NVIDIA's profiler."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Predictions of `explain` compared with measurements: the time of each file, and the gain of each
 step from one solution to the next."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Mapping

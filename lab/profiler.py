@@ -1,7 +1,5 @@
 """Hardware counters of a launch, which NVIDIA's ncu reads."""
 
-from __future__ import annotations
-
 import re
 import secrets
 import subprocess

@@ -4,8 +4,6 @@ reports/<gpu>/<solution>.json belongs to solutions/<solution>.cu. If the code of
 its report is invalid; comments may change.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -3,8 +3,6 @@
 CuPy compiles gpu.cu once per process. Matrices are float32 arrays of CuPy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path

@@ -7,8 +7,6 @@ This file needs Python 3.9 and nothing else: an arena serves it as /submit.py. C
 watching only. Exit codes: 0 accepted, 1 not accepted, 2 no verdict.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

@@ -1,7 +1,5 @@
 """The arguments of a launch: buffers and numbers."""
 
-from __future__ import annotations
-
 import contextlib
 import mmap
 import struct

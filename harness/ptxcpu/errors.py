@@ -1,7 +1,5 @@
 """The two errors of a translation: limits of the device, and bugs of the device."""
 
-from __future__ import annotations
-
 from harness.ptxcpu.ptx.errors import PtxError
 
 

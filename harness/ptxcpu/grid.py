@@ -1,7 +1,5 @@
 """Positions of threads, blocks and clusters, and the number of cores of the host."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The library's interface: `Kernel` runs a kernel of a PTX program on the processor."""
 
-from __future__ import annotations
-
 import functools
 import os
 import tempfile

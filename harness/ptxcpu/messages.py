@@ -1,7 +1,5 @@
 """Converts the records of the runtime into findings and faults, with a message for people."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The compilation of CUDA C++ to PTX by NVRTC, with its options and output as plain values."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """The result of a launch: how it ended, its findings, and its counters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -5,8 +5,6 @@ committed report uses is removed: the signature, times of launches by the host a
 loops other than the one that `explain` examines. Rounds keep whether the clocks disagreed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

@@ -4,8 +4,6 @@ An oracle, which knows where each mutant may be wrong, checks it; if it is wrong
 Accepted ones are listed with the seed that repeats the grading.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import time

@@ -4,8 +4,6 @@ The arena has 10 000 entries. Locust reads 30 pages a second while 300 pages wat
 submission, and the CPU device grades. Pages that watch the board read it again at each change.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

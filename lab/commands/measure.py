@@ -3,8 +3,6 @@
 Each is graded quickly. The hardware counters are read, too, where the driver permits it.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

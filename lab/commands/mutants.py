@@ -4,8 +4,6 @@ Each area is tested in a copy of the repository, which is kept: code that has no
 last time is not tested again.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Make the README's pictures from reports: a grading and the board."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import re

@@ -5,8 +5,6 @@ reports. The kernels of tests/judge/explain/kernels are explained, too; `lab mea
 times and counters.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Write the tables of the committed reports into reports/README.md and solutions/README.md."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

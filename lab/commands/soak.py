@@ -4,8 +4,6 @@ The exit code is 0 if every submission that was answered with 202 has exactly on
 correct one. A thousand gradings take the CPU device half an hour.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

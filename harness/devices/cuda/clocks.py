@@ -1,7 +1,5 @@
 """The GPU's clock, power and reasons for a lowered clock, through NVML."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The meaning of errors of CUDA and NVML for a submission."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Literal
 

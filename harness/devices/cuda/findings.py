@@ -4,8 +4,6 @@ The elements read here are those that compute-sanitizer 2025.3 writes with --xml
 never parsed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """Measure the costs of a program outside its timed launches: first launch, copies of matrices."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable

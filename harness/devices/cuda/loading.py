@@ -1,7 +1,5 @@
 """Load machine code so that it can be launched, each time with the same variables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

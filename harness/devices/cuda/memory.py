@@ -1,7 +1,5 @@
 """GPU memory: cudaMalloc itself, with guards around a matrix or shared with another process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -7,8 +7,6 @@ Events store their times in memory that kernels can write to. A kernel that know
 change them; tests/devices/cuda/test_stopwatch.py has one that does.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import time

@@ -1,7 +1,5 @@
 """The job of the program that compute-sanitizer watches, in a folder that it waits for."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -6,8 +6,6 @@ It may be started while the kernel is compiled. It creates its context and waits
 given to its folder of results, as long as the process exists that would give it.
 """
 
-from __future__ import annotations
-
 import sys
 from contextlib import suppress
 from pathlib import Path

@@ -1,8 +1,6 @@
 """An analysis of whether a kernel's blocks may depend on one another, and through which memory. If
 they do, running only some of them is no test."""
 
-from __future__ import annotations
-
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.analysis.pointers import pointer_windows
 from harness.ptxcpu.ptx.effects import is_ordered

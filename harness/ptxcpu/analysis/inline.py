@@ -1,8 +1,6 @@
 """Extraction of one kernel from a PTX module, with calls inlined and addresses for all
 variables."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import prod

@@ -5,8 +5,6 @@ instructions that write it give the same value, and of a branch with a constant 
 target is reachable.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections import defaultdict

@@ -5,8 +5,6 @@ instructions outside the loop and one comparison inside. Other pointers are look
 so this analysis affects only the speed.
 """
 
-from __future__ import annotations
-
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.ptx.effects import written_by
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Operand, Register, Symbol, Vector

@@ -6,8 +6,6 @@ through each state space as a whole. Adding to a pointer, comparing it with anot
 the low bits for its alignment cause no taint: correct kernels do that.
 """
 
-from __future__ import annotations
-
 import functools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,8 +1,6 @@
 """Calls of the two functions that CUDA provides to kernels: printf, and the function behind
 assert."""
 
-from __future__ import annotations
-
 from harness.ptxcpu.analysis.inline import call_parts
 from harness.ptxcpu.codegen.llvm_ir import FALSE, constant
 from harness.ptxcpu.codegen.translator import Translator

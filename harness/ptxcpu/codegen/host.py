@@ -4,8 +4,6 @@ The runtime is written in CUDA C++ because its compiler, NVRTC, and the translat
 kernels anyway: so no second compiler is needed, and the runtime also tests both of them.
 """
 
-from __future__ import annotations
-
 from harness.ptxcpu.analysis.inline import InlinedKernel, Memory, call_parts
 from harness.ptxcpu.codegen import products
 from harness.ptxcpu.codegen.llvm_ir import IrValue, llvm_type

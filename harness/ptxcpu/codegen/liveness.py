@@ -1,8 +1,6 @@
 """Finds the registers that a function may read before it has written them, and the stores that
 nothing reads."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Writes LLVM IR as text: typed values, and one method per kind of instruction."""
 
-from __future__ import annotations
-
 import operator
 import struct
 from collections.abc import Callable, Sequence

@@ -7,8 +7,6 @@ several products once. Sums stay there from batch to batch while their registers
 Matrices that ldmatrix loads are part of a batch, too, and its products find them in the buffer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from harness.ptxcpu.codegen.translator import MatrixProduct

@@ -15,8 +15,6 @@ multiplication of vectors. Exponents are bytes, four of one row or column in a l
 registers for these vectors; on other processors, LLVM uses several.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

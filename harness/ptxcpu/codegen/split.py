@@ -8,8 +8,6 @@ The text of a translator has these parts, in this order: what allocates the fram
 computed again whenever the coroutine is resumed, the wait for the start, the kernel, the end.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

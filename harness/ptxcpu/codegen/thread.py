@@ -1,8 +1,6 @@
 """Makes one coroutine per GPU thread of a kernel. It is suspended only where threads wait for each
 other, and checks every access to memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum

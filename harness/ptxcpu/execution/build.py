@@ -1,7 +1,5 @@
 """Compiles the runtime and kernels to machine code, or takes them from the cache."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import re

@@ -6,8 +6,6 @@ match is damaged: it counts as absent and is written again. Several processes ma
 entries are written to temporary files and renamed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat

@@ -1,7 +1,5 @@
 """The compilation of LLVM IR to machine code, and the loading of machine code."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import itertools

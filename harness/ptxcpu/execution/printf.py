@@ -1,7 +1,5 @@
 """The output of a kernel's printf, which is limited in size and formatted as untrusted data."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 import struct

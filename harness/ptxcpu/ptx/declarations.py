@@ -1,7 +1,5 @@
 """Variables and parameters: their spaces, sizes and initial values."""
 
-from __future__ import annotations
-
 from harness.ptxcpu.ptx.lexer import IDENTIFIER, number
 from harness.ptxcpu.ptx.stream import TokenStream
 from harness.ptxcpu.ptx.syntax import Float, Pointee, Variable

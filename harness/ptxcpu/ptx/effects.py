@@ -1,7 +1,5 @@
 """Tells which registers an instruction reads and writes, and whether it does anything else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from harness.ptxcpu.ptx.syntax import (

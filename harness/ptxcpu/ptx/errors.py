@@ -1,7 +1,5 @@
 """The error of the PTX parser."""
 
-from __future__ import annotations
-
 from typing import Self
 
 

@@ -1,7 +1,5 @@
 """The lexer: PTX text to tokens (words, strings and punctuation), without comments and blanks."""
 
-from __future__ import annotations
-
 import functools
 import re
 import struct

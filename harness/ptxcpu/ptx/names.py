@@ -1,7 +1,5 @@
 """The names of C++ functions, which a compiler mangles."""
 
-from __future__ import annotations
-
 import re
 
 _PART = re.compile(r"(\d{1,9})(\w+)")

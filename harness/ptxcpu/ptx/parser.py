@@ -1,7 +1,5 @@
 """Parses a whole PTX text. Anything that this grammar does not know is an error that names it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath

@@ -3,8 +3,6 @@
 Machine code is generated from this text, never from the compiler's own.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 from harness.ptxcpu.ptx.syntax import Instruction, Program

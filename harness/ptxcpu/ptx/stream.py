@@ -1,7 +1,5 @@
 """The stream of tokens of a PTX text, on which all parts of the parser are built."""
 
-from __future__ import annotations
-
 import re
 from typing import NoReturn
 

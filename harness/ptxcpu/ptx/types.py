@@ -1,7 +1,5 @@
 """The scalar types of PTX."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

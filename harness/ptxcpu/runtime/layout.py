@@ -5,8 +5,6 @@ thread of those blocks has a Thread. Both are defined here and written into the 
 C structs.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 from enum import IntEnum, IntFlag

@@ -6,8 +6,6 @@ of a basic block with the same base register. Other accesses are gathers and sca
 every lane is checked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -11,8 +11,6 @@ Source: K. Goto and R. van de Geijn, "Anatomy of High-Performance Matrix Multipl
 Transactions on Mathematical Software 34 (3), 2008.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeGuard

@@ -19,8 +19,6 @@ Sources: see `shapes.py`. Running from barrier to barrier is due to P. Jääskel
 Performance-Portable OpenCL Implementation", IJPP 2015, who split the kernel at barriers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 

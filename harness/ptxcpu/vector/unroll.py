@@ -6,8 +6,6 @@ loops of one basic block of loads and arithmetic are unrolled, in which a regist
 constant to another.
 """
 
-from __future__ import annotations
-
 import operator
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

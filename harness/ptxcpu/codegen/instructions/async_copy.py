@@ -1,8 +1,6 @@
 """Asynchronous copies and the mbarriers that count them. The runtime (copies.cu) delivers a copy
 only when a thread waits for it."""
 
-from __future__ import annotations
-
 from harness.ptxcpu.codegen.instructions.memory import PREFETCH, space
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
 from harness.ptxcpu.codegen.matching import MatchedInstruction

@@ -1,7 +1,5 @@
 """Logic, shifts and permutations of bits."""
 
-from __future__ import annotations
-
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable

@@ -1,7 +1,5 @@
 """Thread block clusters: their barrier, and addresses in the shared memory of their blocks."""
 
-from __future__ import annotations
-
 from harness.ptxcpu.codegen.llvm_ir import IrValue
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable

@@ -1,7 +1,5 @@
 """Branches, barriers, ends, and calls of the two functions that the host provides."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant

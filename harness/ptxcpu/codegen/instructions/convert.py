@@ -1,7 +1,5 @@
 """Conversions between types."""
 
-from __future__ import annotations
-
 from harness.ptxcpu.codegen.instructions.floating import (
     flush,
     narrow,

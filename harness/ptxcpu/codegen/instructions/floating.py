@@ -3,8 +3,6 @@
 `.approx` operations are computed as exactly as the host's mathematical library does.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Integer arithmetic."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Loads, stores and atomic operations."""
 
-from __future__ import annotations
-
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable

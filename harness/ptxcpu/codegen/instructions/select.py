@@ -1,7 +1,5 @@
 """Comparison and selection."""
 
-from __future__ import annotations
-
 from harness.ptxcpu.codegen.instructions.floating import HALVES, each, flush, widen_half
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
 from harness.ptxcpu.codegen.matching import MatchedInstruction

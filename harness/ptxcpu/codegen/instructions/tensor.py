@@ -1,7 +1,5 @@
 """Matrix instructions: ldmatrix, mma.sync, wmma, wgmma. The runtime (tensor.cu) computes them."""
 
-from __future__ import annotations
-
 import re
 
 from harness.ptxcpu.codegen.instructions.memory import space

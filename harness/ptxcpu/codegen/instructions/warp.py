@@ -1,7 +1,5 @@
 """Warp-wide instructions: shuffles, votes, reductions."""
 
-from __future__ import annotations
-
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable
