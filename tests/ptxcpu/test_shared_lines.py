@@ -338,3 +338,13 @@ def test_reads_of_a_line_of_which_a_part_is_written(
         model = Model(program)
         assert bool(model.racing) != all(known)
         assert_both(both, program, model, fresh=False)
+
+
+@pytest.mark.parametrize("meets", [False, True])
+def test_lanes_of_which_one_has_received(both: tuple[Kernel, Kernel], meets: bool) -> None:
+    line = ACCESSES["a line"]
+    received = receives(0) if meets else receives(0)[:-1]
+    program = ((line[True], *sends(0)), (*received, line[False]), ())
+    model = Model(program)
+    assert bool(model.racing) != meets
+    assert_both(both, program, model, fresh=False)
