@@ -342,17 +342,12 @@ __device__ __forceinline__ float sum_of_warp(float x) {
     return x;
 }
 
-// Returns the segment of a row that is copied first. The first rows of blocks begin with different
-// segments, so that the first segments of all warps are a sample of A.
-__device__ __forceinline__ unsigned first_segment(unsigned row, const Shape& s) {
-    return row < s.workers * WARPS ? row / WARPS % s.segments : 0;
-}
-
 constexpr int ROW_SLOT = SEGMENT_LENGTH * (int)sizeof(float);
 
 // A warp's ring of segments of rows of A in shared memory. The warp takes rows from a work counter
 // and keeps ROW_SLOTS bulk copies in flight while it splits. A block takes the first rows of all
-// its warps at once, because a thousand atomics on one counter delay each other.
+// its warps at once, because a thousand atomics on one counter delay each other. It begins these
+// rows with another segment than other blocks, so that the first segments are a sample of A.
 template <bool WIDE>
 struct RowRing {
     const float* A;
@@ -361,6 +356,7 @@ struct RowRing {
     unsigned char* slots;
     int warp, lane;
     bool aligned;           // rows start at multiples of 16 bytes; otherwise nothing is copied
+    unsigned first;         // the first segment to copy
     unsigned row, segment;  // the next segment to copy
     unsigned copied;        // segments of this row that have been copied
     unsigned ahead;         // the row after that; valid in lane 0
@@ -368,6 +364,7 @@ struct RowRing {
 
     __device__ __forceinline__ void start() {
         aligned = s.N % 4 == 0 && (size_t)A % 16 == 0;
+        first = segment = c.first_row / WARPS % s.segments;
         copied = held = 0;
         ahead = c.first_row + warp;
 #pragma unroll 1
@@ -377,7 +374,6 @@ struct RowRing {
     __device__ __forceinline__ void load(int slot) {
         if (copied == 0) {
             row = __shfl_sync(0xffffffffu, ahead, 0);
-            segment = first_segment(row, s);
             if (row < s.M && lane == 0) ahead = take(&row_tickets[WIDE]);
         }
         if (lane == slot) held = row;
@@ -390,17 +386,15 @@ struct RowRing {
             bulk_load(slots + slot * ROW_SLOT, A + (size_t)row * s.N + k, bytes, arrived);
         }
         if (++segment == s.segments) segment = 0;
-        if (++copied == s.segments) copied = 0;
+        if (++copied == s.segments) copied = segment = 0;
     }
 
     // Examines the first segment before it is split: a sample of A.
     __device__ __forceinline__ void sample(unsigned long long epoch) const {
-        const unsigned first_row = __shfl_sync(0xffffffffu, held, 0);
-        if (!aligned || first_row >= s.M) return;
+        if (!aligned || __shfl_sync(0xffffffffu, held, 0) >= s.M) return;
         barrier_wait(&c.arrived[warp][0], 0);
         const float4* from = reinterpret_cast<const float4*>(slots) + lane;
-        const unsigned place = first_segment(first_row, s);
-        const int length = min(SEGMENT_LENGTH, s.N - (int)place * SEGMENT_LENGTH);
+        const int length = min(SEGMENT_LENGTH, s.N - (int)first * SEGMENT_LENGTH);
         const int count = (length + DEPTH - 1 - lane * 4) / DEPTH;
         unsigned largest = 0;
 #pragma unroll 1
@@ -411,7 +405,7 @@ struct RowRing {
 #pragma unroll 1
         for (int i = 0; i < count; ++i) squares += squares_of(scaled(from[i * 32], scale));
         squares = sum_of_warp(squares);
-        if (lane == 0 && is_wide(largest, squares, place, s))
+        if (lane == 0 && is_wide(largest, squares, first, s))
             count_wide(1, s.M * s.segments / (s.workers * WARPS), s, epoch);
     }
 
@@ -464,12 +458,11 @@ __device__ __forceinline__ unsigned split_rows(RowRing<WIDE>& ring, unsigned lon
     const Shape& s = ring.s;
     const int lane = ring.lane;
     bool extreme = false;
-    unsigned segment = 0, segments_done = 0, done = 0, slot = 0;
+    unsigned segment = ring.first, segments_done = 0, done = 0, slot = 0;
 #pragma unroll 1
     for (;;) {
         const unsigned row = __shfl_sync(0xffffffffu, ring.held, slot);
         if (row >= s.M) break;
-        if (segments_done == 0) segment = first_segment(row, s);
         RowPart part;
         const int length = s.N - segment * SEGMENT_LENGTH;
         if (ring.aligned) {
@@ -527,7 +520,7 @@ __device__ __forceinline__ unsigned split_rows(RowRing<WIDE>& ring, unsigned lon
         if (++slot == ROW_SLOTS) slot = 0;
         if (++segment == s.segments) segment = 0;
         if (++segments_done < s.segments) continue;
-        segments_done = 0;
+        segments_done = segment = 0;
         ++done;
     }
     if (extreme && lane == 0) atomicMax(&extreme_range, epoch);
