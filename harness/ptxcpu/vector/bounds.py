@@ -8,12 +8,23 @@ barriers, atomics, copies.
 An access of which only the address matters keeps its instruction, with `_` for its data.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
+from harness.ptxcpu.analysis.pointers import pointer_windows
 from harness.ptxcpu.ptx.effects import COMPUTED, is_ordered, read_by, written_by
-from harness.ptxcpu.ptx.syntax import Address, Instruction, Label, Operand, Sink, Vector
+from harness.ptxcpu.ptx.syntax import (
+    Address,
+    Instruction,
+    Label,
+    Operand,
+    Register,
+    Sink,
+    Symbol,
+    Vector,
+)
+from harness.ptxcpu.runtime.layout import Window
 
 
 def without_data(kernel: InlinedKernel) -> tuple[InlinedKernel, frozenset[int]]:
@@ -24,19 +35,23 @@ def without_data(kernel: InlinedKernel) -> tuple[InlinedKernel, frozenset[int]]:
     return reduced, found.unread_copies(reduced)
 
 
-class _Slice:
-    """Finds the registers on which an address or a branch may depend.
+_Memory = int | str | None
+"""A window, the name of a variable in shared or module memory, or a memory that is not known."""
 
-    reads_memory: whether one of them comes from memory; then all data that is stored matters.
-    """
+
+class _Slice:
+    """Finds the registers and the memories on which an address or a branch may depend."""
 
     def __init__(self, kernel: InlinedKernel) -> None:
         self._kernel = kernel
+        self._pointers = pointer_windows(kernel)
+        self._variables = _variables(kernel)
         self._needed: set[str] = set()
-        self.reads_memory = False
+        self._memories: set[_Memory] = set()
+        """The memories with needed data."""
         self._writers: dict[str, list[Instruction]] = {}
         waiting: list[str] = []
-        stores = []
+        stores, copies = [], []
         for item in kernel.body:
             if isinstance(item, Label):
                 continue
@@ -44,10 +59,22 @@ class _Slice:
                 self._writers.setdefault(name, []).append(item)
             if _is_store(item):
                 stores.append(item)
+            elif item.opcode.startswith("cp."):
+                copies.append({*self._accessed(item)})
             waiting += _always_read(item)
-        self._follow(waiting)
-        if self.reads_memory:
-            self._follow([name for item in stores for name in read_by(item)])
+        size = -1
+        while size != len(self._memories):
+            size = len(self._memories)
+            self._follow(waiting)
+            for ends in copies:
+                if self._are_needed(ends):
+                    self._memories |= ends
+            waiting = [
+                name
+                for item in stores
+                if self._are_needed(self._accessed(item))
+                for name in read_by(item)
+            ]
 
     def _follow(self, waiting: list[str]) -> None:
         """Add these registers, and all those from which they are computed."""
@@ -59,17 +86,39 @@ class _Slice:
             for item in self._writers.get(name, ()):
                 waiting += read_by(item)
                 if not is_computed(item):
-                    self.reads_memory |= any(isinstance(x, Address) for x in item.operands)
+                    self._memories.update(self._accessed(item))
+
+    def _accessed(self, item: Instruction) -> Iterator[_Memory]:
+        """Return the memories to which the addresses of an instruction may point."""
+        root, *modifiers = item.opcode.split(".")
+        addresses = [x for x in item.operands if isinstance(x, Address)]
+        for place, address in enumerate(addresses):
+            is_shared = place == 0 if root == "cp" else "shared" in modifiers
+            if isinstance(address.base, Symbol):
+                yield _variable(self._kernel, address.base.name)
+            elif isinstance(address.base, Register):
+                window = self._pointers.get(address.base.name)
+                if is_shared or window == Window.MODULE:
+                    yield from self._variables.get(address.base.name) or {None}
+                else:
+                    yield window
+            else:
+                yield None
+
+    def _are_needed(self, memories: Iterable[_Memory]) -> bool:
+        """Return whether a needed load may read one of these memories."""
+        found = {*memories}
+        is_known = None not in found | self._memories
+        return not found.isdisjoint(self._memories) if is_known else bool(self._memories)
 
     def unread_copies(self, kernel: InlinedKernel) -> frozenset[int]:
         """Return the indices of the copies by `cp.async` to memory that no needed load reads."""
-        if self.reads_memory:
-            return frozenset()
         return frozenset(
             index
             for index, item in enumerate(kernel.body)
             if isinstance(item, Instruction)
             and item.opcode.startswith(("cp.async.ca.", "cp.async.cg."))
+            and not self._are_needed(self._accessed(replace(item, operands=item.operands[:1])))
         )
 
     def body(self) -> Iterator[Instruction | Label]:
@@ -78,10 +127,41 @@ class _Slice:
                 yield item
             elif _is_load(item) and not is_ordered(item):
                 yield replace(item, operands=(_unused(item.operands[0]), *item.operands[1:]))
-            elif _is_store(item) and not self.reads_memory:
+            elif _is_store(item) and not self._are_needed(self._accessed(item)):
                 yield replace(item, operands=(item.operands[0], _unused(item.operands[1])))
             elif not is_computed(item):
                 yield item
+
+
+def _variables(kernel: InlinedKernel) -> dict[str, set[_Memory]]:
+    """Return the variables from whose addresses each register is computed; with None, if it is also
+    read from memory."""
+    computed = [x for x in kernel.body if isinstance(x, Instruction) and is_computed(x)]
+    others = (x for x in kernel.body if isinstance(x, Instruction) and not is_computed(x))
+    loaded = {name for item in others for name in written_by(item)}
+    found: dict[str, set[_Memory]] = {}
+    changed = True
+    while changed:
+        changed = False
+        for item in computed:
+            names: set[_Memory] = {
+                _variable(kernel, x.name) for x in item.operands if isinstance(x, Symbol)
+            }
+            names = names.union(*(found.get(name, ()) for name in read_by(item)))
+            for name in written_by(item):
+                new = names | {None} if name in loaded else names
+                if not new <= found.get(name, set()):
+                    found.setdefault(name, set()).update(new)
+                    changed = True
+    return found
+
+
+def _variable(kernel: InlinedKernel, name: str) -> str:
+    """Return one name for all variables at one place, as in dynamic shared memory."""
+    places = kernel.shared.variables
+    if name not in places:
+        return name
+    return next(x for x, place in places.items() if place.offset == places[name].offset)
 
 
 def is_computed(item: Instruction) -> bool:
