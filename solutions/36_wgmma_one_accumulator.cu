@@ -673,7 +673,8 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
 }
 
 // Takes the outliers out of a wide segment, and splits the other elements again. This function is
-// not inlined, since it would need registers of the loops before it.
+// rare, so it is short rather than fast. It is not inlined, since it would need registers of the
+// loops before it.
 __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape s,
                                            unsigned long long epoch, unsigned wide, int lane) {
     unsigned line = wide / s.segments;
@@ -684,7 +685,7 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
     const size_t step = of_b ? s.K : 1;
     const int length = min(SEGMENT_LENGTH, s.N - (int)first);
     float v[SEGMENT_LENGTH / 32];  // four consecutive elements of each chunk
-#pragma unroll
+#pragma unroll 8
     for (int i = 0; i < SEGMENT_LENGTH / 32; ++i) {
         const int k = i / 4 * DEPTH + lane * 4 + i % 4;
         v[i] = k < length ? p[k * step] : 0.0f;
@@ -693,7 +694,7 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
 #pragma unroll 1
     for (;;) {
         largest = 0;
-#pragma unroll
+#pragma unroll 1
         for (int i = 0; i < SEGMENT_LENGTH / 32; ++i) {
             const unsigned size = __float_as_uint(fabsf(v[i]));
             if (size < cut) largest = max(largest, size);
@@ -701,13 +702,13 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
         largest = __reduce_max_sync(0xffffffffu, largest);
         const float scale = scale_for(largest).scale;
         float squares = 0.0f;
-#pragma unroll
+#pragma unroll 1
         for (int i = 0; i < SEGMENT_LENGTH / 32; ++i)
             if (__float_as_uint(fabsf(v[i])) < cut) squares += v[i] * scale * (v[i] * scale);
         squares = sum_of_warp(squares);
         if (!is_wide(largest, squares, segment, s)) break;
         unsigned least = cut;
-#pragma unroll
+#pragma unroll 1
         for (int i = 0; i < SEGMENT_LENGTH / 32; ++i) {
             const float y = v[i] * scale;
             if (y * y * length > LIMIT * LIMIT * squares)
@@ -716,7 +717,7 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
         cut = __reduce_min_sync(0xffffffffu, least);
     }
     unsigned own = 0;
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < SEGMENT_LENGTH / 32; ++i) own += __float_as_uint(fabsf(v[i])) >= cut;
     unsigned end = own;  // outliers of the lanes up to this one
 #pragma unroll
@@ -733,7 +734,7 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
         return;
     }
     unsigned to_write = start + end - own;
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < SEGMENT_LENGTH / 32; ++i) {
         if (__float_as_uint(fabsf(v[i])) < cut) continue;
         const unsigned k = first + i / 4 * DEPTH + lane * 4 + i % 4;
@@ -750,7 +751,7 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
     unsigned char* int8 = to + place(tile_line, lane / 4) + lane % 4 * 4;
     unsigned char* fp16 = to + (HALF_CHUNK + lane / 16) * stage_bytes +
                           place(tile_line, lane % 16 / 2) + lane % 2 * 8;
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < SEGMENT; ++i) {
         const float4 four = {v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]};
         const Parts parts = split<false>(scaled(four, chosen.scale));
