@@ -49,7 +49,7 @@
 // one sign. Therefore at most eight chunks share an accumulator.
 //
 // Expected gain over 33: four units of work instead of six, so at most 1.5 x.
-// In the judge, on an H100: 6.211 x cuBLAS (95 %: 6.203 to 6.217), 1.301 ms, 1.33 x the speed of
+// In the judge, on an H100: 6.211 x cuBLAS (95 %: 6.203 to 6.217), 1.301 ms, 1.32 x the speed of
 // 33; 255 registers, 60 bytes spilled, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h100/36_wgmma_one_accumulator.json has the rest.
 constexpr int BM = 144;          // rows of C in a tile: wgmma's N
