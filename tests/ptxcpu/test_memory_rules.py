@@ -94,6 +94,36 @@ def test_the_order_of_the_lanes_of_a_warp(together: str, orders: bool) -> None:
     assert (Hazard.RACE in hazards(found)) is not orders
 
 
+@pytest.mark.parametrize(
+    ("first", "between", "second", "races"),
+    [
+        ("ld", "", "ld.volatile", True),
+        ("ld.volatile", "", "ld", True),
+        (
+            "ld",
+            "@%p3 bar.warp.sync 0x55555555; @!%p3 bar.warp.sync 0xaaaaaaaa;",
+            "ld.volatile",
+            True,
+        ),
+        ("ld", "bar.warp.sync 0xffffffff;", "ld.volatile", False),
+        ("ld.volatile", "", "ld.volatile", False),
+    ],
+)
+def test_a_strong_read_does_not_hide_a_weak_one(
+    first: str, between: str, second: str, races: bool
+) -> None:
+    body = f"""setp.eq.u32 %p1, %r1, 0;
+        setp.eq.u32 %p2, %r1, 1;
+        and.b32 %r4, %r1, 1;
+        setp.eq.u32 %p3, %r4, 0;
+        @%p1 {first}.shared.u32 %r2, [s];
+        {between}
+        @%p1 {second}.shared.u32 %r3, [s];
+        @%p2 st.volatile.shared.u32 [s], 1;"""
+    found = check(kernel(body, SHARED), np.zeros(WORDS, np.uint32))
+    assert (Hazard.RACE in hazards(found)) is races
+
+
 LOCAL_AND_SHARED = ".shared .align 16 .b8 s[24];"
 ENDS = {
     "a buffer": ("%rd1", "global", 24),

@@ -364,7 +364,13 @@ __device__ __forceinline__ void record_read_of_cell(Context* c, long long t, lon
     begin_cell(k, cell);
     cell->readers |= 1u << warp % READERS;
     int second = mine->access & ACCESS_SECOND;
-    if (mine->thread != number_of(c, t)) {
+    bool is_own = mine->thread == number_of(c, t);
+    if (is_own && is_weak(mine->access) && !is_weak(access) && !second) {
+        // A strong write is a conflict with the weak read only, so that read is kept.
+        if (mine->clock == *own_clock(c, t) && !(mine->access & ACCESS_ASYNC)) return;
+        is_own = false;
+    }
+    if (!is_own) {
         second = mine->clock > k->base || may_still_read(mine) ? ACCESS_SECOND : 0;
         if (second) k->second_reads[place_of_reads(block, warp, g)] = *mine;
     }
