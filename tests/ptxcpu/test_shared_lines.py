@@ -28,8 +28,11 @@ WIDE = 4
 
 @dataclass(frozen=True)
 class Step:
-    """What `count` threads of a block do: each accesses words `stride` behind those of the thread
-    before. at: the word of thread `first`, or the number of a flag."""
+    """An access by `count` threads of a block.
+
+    at: the word of thread `first`, or the number of a flag.
+    stride: the distance in words between the accesses of neighbouring threads.
+    """
 
     kind: int
     first: int = 0
@@ -89,7 +92,7 @@ mul.wide.s32 %rd10, %r21, 4; add.s64 %rd11, %rd1, %rd10; add.s64 %rd12, %rd2, %r
 
 
 class Model:
-    """What each thread knows of the accesses before, as sets of their numbers."""
+    """Finds the races of a program. It keeps the earlier accesses that each thread knows."""
 
     def __init__(self, program: Program) -> None:
         self.accesses: list[tuple[Step, set[int]]] = []
@@ -327,7 +330,7 @@ def test_parts_of_a_line_race_if_they_overlap(
 def test_reads_of_a_line_of_which_a_part_is_written(
     both: tuple[Kernel, Kernel], begin: int
 ) -> None:
-    """A thread may write what it has read. Two blocks' reads are both known after the division."""
+    """A thread may overwrite what it has read. The reads of two blocks survive the division."""
     line, part = ACCESSES["a line"][False], Step(STORE, begin, 16 - begin, begin)
     for known in itertools.product((False, True), repeat=2):
         program = (

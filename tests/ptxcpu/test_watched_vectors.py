@@ -572,7 +572,7 @@ def straight(random: np.random.Generator) -> list[Straight]:
 
 
 def straight_model(steps: Sequence[Straight]) -> tuple[bool, bool]:
-    """Return whether two of these steps race, and whether one reads what nobody has written."""
+    """Return whether two of these steps race, and whether one reads an unwritten place."""
     touched: dict[int, list[tuple[int, bool]]] = {}
     written = set(range(FAR))
     races = is_unwritten = False

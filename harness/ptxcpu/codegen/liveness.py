@@ -24,7 +24,7 @@ class _Block:
 
 @dataclass(frozen=True)
 class Liveness:
-    """What becomes of registers in some lines of a function.
+    """The registers that some lines of a function read too early or write in vain.
 
     unwritten: the registers `%r…` that may be read before they are written, from the first line.
     dead: the numbers of the lines that store to a register what nothing reads.

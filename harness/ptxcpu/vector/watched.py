@@ -179,7 +179,7 @@ class WatchedTranslator(VectorTranslator):
 
     def _reads_ahead(self, access: Access) -> list[Access]:
         """Return this load and the later ones with the same base address, up to the next
-        instruction that may write to shared memory or wait. Nothing tells them apart in time.
+        instruction that may write to shared memory or wait. No other thread can act between them.
         Return only the access if it is a store, or if it has a guard."""
         item = self.kernel.body[access.index]
         if access.is_store or (isinstance(item, Instruction) and item.guard is not None):
