@@ -1,4 +1,4 @@
-"""Benchmarks of the CPU device: launches, translation, sanitizing and counting.
+"""Benchmarks of the CPU device: verifying, watching, translation, sanitizing and counting.
 
 Run with `pytest tests/ptxcpu/bench_cpu.py --benchmark-only`. The extra info has the GFLOP/s.
 """
@@ -13,32 +13,15 @@ import numpy as np
 import pytest
 
 from harness.devices.cpu.device import CpuDevice
-from harness.protocol.device import Load, Run
-from harness.protocol.request import Fault
+from harness.protocol.device import Load
 from harness.ptxcpu.arguments import Buffer
 from harness.ptxcpu.grid import Size
 from harness.ptxcpu.kernel import Kernel
 from problem.cases import Shape
-from problem.launcher import LaunchLine
 from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs
 from tests.ptxcpu.test_vector_path import kernels, source_of
-from tests.requests import inputs_of
 
-SHAPE = Shape(512, 256, 384)
-TILES = {"naive": 16, "tile": 16, "register64": 64, "double128": 128}
-
-
-@pytest.mark.parametrize("name", TILES)
-def test_launch(benchmark: Any, cpu: Runner, name: str) -> None:
-    kernel = compiled((KERNELS / f"{name}.cu").read_text())
-    line = LaunchLine(tile_rows=TILES[name], tile_columns=TILES[name])
-    cpu.device.load_ptx(kernel.ptx, kernel.entry, line)
-    A, B = inputs(SHAPE)
-    request = Run(inputs=inputs_of(SHAPE, A, B), seconds=60)
-    result = benchmark(cpu.device.run, request)
-    assert not isinstance(result, Fault)
-    benchmark.extra_info["GFLOP/s"] = round(SHAPE.flop / benchmark.stats.stats.min / 1e9, 2)
-
+TILES = ("naive", "tile", "register64", "double128")
 
 TENSOR = {
     **dict.fromkeys(("30", "31", "32"), Shape(512, 512, 512)),

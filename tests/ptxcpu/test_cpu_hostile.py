@@ -17,6 +17,7 @@ from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.runtime.layout import WINDOWS, Window, base_of
 from problem.cases import Shape
 from problem.launcher import BLOCK, LaunchLine
+from tests.ptxcpu.programs import HEAD
 from tests.ptxcpu.runner import Runner, inputs
 from tests.requests import inputs_of, sanitize_on
 
@@ -24,7 +25,6 @@ ENTRY = (
     ".visible .entry k(.param .u64 A, .param .u64 B, .param .u64 C, "
     ".param .u32 M, .param .u32 N, .param .u32 K)"
 )
-HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n"
 
 
 def module(body: str, outside: str = "") -> str:

@@ -401,13 +401,6 @@ setp.eq.u32 %p2, %r4, 50;
     )
 
 
-@pytest.mark.parametrize("name", MEETINGS)
-def test_barriers_and_fences_order_blocks_through_one_thread(name: str) -> None:
-    races = MEETINGS[name][-1]
-    found = raced(check(translated(meeting_program(name)), 1, 0, 0), "data")
-    assert found == ({0} if races else set())
-
-
 WARPS, CELLS = 4, 60
 MEETING = [3, 5, 6, 7, 9, 10, 11, 12, 13, 14, *[15] * 7]  # warps at a barrier, a bit for each
 VALUES = {4: "%r10", 8: "{%r10, %r11}", 16: "{%r10, %r11, %r12, %r13}"}

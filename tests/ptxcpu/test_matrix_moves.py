@@ -5,22 +5,13 @@ import numpy.typing as npt
 import pytest
 
 from harness.ptxcpu.arguments import Buffer, ParameterKind
-from tests.ptxcpu.programs import kernel_of
+from tests.ptxcpu.programs import entry, kernel_of
 
-PROGRAM = """.version 8.0
-.target sm_90a
-.address_size 64
-.visible .entry move(.param .u64 data)
-{
-.shared .align 16 .b8 tile[512]; .reg .b32 %r<9>; .reg .b64 %rd<3>;
-ld.param.u64 %rd1, [data]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 16;
+MOVE = """ld.param.u64 %rd1, [data]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 16;
 add.u64 %rd1, %rd1, %rd2; mov.u32 %r2, tile; mul.lo.u32 %r3, %r1, 16; add.u32 %r4, %r2, %r3;
 ld.global.v4.u32 {%r5,%r6,%r7,%r8}, [%rd1];
 BODY
-st.global.v4.u32 [%rd1], {%r5,%r6,%r7,%r8};
-ret;
-}
-"""
+st.global.v4.u32 [%rd1], {%r5,%r6,%r7,%r8};"""
 """Each lane begins and ends with 16 bytes of the data: a row of a matrix in shared memory."""
 
 LOAD = """st.shared.v4.u32 [%r4], {%r5,%r6,%r7,%r8}; bar.warp.sync -1;
@@ -35,9 +26,10 @@ Halves = npt.NDArray[np.uint16]
 def moved(body: str, data: Halves, number: int, transposed: bool) -> Halves:
     registers = ",".join(f"%r{5 + i}" for i in range(number))
     form = f"x{number}" + (".trans" if transposed else "")
-    text = PROGRAM.replace("BODY", body).replace("FORM", form).replace("REGISTERS", registers)
+    text = MOVE.replace("BODY", body).replace("FORM", form).replace("REGISTERS", registers)
+    program = entry("u64 data", text, ".shared .align 16 .b8 tile[512];")
     words = data.copy().view(np.uint32)
-    kernel = kernel_of(text, [ParameterKind.WRITABLE], name="move")
+    kernel = kernel_of(program, [ParameterKind.WRITABLE])
     assert kernel.run((1, 1, 1), [Buffer(words, writable=True)]).fault is None
     return words.view(np.uint16)
 

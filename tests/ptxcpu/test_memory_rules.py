@@ -1,4 +1,5 @@
-"""Rules of copies, of what warps do together, of the ends of memory: each with what it catches."""
+"""Rules of what warps do together, of the ends of memory and of bulk copies, with what each
+catches."""
 
 import numpy as np
 import pytest
@@ -35,27 +36,6 @@ def hazards(result: Result) -> set[Hazard]:
 
 SHARED = ".shared .align 16 .b8 s[64];"
 ONE_LANE = "setp.ne.u32 %p1, %r1, 0; @%p1 ret;"
-
-
-@pytest.mark.parametrize("read", range(3))
-@pytest.mark.parametrize(
-    ("wait", "pending"),
-    [(f"cp.async.wait_group {n};", n) for n in range(4)] + [("cp.async.wait_all;", 0), ("", 3)],
-)
-def test_a_copy_arrives_with_its_group(wait: str, pending: int, read: int) -> None:
-    copies = "".join(
-        f"cp.async.ca.shared.global [s+{4 * i}], [%rd1+{4 * i}], 4; cp.async.commit_group;"
-        for i in range(3)
-    )
-    read_back = f"ld.shared.u32 %r2, [s+{4 * read}]; st.global.u32 [%rd1+32], %r2;"
-    body = f"{ONE_LANE} {copies} {wait} {read_back}"
-    copying = kernel(body, SHARED)
-    has_arrived = read < 3 - pending
-    data = np.arange(1, WORDS + 1, dtype=np.uint32)
-    assert (Hazard.RACE in hazards(check(copying, data))) is not has_arrived
-    data[8] = 0
-    copying.run((1, 1, 1), [Buffer(data, writable=True)])
-    assert (data[8] == read + 1) is np.bool_(has_arrived)
 
 
 @pytest.mark.parametrize("writer", range(3))

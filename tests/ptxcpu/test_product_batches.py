@@ -4,25 +4,15 @@ import numpy as np
 import pytest
 
 from harness.ptxcpu.arguments import Buffer, ParameterKind
-from tests.ptxcpu.programs import kernel_of
+from tests.ptxcpu.programs import entry, kernel_of
 
-PROGRAM = """.version 8.0
-.target sm_90a
-.address_size 64
-.visible .entry sums(.param .u64 out)
-{
-.reg .b32 %r<4>; .reg .b64 %rd<3>; .reg .pred %p<3>;
-.reg .b32 %a<2>; .reg .b32 %b<1>; .reg .f32 %c<4>; .reg .f32 %e<4>;
-.shared .align 16 .b8 rows[512]; .reg .b32 %s<4>;
+PROGRAM = """.reg .b32 %a<2>, %b<1>, %s<4>; .reg .f32 %c<4>, %e<4>;
 ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 8; add.u64 %rd1, %rd1, %rd2;
 mov.b32 %a0, 0f40000000; mov.b32 %a1, 0f40000000; mov.b32 %b0, 0f3F800000; mov.u32 %r2, 0;
 CLEAR
 setp.lt.u32 %p1, %r1, 32; setp.gt.u32 %p2, %r1, 32;
 BODY
-st.global.f32 [%rd1], %c0; st.global.f32 [%rd1+4], %e3;
-ret;
-}
-"""
+st.global.f32 [%rd1], %c0; st.global.f32 [%rd1+4], %e3;"""
 SUMS, OTHERS = "{%c0,%c1,%c2,%c3}", "{%e0,%e1,%e2,%e3}"
 
 
@@ -71,7 +61,8 @@ def test_products_see_registers_as_they_stand(name: str, watched: bool) -> None:
     body, sums, others = BODIES[name]
     clear = for_each("c", "mov.f32 X, 0f00000000;") + for_each("e", "mov.f32 X, 0f00000000;")
     text = PROGRAM.replace("BODY", body).replace("CLEAR", clear)
+    program = entry("u64 out", text, ".shared .align 16 .b8 rows[512];")
     out = np.zeros((32, 2), np.float32)
-    kernel = kernel_of(text, [ParameterKind.WRITABLE], name="sums", watched=watched)
+    kernel = kernel_of(program, [ParameterKind.WRITABLE], watched=watched)
     assert kernel.run((1, 1, 1), [Buffer(out, writable=True)]).fault is None
     assert np.array_equal(out, [[sums, others]] * 32)

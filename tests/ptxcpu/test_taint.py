@@ -4,7 +4,7 @@ import pytest
 
 from harness.ptxcpu.analysis.taint import Dependence, machine_dependent
 from harness.ptxcpu.ptx.parser import parse
-from tests.ptxcpu.programs import HEAD
+from tests.ptxcpu.programs import entry
 
 BRANCH = "setp.gt.u64 %p1, %rd2, 5; @%p1 bra END;"
 DEPENDS = {
@@ -40,16 +40,14 @@ DEPENDS = {
 
 
 def dependences(body: str) -> dict[str, Dependence]:
-    text = f"""{HEAD}.shared .align 4 .b8 s[16];
-.visible .entry k(.param .u64 A, .param .u64 B, .param .u32 n)
-{{
-.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
-ld.param.u64 %rd1, [A]; cvta.to.global.u64 %rd1, %rd1; ld.param.u64 %rd8, [B];
+    text = entry(
+        "u64 A, u64 B, u32 n",
+        f"""ld.param.u64 %rd1, [A]; cvta.to.global.u64 %rd1, %rd1; ld.param.u64 %rd8, [B];
 {body}
-END: ret;
-}}
-"""
-    return {each.source: each for each in machine_dependent(parse(text), "k")}
+END:""",
+        ".shared .align 4 .b8 s[16];",
+    )
+    return {each.source: each for each in machine_dependent(parse(text), "litmus")}
 
 
 @pytest.mark.parametrize("name", DEPENDS)

@@ -211,6 +211,7 @@ COPIES = {
     "no group": ("cp.async.wait_group 0;", False),
     "one pending": ("cp.async.commit_group; cp.async.wait_group 1;", False),
     "none pending": ("cp.async.commit_group; cp.async.wait_group 0;", True),
+    "a later one pending": (f"{2 * 'cp.async.commit_group; '}cp.async.wait_group 1;", True),
     "all": ("cp.async.wait_all;", True),
 }
 
@@ -307,23 +308,6 @@ add.u32 %r7, %r1, %r6; mul.wide.u32 %rd4, %r7, 4; add.u64 %rd5, %rd3, %rd4;
     assert fast.findings == slow.findings
     assert {each.hazard for each in fast.findings} == (set() if apart else {Hazard.RACE})
     assert fast.vector_blocks == (1 if apart else 0)
-
-
-@pytest.mark.parametrize("is_written", [False, True])
-def test_reads_of_a_buffer_that_nobody_wrote(is_written: bool) -> None:
-    text = entry(
-        "u64 from, u64 to",
-        """
-ld.param.u64 %rd1, [from]; ld.param.u64 %rd2, [to];
-mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4;
-add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd2, %rd3;
-ld.global.u32 %r2, [%rd4]; st.global.u32 [%rd5], %r2;""",
-    )
-    fast, _ = kernels(text, (ParameterKind.READ_ONLY, ParameterKind.WRITABLE))
-    given, results = (np.zeros(THREADS, np.uint32) for _ in range(2))
-    buffers = [Buffer(given, initialised=is_written), Buffer(results, writable=True)]
-    found = {each.hazard for each in fast.check((1, 1, 1), buffers).findings}
-    assert found == (set() if is_written else {Hazard.UNINITIALISED})
 
 
 BULK_KERNEL = entry(
