@@ -13,11 +13,8 @@ from hypothesis import settings
 from harness.devices.available import why_no_cuda
 from harness.judge.stages import rounds
 from harness.judge.workers.session import Choice, Session, open_session
-from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled
-from harness.protocol.report import CompileError, DisassembledKernel, RuntimeFault
 from tests import sharing
 from tests.grading import lasting, with_parts
-from tests.sources import Compiling, Disassembling
 
 pytest_plugins = ["tests.postgres", "tests.board.browser"]
 
@@ -86,32 +83,6 @@ def no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def cpu_workers() -> Iterator[Session]:
     with open_session("cpu") as session:
         yield session
-
-
-@pytest.fixture(scope="session")
-def compiling(cpu_workers: Session) -> Compiling:
-    """Compile source text in a worker."""
-
-    def compile_text(source: str) -> Compiled | CompileError | RuntimeFault:
-        answer = cpu_workers.compiler.ask(Compile(source=source))
-        assert isinstance(answer, Compiled | CompileError | RuntimeFault), answer
-        return answer
-
-    return compile_text
-
-
-@pytest.fixture(scope="session")
-def disassembling(cpu_workers: Session, compiling: Compiling) -> Disassembling:
-    """Compile and disassemble source text in a worker."""
-
-    def disassemble_text(source: str) -> DisassembledKernel:
-        compiled = compiling(source)
-        assert isinstance(compiled, Compiled), compiled
-        answer = cpu_workers.compiler.ask(Disassemble(kernel=compiled.kernel))
-        assert isinstance(answer, Disassembled) and not answer.warnings, answer
-        return answer.kernel
-
-    return disassemble_text
 
 
 @pytest.fixture(scope="session")

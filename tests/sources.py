@@ -1,12 +1,4 @@
-"""Texts of kernel files, and the types of the fixtures that compile them."""
-
-from collections.abc import Callable
-
-from harness.protocol.compiler import Compiled
-from harness.protocol.report import CompileError, DisassembledKernel, RuntimeFault
-
-Compiling = Callable[[str], Compiled | CompileError | RuntimeFault]
-Disassembling = Callable[[str], DisassembledKernel]
+"""Texts of kernel files."""
 
 NAME = "matrix_multiplication_kernel"
 PARAMETERS = "const float* A, const float* B, float* C, int M, int N, int K"

@@ -1,4 +1,4 @@
-"""Compilation in a worker: what kernel files may use, and the messages about mistakes."""
+"""Compilation: what kernel files may use, and the messages about mistakes."""
 
 import re
 import resource
@@ -7,29 +7,18 @@ from pathlib import Path
 import pytest
 
 from harness.compiling import disassembly, ptxas
-from harness.compiling.compiler import compile_source, disassemble_kernel
+from harness.compiling.compiler import disassemble_kernel
 from harness.compiling.ptxas import assemble
-from harness.protocol.compiler import Compile, Compiled, Disassemble
-from harness.protocol.report import Badge, CompileError, Diagnostic, Stage
+from harness.protocol.compiler import Disassemble
+from harness.protocol.report import Badge, Diagnostic, Stage
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.ptx.printer import canonical
-from tests.sources import NAME, PARAMETERS, Compiling, Disassembling, kernel
+from tests.compiled import compiled, disassembled, refused, warnings
+from tests.sources import NAME, PARAMETERS, kernel
 
 
-def compiled(compiling: Compiling, source: str) -> Compiled:
-    answer = compiling(source)
-    assert isinstance(answer, Compiled), answer
-    return answer
-
-
-def refused(compiling: Compiling, source: str) -> CompileError:
-    answer = compiling(source)
-    assert isinstance(answer, CompileError), answer
-    return answer
-
-
-def test_an_unknown_header_is_named_and_the_rest_compiles(compiling: Compiling) -> None:
-    (warning,) = compiled(compiling, '\n#include "my_utils.h"\n' + kernel("C[0] = 1;")).warnings
+def test_an_unknown_header_is_named_and_the_rest_compiles() -> None:
+    (warning,) = warnings('\n#include "my_utils.h"\n' + kernel("C[0] = 1;"))
     assert '"my_utils.h"' in warning.message and warning.line == 2
 
 
@@ -42,12 +31,12 @@ PREDEFINED = """
     float4 v = make_float4(1, 2, 3, 4); C[0] = v.x + __ldg(A);"""
 
 
-def test_names_that_nvcc_predefines_are_available(compiling: Compiling) -> None:
-    compiled(compiling, kernel(PREDEFINED))
+def test_names_that_nvcc_predefines_are_available() -> None:
+    compiled(kernel(PREDEFINED))
 
 
-def test_an_error_has_its_line_and_column(compiling: Compiling) -> None:
-    error = refused(compiling, kernel("  float x = y;"))
+def test_an_error_has_its_line_and_column() -> None:
+    error = refused(kernel("  float x = y;"))
     assert error.stage is Stage.COMPILE
     assert error.diagnostics == (
         Diagnostic(severity="error", message='identifier "y" is undefined', line=3, column=13),
@@ -55,12 +44,12 @@ def test_an_error_has_its_line_and_column(compiling: Compiling) -> None:
     assert error.message.startswith("line 3: ")
 
 
-def test_a_warning_reaches_the_user(compiling: Compiling) -> None:
-    (warning,) = compiled(compiling, kernel("int unused = 1; C[0] = 1;")).warnings
+def test_a_warning_reaches_the_user() -> None:
+    (warning,) = warnings(kernel("int unused = 1; C[0] = 1;"))
     assert warning.severity == "warning" and warning.line == 3 and "unused" in warning.message
 
 
-def test_wgmma_that_is_serialised_is_warned_of(compiling: Compiling) -> None:
+def test_wgmma_that_is_serialised_is_warned_of() -> None:
     product = """asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
         "{%0, %1, %2, %3}, %4, %4, 1, 1, 1, 0, 0;"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(0ull));"""
@@ -68,9 +57,9 @@ def test_wgmma_that_is_serialised_is_warned_of(compiling: Compiling) -> None:
     end = """asm volatile("wgmma.commit_group.sync.aligned;");
         asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(d[0]) :: "memory"); C[0] = d[0];"""
     begin = f"float d[4] = {{A[0], A[1], A[2], A[3]}}; {fence} {product}"
-    assert compiled(compiling, kernel(f"{begin} {product} {end}")).warnings == ()
+    assert warnings(kernel(f"{begin} {product} {end}")) == ()
     used_too_early = kernel(f"{begin} C[1] = d[0]; {product} {end}")
-    (warning,) = compiled(compiling, used_too_early).warnings
+    (warning,) = warnings(used_too_early)
     assert "wgmma.mma_async instructions are serialized" in warning.message
 
 
@@ -83,10 +72,8 @@ def test_wgmma_that_is_serialised_is_warned_of(compiling: Compiling) -> None:
         ("int f(int c) { return c; }", "c", 'identifier "c" is undefined'),
     ],
 )
-def test_a_use_of_host_code_is_reported_at_its_line(
-    compiling: Compiling, code: str, use: str, told: str
-) -> None:
-    message = refused(compiling, f"{code}\n{kernel(f'C[0] = {use};')}").message
+def test_a_use_of_host_code_is_reported_at_its_line(code: str, use: str, told: str) -> None:
+    message = refused(f"{code}\n{kernel(f'C[0] = {use};')}").message
     assert told in message and message.endswith("`constexpr` before it") is ("defines" in told)
 
 
@@ -95,13 +82,12 @@ def template(instance: str, before: str = "") -> str:
     return f"{definition}\nvoid solve() {{ {before} {instance}<<<1, dim3(16, 16)>>>(); }}\n"
 
 
-def test_a_template_is_the_instance_that_the_file_launches(compiling: Compiling) -> None:
-    found = [compiling(template(f"{NAME}<{number}>")) for number in (16, 32)]
-    one, other = (made.kernel for made in found if isinstance(made, Compiled))
+def test_a_template_is_the_instance_that_the_file_launches() -> None:
+    one, other = (compiled(template(f"{NAME}<{number}>")) for number in (16, 32))
     assert one.facts.program_sha256 != other.facts.program_sha256
-    several = refused(compiling, template(f"{NAME}<16><<<1, 1>>>(); {NAME}<32>"))
+    several = refused(template(f"{NAME}<16><<<1, 1>>>(); {NAME}<32>"))
     assert "host code launches with several arguments (<16>, <32>)" in several.message
-    unknown = refused(compiling, template(f"{NAME}<n>", "int n = f();"))
+    unknown = refused(template(f"{NAME}<n>", "int n = f();"))
     assert unknown.message.startswith(f"line 3: {NAME} is a template, and the file has no instance")
 
 
@@ -113,10 +99,8 @@ def test_a_template_is_the_instance_that_the_file_launches(compiling: Compiling)
         ("class H { FILE* file; };\nS s;", 'line 5: identifier "S"'),
     ],
 )
-def test_an_error_that_the_kernel_depends_on_is_reported(
-    compiling: Compiling, code: str, message: str
-) -> None:
-    assert refused(compiling, f"{code}\n{kernel('S y; C[0] = y.x;')}").message.startswith(message)
+def test_an_error_that_the_kernel_depends_on_is_reported(code: str, message: str) -> None:
+    assert refused(f"{code}\n{kernel('S y; C[0] = y.x;')}").message.startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -129,30 +113,28 @@ def test_an_error_that_the_kernel_depends_on_is_reported(
         (kernel("") + f"__global__ void {NAME}(float* A) {{}}", "takes (float*)"),
     ],
 )
-def test_files_without_exactly_one_kernel_are_refused(
-    compiling: Compiling, source: str, message: str
-) -> None:
-    assert message in refused(compiling, source).message
+def test_files_without_exactly_one_kernel_are_refused(source: str, message: str) -> None:
+    assert message in refused(source).message
 
 
-def test_resources_and_occupancy(compiling: Compiling, disassembling: Disassembling) -> None:
+def test_resources_and_occupancy() -> None:
     source = "// solve: tile=32x32 shared_memory=4096\n" + kernel(
         "__shared__ float s[512]; s[threadIdx.x] = A[0]; __syncthreads(); C[0] = s[M];"
     )
-    facts = compiled(compiling, source).kernel.facts
+    facts = compiled(source).facts
     assert facts.resources.static_shared_bytes == 2048
     assert facts.resources.dynamic_shared_bytes == 4096
     assert 0 < facts.resources.registers < 32
     assert facts.occupancy.blocks == 8 and facts.occupancy.fraction == 1
     assert facts.arch == "sm_90a"
-    known = disassembling(source)
+    known = disassembled(source)
     assert known.badges == (Badge.CUDA_CORES, Badge.DECLARED_LAUNCH)
     assert known.instructions["LDS"] >= 1
     assert dict(facts).items() <= dict(known).items()
 
 
 @pytest.mark.parametrize("called", [False, True], ids=["its own", "of what it calls"])
-def test_spills_are_reported(compiling: Compiling, called: bool) -> None:
+def test_spills_are_reported(called: bool) -> None:
     unroll = '_Pragma("unroll") for (int i = 0; i < 140; i++)'
     body = (
         f"float x[140]; {unroll} x[i] = A[i * M];\n"
@@ -164,19 +146,19 @@ def test_spills_are_reported(compiling: Compiling, called: bool) -> None:
         before = f"__device__ __noinline__ void products({PARAMETERS}) {{\n{body}\n}}\n"
         body = "products(A, B, C, M, N, K);"
     source = kernel(body, before, "__launch_bounds__(256, 4)")
-    resources = compiled(compiling, source).kernel.facts.resources
+    resources = compiled(source).facts.resources
     assert resources.registers <= 64
     assert min(resources.spill_store_bytes, resources.spill_load_bytes) > 0
     assert resources.stack_bytes >= 4 * (140 - 64)
 
 
-def test_loops_and_lines_are_read_from_the_machine_code(disassembling: Disassembling) -> None:
+def test_loops_and_lines_are_read_from_the_machine_code() -> None:
     body = """float sum = 0;
     for (int i = 0; i < N; ++i)
         sum += A[i] * B[i];
     C[threadIdx.x] = sum;"""
     source = kernel(body)
-    facts = disassembling(source)
+    facts = disassembled(source)
     product = next(i for i, text in enumerate(source.splitlines(), 1) if "sum +=" in text)
     assert facts.loops, "a loop over N remains a loop"
     for loop in facts.loops:
@@ -188,11 +170,11 @@ def test_loops_and_lines_are_read_from_the_machine_code(disassembling: Disassemb
     assert any(re.match(r"LDG\.E R\d+, desc", each) for each in line.instructions)
 
 
-def test_a_loop_that_multiplies_on_a_condition_computes(disassembling: Disassembling) -> None:
+def test_a_loop_that_multiplies_on_a_condition_computes() -> None:
     body = """float sum = 0;
     for (int i = 0; i < N; ++i) sum += threadIdx.x < i ? A[i] * B[i] : 0.0f;
     C[threadIdx.x] = sum;"""
-    facts = disassembling(kernel(body))
+    facts = disassembled(kernel(body))
     assert facts.loops
     for loop in facts.loops:
         assert loop.opcodes["FMUL"] == loop.opcodes["FADD"]
@@ -222,16 +204,14 @@ MMA = """float d[4];
     ],
     ids=["called by address", "kernel referred to"],
 )
-def test_every_function_of_the_machine_code_counts_for_the_badge(
-    disassembling: Disassembling, source: str
-) -> None:
-    facts = disassembling(source)
+def test_every_function_of_the_machine_code_counts_for_the_badge(source: str) -> None:
+    facts = disassembled(source)
     assert facts.badges == (Badge.TENSOR_CORES, Badge.DEFAULT_LAUNCH)
 
 
-def test_disassembling_needs_no_memory_for_large_variables(compiling: Compiling) -> None:
+def test_disassembling_needs_no_memory_for_large_variables() -> None:
     source = kernel("C[0] = A[0] * scratch[M];", "__device__ float scratch[1 << 29];")
-    cubin = compiled(compiling, source).kernel.cubin
+    cubin = compiled(source).cubin
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     (function,) = disassembly.disassemble(cubin, "kernel.cu")
     assert "FMUL" in {each.name for each in function.instructions}
@@ -243,9 +223,7 @@ def test_unreadable_machine_code_has_no_badge_for_its_cores(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(disassembly, "disassemble", lambda cubin, file_name: ())
-    compiled = compile_source(Compile(source=kernel("C[0] = 1;")))
-    assert isinstance(compiled, Compiled) and not compiled.warnings
-    answer = disassemble_kernel(Disassemble(kernel=compiled.kernel))
+    answer = disassemble_kernel(Disassemble(kernel=compiled(kernel("C[0] = 1;"))))
     assert answer.kernel.badges == (Badge.DEFAULT_LAUNCH,)
     assert "could not be disassembled" in answer.warnings[0].message
     monkeypatch.undo()
@@ -266,24 +244,24 @@ OTHER = [
 ]
 
 
-def test_one_program_has_one_hash_and_no_other_has_it(compiling: Compiling) -> None:
+def test_one_program_has_one_hash_and_no_other_has_it() -> None:
     def identity(source: str) -> str | None:
-        return compiled(compiling, source).kernel.facts.program_sha256
+        return compiled(source).facts.program_sha256
 
     (same,) = {identity(source) for source in SAME}
     others = [identity(source) for source in OTHER]
     assert len({same, *others}) == 1 + len(OTHER) and same is not None
 
 
-def test_the_machine_code_comes_from_the_reported_ptx(compiling: Compiling) -> None:
-    made = compiled(compiling, kernel('asm volatile("// hidden\\n"); C[0] = 1;')).kernel
+def test_the_machine_code_comes_from_the_reported_ptx() -> None:
+    made = compiled(kernel('asm volatile("// hidden\\n"); C[0] = 1;'))
     assert made.ptx == canonical(parse(made.ptx)) and "hidden" not in made.ptx
     assert assemble(made.ptx, "sm_90a", lambda: None)[0].cubin == made.cubin
 
 
-def test_a_kernel_that_is_never_launched_lends_no_badge(disassembling: Disassembling) -> None:
+def test_a_kernel_that_is_never_launched_lends_no_badge() -> None:
     other = f"__global__ void other(float* C) {{ {MMA} }}\n"
-    facts = disassembling(other + kernel("C[0] = 1;"))
+    facts = disassembled(other + kernel("C[0] = 1;"))
     assert Badge.CUDA_CORES in facts.badges and "HMMA" not in facts.instructions
 
 
@@ -294,9 +272,7 @@ def test_a_ptxas_that_crashes_is_the_submissions_fault_and_one_that_is_killed_is
     monkeypatch.setattr(ptxas, "program", lambda: str(program))
     program.write_text("#!/bin/sh\nkill -SEGV $$\n")
     program.chmod(0o700)
-    answer = compile_source(Compile(source=kernel("C[0] = A[0];")))
-    assert isinstance(answer, CompileError)
-    assert answer.message == "ptxas crashed on this program (SIGSEGV)"
+    assert refused(kernel("C[0] = A[0];")).message == "ptxas crashed on this program (SIGSEGV)"
     program.write_text("#!/bin/sh\nkill -KILL $$\n")
     with pytest.raises(RuntimeError, match="ended by SIGKILL"):
-        compile_source(Compile(source=kernel("C[0] = A[0];")))
+        refused(kernel("C[0] = A[0];"))

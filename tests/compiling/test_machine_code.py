@@ -9,9 +9,9 @@ from cuda import pathfinder
 from cuda.bindings import nvrtc
 
 from harness.compiling import headers
-from harness.compiling.compiler import compile_source
 from harness.compiling.source import parse
-from harness.protocol.compiler import DEFAULT_ARCH, Compile, Compiled
+from harness.protocol.compiler import DEFAULT_ARCH
+from tests.compiled import compiled
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
 
@@ -53,9 +53,5 @@ def instructions(cubin: bytes, folder: Path) -> list[object]:
 @pytest.mark.parametrize("name", ["12_warp_tiling", "30_mma_tf32x3"])
 def test_printing_costs_nothing(name: str, tmp_path: Path) -> None:
     text = (SOLUTIONS / f"{name}.cu").read_text(encoding="utf-8")
-    answer = compile_source(Compile(source=text))
-    assert isinstance(answer, Compiled)
-    ours, theirs = (
-        instructions(cubin, tmp_path) for cubin in (answer.kernel.cubin, of_nvrtc(text))
-    )
+    ours, theirs = (instructions(each, tmp_path) for each in (compiled(text).cubin, of_nvrtc(text)))
     assert ours == theirs

@@ -18,7 +18,7 @@ from harness.devices.cuda.findings import Placement, read_xml
 from harness.judge.submission import Unreadable, read
 from harness.judge.workers import channel
 from harness.judge.workers.session import Session
-from harness.protocol.compiler import Compiled
+from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.device import Finished, Load, Ready
 from harness.protocol.report import CompileError, RuntimeFault, Tool, Unsupported
 from harness.protocol.request import Fault
@@ -27,7 +27,7 @@ from harness.ptxcpu.ptx.parser import parse as parse_ptx
 from problem.cases import Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
-from tests.sources import Compiling
+from tests.compiled import compiled
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 XML = sorted((ROOT / "tests" / "devices" / "cuda" / "xml").glob("*.xml"))
@@ -212,25 +212,16 @@ def test_a_worker_that_announces_a_huge_message(size: int) -> None:
 
 @SLOW
 @given(text=source_text())
-def test_the_compiler_takes_anything(text: str, compiling: Compiling) -> None:
-    """`compiling` fails the test where the worker died or called itself broken."""
-    answer = compiling(text)
+def test_the_compiler_takes_anything(text: str, cpu_session: Session) -> None:
+    answer = cpu_session.compiler.ask(Compile(source=text))
     assert isinstance(answer, Compiled | CompileError | RuntimeFault)
     assert "root:x" not in answer.model_dump_json()
 
 
-@pytest.fixture(scope="module")
-def kernel(compiling: Compiling) -> Compiled:
-    answer = compiling((ROOT / "solutions" / "02_shared_tile.cu").read_text(encoding="utf-8"))
-    assert isinstance(answer, Compiled)
-    return answer
-
-
 @SLOW
 @given(data=st.data())
-def test_the_cpu_device_takes_any_ptx(
-    data: st.DataObject, cpu_session: Session, kernel: Compiled
-) -> None:
-    ptx = data.draw(spliced([kernel.kernel.ptx, PTX]))
-    answer = cpu_session.device.ask(Load(kernel=kernel.kernel.model_copy(update={"ptx": ptx})))
+def test_the_cpu_device_takes_any_ptx(data: st.DataObject, cpu_session: Session) -> None:
+    kernel = compiled((ROOT / "solutions" / "02_shared_tile.cu").read_text(encoding="utf-8"))
+    ptx = data.draw(spliced([kernel.ptx, PTX]))
+    answer = cpu_session.device.ask(Load(kernel=kernel.model_copy(update={"ptx": ptx})))
     assert isinstance(answer, Ready | Unsupported), answer

@@ -18,7 +18,8 @@ from harness.ptxcpu.arguments import Buffer
 from harness.ptxcpu.grid import Size
 from harness.ptxcpu.kernel import Kernel
 from problem.cases import Shape
-from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs
+from tests.compiled import compiled
+from tests.ptxcpu.runner import KERNELS, Runner, inputs
 from tests.ptxcpu.test_vector_path import kernels, source_of
 
 TILES = ("naive", "tile", "register64", "double128")

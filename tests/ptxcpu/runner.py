@@ -1,18 +1,16 @@
 """Short functions for the tests that compile kernels and run them on the CPU device."""
 
-import functools
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.devices.cpu.device import CpuDevice
-from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
 from harness.protocol.device import Finished, Ready, Run, Sanitized
-from harness.protocol.report import Counters, DisassembledKernel, Finding, Hazard, Unsupported
+from harness.protocol.report import Counters, Finding, Hazard, Unsupported
 from harness.protocol.request import Fault
 from problem.cases import Matrix, Shape
+from tests.compiled import compiled
 from tests.requests import count_on, inputs_of, sanitize_on
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -22,20 +20,6 @@ def line_of(name: str, text: str) -> int:
     """Return the line of a kernel that contains `text`."""
     lines = (KERNELS / f"{name}.cu").read_text().splitlines()
     return next(i for i, line in enumerate(lines, 1) if text in line)
-
-
-@functools.cache
-def compiled(source: str) -> Kernel:
-    """Return a submission's kernel as the judge compiles it."""
-    answer = compile_source(Compile(source=source))
-    assert isinstance(answer, Compiled), answer
-    return answer.kernel
-
-
-@functools.cache
-def disassembled(source: str) -> DisassembledKernel:
-    """Return the kernel with facts from its machine code, which take half a second."""
-    return disassemble_kernel(Disassemble(kernel=compiled(source))).kernel
 
 
 def inputs(shape: Shape) -> tuple[Matrix, Matrix]:

@@ -9,8 +9,9 @@ from harness.protocol.device import Run
 from harness.protocol.request import Fault
 from problem.cases import Matrix, Shape
 from problem.launcher import BLOCK, LaunchLine
+from tests.compiled import compiled
 from tests.ptxcpu import cluster_kernels
-from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs
+from tests.ptxcpu.runner import KERNELS, Runner, inputs
 from tests.ptxcpu.test_cpu_clusters import PLACES, ROW, tiles
 from tests.ptxcpu.test_cpu_tensor import small_integers, wgmma_source
 from tests.requests import inputs_of

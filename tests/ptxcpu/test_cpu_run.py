@@ -10,7 +10,8 @@ from harness.protocol.compiler import PtxProgram
 from harness.protocol.device import Load, Ready
 from harness.protocol.request import Fault
 from problem.cases import Shape
-from tests.ptxcpu.runner import KERNELS, Runner, compiled, inputs, product
+from tests.compiled import compiled
+from tests.ptxcpu.runner import KERNELS, Runner, inputs, product
 from tests.requests import sanitize_on
 from tests.sources import kernel
 

@@ -12,8 +12,8 @@ from harness.compiling.waits import INSTRUCTION_BYTES
 from harness.protocol.device import MergeLoads
 from harness.protocol.report import Counters
 from problem.cases import Shape
+from tests.compiled import compiled, disassembled
 from tests.judge.explain.ladder import device_with
-from tests.ptxcpu.runner import compiled, disassembled
 from tests.requests import count_on
 
 NCU = Path(__file__).parent / "ncu"

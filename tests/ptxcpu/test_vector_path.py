@@ -27,7 +27,8 @@ from harness.ptxcpu.runtime.layout import Cause
 from harness.ptxcpu.vector.unroll import unrolled
 from problem.cases import Shape
 from problem.signature import SIGNATURE
-from tests.ptxcpu.runner import Runner, compiled, inputs
+from tests.compiled import compiled
+from tests.ptxcpu.runner import Runner, inputs
 from tests.requests import inputs_of
 
 ROOT = Path(__file__).parents[2]

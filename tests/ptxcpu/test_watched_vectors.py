@@ -310,6 +310,23 @@ add.u32 %r7, %r1, %r6; mul.wide.u32 %rd4, %r7, 4; add.u64 %rd5, %rd3, %rd4;
     assert fast.vector_blocks == (1 if apart else 0)
 
 
+@pytest.mark.parametrize("is_written", [False, True])
+def test_reads_of_a_buffer_that_nobody_wrote(is_written: bool) -> None:
+    text = entry(
+        "u64 from, u64 to",
+        """
+ld.param.u64 %rd1, [from]; ld.param.u64 %rd2, [to];
+mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4;
+add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd2, %rd3;
+ld.global.u32 %r2, [%rd4]; st.global.u32 [%rd5], %r2;""",
+    )
+    fast, _ = kernels(text, (ParameterKind.READ_ONLY, ParameterKind.WRITABLE))
+    given, results = (np.zeros(THREADS, np.uint32) for _ in range(2))
+    buffers = [Buffer(given, initialised=is_written), Buffer(results, writable=True)]
+    found = {each.hazard for each in fast.check((1, 1, 1), buffers).findings}
+    assert found == (set() if is_written else {Hazard.UNINITIALISED})
+
+
 BULK_KERNEL = entry(
     "u64 data, u32 steps, u32 phases, u32 bytes, u32 place, u32 unused",
     """

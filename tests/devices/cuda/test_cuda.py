@@ -3,20 +3,21 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.worker import Worker
-from harness.protocol.compiler import Compiled
 from harness.protocol.device import Describe, Finished, Load, Ready, Run, Sanitized
 from harness.protocol.report import Array, DeviceInfo, Hazard, Tool
 from harness.protocol.request import Fault
 from problem.cases import Case, Shape
 from problem.reference import compare
+from tests.compiled import compiled
 from tests.requests import inputs_of, sanitize_on
-from tests.sources import Compiling, kernel
+from tests.sources import kernel
 
 pytestmark = pytest.mark.gpu
 
@@ -46,10 +47,8 @@ def sanitizer() -> Iterator[Worker]:
     sanitizer.close()
 
 
-def load(device: Worker, compiling: Compiling, body: str, before: str = "") -> None:
-    compiled = compiling(kernel(f"{INDICES}\n{body}", before))
-    assert isinstance(compiled, Compiled), compiled
-    ready = device.ask(Load(kernel=compiled.kernel))
+def load(device: Worker, body: str, before: str = "") -> None:
+    ready = device.ask(Load(kernel=compiled(kernel(f"{INDICES}\n{body}", before))))
     assert isinstance(ready, Ready), ready
 
 
@@ -58,8 +57,8 @@ def run(device: Worker, shape: Shape = SHAPE, seconds: float = 20) -> Finished |
     return device.ask(Run(inputs=inputs_of(shape, A, B), seconds=seconds))
 
 
-def test_a_right_kernel_is_right_and_touches_nothing(device: Worker, compiling: Compiling) -> None:
-    load(device, compiling, RIGHT)
+def test_a_right_kernel_is_right_and_touches_nothing(device: Worker) -> None:
+    load(device, RIGHT)
     answer = run(device)
     assert not isinstance(answer, Fault), answer
     assert answer.changed_inputs == () and answer.wrote_outside == ()
@@ -78,25 +77,24 @@ def test_a_right_kernel_is_right_and_touches_nothing(device: Worker, compiling: 
 )
 def test_guards_see_writes_next_to_C(
     device: Worker,
-    compiling: Compiling,
     body: str,
     outside: tuple[str, ...],
     changed: tuple[str, ...],
 ) -> None:
-    load(device, compiling, body)
+    load(device, body)
     answer = run(device)
     assert not isinstance(answer, Fault), answer
     assert answer.wrote_outside == outside and answer.changed_inputs == changed
     assert np.isnan(answer.output).all()
 
 
-def test_no_launch_sees_what_another_has_left(device: Worker, compiling: Compiling) -> None:
+def test_no_launch_sees_what_another_has_left(device: Worker) -> None:
     """They have the same memory where they need as much, guards and all."""
     for shape in (SHAPE, SHAPE, Shape(700, 20, 900), SHAPE):
-        load(device, compiling, "if (!row && !column) { C[-1] = C[M * K] = C[0] = 1; }")
+        load(device, "if (!row && !column) { C[-1] = C[M * K] = C[0] = 1; }")
         answer = run(device, shape)
         assert isinstance(answer, Finished) and answer.wrote_outside == ("before C", "after C")
-        load(device, compiling, "if (!row && !column) C[1] = C[-1] + C[M * K];")
+        load(device, "if (!row && !column) C[1] = C[-1] + C[M * K];")
         answer = run(device, shape)
         assert isinstance(answer, Finished) and answer.wrote_outside == ()
         written = ~np.isnan(answer.output)
@@ -120,10 +118,8 @@ COUNTING = (
 )
 
 
-def test_variables_have_their_initial_values_in_every_launch(
-    device: Worker, compiling: Compiling
-) -> None:
-    load(device, compiling, COUNTING, STATE)
+def test_variables_have_their_initial_values_in_every_launch(device: Worker) -> None:
+    load(device, COUNTING, STATE)
     for _ in range(3):
         answer = run(device)
         assert not isinstance(answer, Fault) and answer.output[0, 0] == 600
@@ -140,13 +136,11 @@ def test_variables_have_their_initial_values_in_every_launch(
         ("while (*(volatile const float*)A > -9) {}", "time-limit"),
     ],
 )
-def test_faults_cost_the_worker_and_nothing_else(
-    device: Worker, compiling: Compiling, body: str, cause: str
-) -> None:
-    load(device, compiling, body)
+def test_faults_cost_the_worker_and_nothing_else(device: Worker, body: str, cause: str) -> None:
+    load(device, body)
     answer = run(device, seconds=3)
     assert isinstance(answer, Fault) and answer.cause == cause, answer
-    load(device, compiling, RIGHT)
+    load(device, RIGHT)
     assert not isinstance(run(device), Fault)
 
 
@@ -176,14 +170,13 @@ def test_faults_cost_the_worker_and_nothing_else(
 )
 def test_compute_sanitizer_names_the_place(
     sanitizer: Worker,
-    compiling: Compiling,
     body: str,
     tool: Tool,
     hazard: Hazard,
     array: str | None,
     line: int,
 ) -> None:
-    load(sanitizer, compiling, body)
+    load(sanitizer, body)
     answer = sanitizer.ask(sanitize_on(SHAPE))
     assert isinstance(answer, Sanitized), answer
     found = [finding for finding in answer.findings if finding.tool is tool]
@@ -192,10 +185,8 @@ def test_compute_sanitizer_names_the_place(
     assert found[0].at.line == line
 
 
-def test_compute_sanitizer_finds_nothing_in_a_right_kernel(
-    sanitizer: Worker, compiling: Compiling
-) -> None:
-    load(sanitizer, compiling, RIGHT)
+def test_compute_sanitizer_finds_nothing_in_a_right_kernel(sanitizer: Worker) -> None:
+    load(sanitizer, RIGHT)
     answer = sanitizer.ask(sanitize_on(SHAPE, Shape(64, 64, 64)))
     assert isinstance(answer, Sanitized), answer
     assert answer.findings == ()
@@ -209,16 +200,14 @@ def test_compute_sanitizer_finds_nothing_in_a_right_kernel(
         assert product.changed_inputs == ()
 
 
-def test_registers_and_occupancy_agree_with_the_driver(compiling: Compiling) -> None:
+def test_registers_and_occupancy_agree_with_the_driver() -> None:
     import cupy
 
     from harness.devices.cuda.loading import Loaded
 
     for path in ("solutions/01_naive.cu", "solutions/02_shared_tile.cu"):
-        with open(path, encoding="utf-8") as file:
-            compiled = compiling(file.read())
-        assert isinstance(compiled, Compiled)
-        facts, function = compiled.kernel.facts, Loaded(compiled.kernel).function
+        loaded = compiled(Path(path).read_text(encoding="utf-8"))
+        facts, function = loaded.facts, Loaded(loaded).function
         driver = cupy.cuda.driver
         registers = driver.funcGetAttribute(driver.CU_FUNC_ATTRIBUTE_NUM_REGS, function.ptr)
         assert registers == facts.resources.registers

@@ -9,14 +9,13 @@ import pytest
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.worker import Worker
 from harness.protocol import timing as protocol
-from harness.protocol.compiler import Compiled
 from harness.protocol.device import Load, Ready
 from harness.protocol.request import Done, Fault
 from harness.protocol.timing import TimingWorkers
 from problem.cases import Case, Shape
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
-from tests.sources import Compiling
+from tests.compiled import compiled
 
 pytestmark = pytest.mark.gpu
 
@@ -38,15 +37,14 @@ extern "C" __global__ void wait(unsigned long long nanoseconds) {
 
 
 @pytest.fixture(scope="module")
-def workers(compiling: Compiling) -> Iterator[TimingWorkers]:
-    compiled = compiling(SOLUTION.read_text(encoding="utf-8"))
-    assert isinstance(compiled, Compiled)
+def workers() -> Iterator[TimingWorkers]:
+    solution = compiled(SOLUTION.read_text(encoding="utf-8"))
     with (
         Worker(Role.CUDA) as kernel,
         Worker(Role.CUDA) as baseline,
         Worker(Role.CHECKER) as checker,
     ):
-        assert isinstance(kernel.ask(Load(kernel=compiled.kernel)), Ready)
+        assert isinstance(kernel.ask(Load(kernel=solution)), Ready)
         yield TimingWorkers(kernel, baseline, checker)
 
 

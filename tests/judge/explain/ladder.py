@@ -5,16 +5,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.devices.cpu.device import CpuDevice
 from harness.judge.explain.evidence import Evidence
 from harness.judge.explain.examination import Examination
 from harness.judge.explain.gpu import H100
 from harness.judge.stages.count import count_on
-from harness.protocol.compiler import Compile, Compiled, Disassemble, Kernel
+from harness.protocol.compiler import Kernel
 from harness.protocol.device import Load, MergeLoads, Ready
 from harness.protocol.report import Counters, DisassembledKernel
 from problem.problem import MATRIX_MULTIPLICATION
+from tests.compiled import compiled, disassembled
 from tests.sharing import shared
 
 SOLUTIONS = Path(__file__).parents[3] / "solutions"
@@ -31,10 +31,8 @@ def device_with(kernel: Kernel) -> tuple[CpuDevice, Ready]:
 @shared
 def evidence_of_source(source: str) -> Evidence:
     """Return the evidence that the rules see of a kernel, compiled and counted now."""
-    compiled = compile_source(Compile(source=source))
-    assert isinstance(compiled, Compiled), compiled
-    known = disassemble_kernel(Disassemble(kernel=compiled.kernel)).kernel
-    device, ready = device_with(compiled.kernel)
+    known = disassembled(source)
+    device, ready = device_with(compiled(source))
     asked: Any = SimpleNamespace(ask=device.answer)
     counted = count_on(
         asked, known.launch, ready, problem=MATRIX_MULTIPLICATION, seed=1, seconds=30

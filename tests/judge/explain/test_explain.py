@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from harness.compiling.compiler import compile_source, disassemble_kernel
 from harness.judge.explain.examination import Examination, from_report
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation, Unit
@@ -15,12 +14,13 @@ from harness.judge.explain.gpu import H100, SUSTAINED
 from harness.judge.explain.latency import iteration
 from harness.judge.explain.opcodes import Kind, matrix_type, mix
 from harness.judge.stages.count import count_on
-from harness.protocol.compiler import Compile, Compiled, Disassemble
 from harness.protocol.device import Count
 from harness.protocol.report import CodeLoop, Counters, Producer, Report, Wait
 from harness.protocol.request import Fault
 from problem.cases import RANKED, Shape
+from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION as PROBLEM
+from tests.compiled import compiled
 from tests.judge.explain.ladder import SOLUTIONS, device_with, evidence_of, examined, recorded
 
 
@@ -150,10 +150,7 @@ def test_counters_must_fit_the_measured_time() -> None:
 
 def test_a_smaller_size_is_counted_for_slow_kernels() -> None:
     source = (Path(__file__).parent / "kernels" / "naive.cu").read_text(encoding="utf-8")
-    compiled = compile_source(Compile(source=source))
-    assert isinstance(compiled, Compiled)
-    known = disassemble_kernel(Disassemble(kernel=compiled.kernel)).kernel
-    device, ready = device_with(compiled.kernel)
+    device, ready = device_with(compiled(source))
 
     def ask(request: Any) -> Any:
         if isinstance(request, Count) and request.inputs.shape == RANKED.shape:
@@ -163,7 +160,7 @@ def test_a_smaller_size_is_counted_for_slow_kernels() -> None:
     def counted(chosen: Shape | None) -> object:
         slow: Any = SimpleNamespace(ask=ask)
         return count_on(
-            slow, known.launch, ready, problem=PROBLEM, chosen=chosen, seed=1, seconds=30
+            slow, LaunchLine(), ready, problem=PROBLEM, chosen=chosen, seed=1, seconds=30
         )
 
     found = counted(None)
