@@ -1,5 +1,6 @@
 """The cases: shapes and inputs on which every submission must be correct."""
 
+import math
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -404,6 +405,17 @@ def edge_cases(rows: int, columns: int, seed: int, *, quick: bool) -> tuple[Case
         shapes.append(Shape(rows + 4 * between(1, 8), 4 * between(8, 20), columns))
     inputs = generator.choice(WATCHED_INPUTS, len(shapes))
     return tuple(Case(shape, str(way)) for shape, way in zip(shapes, inputs, strict=True))
+
+
+def many_blocks_case(rows: int, columns: int, seed: int, max_flop: int) -> Case:
+    """Return a case with more tiles of this size than an H100 has multiprocessors, or as many as
+    this work permits, but at least four. Persistent blocks share tiles, or take several, only if
+    there are many."""
+    generator = np.random.default_rng([seed, CASES_VERSION, 8])
+    N = 2 * int(generator.integers(16, 25)) + 1
+    side = min(12, max(2, math.isqrt(max_flop // (2 * N * rows * columns))))
+    M, K = (side * size - int(generator.integers(0, 16)) for size in (rows, columns))
+    return Case(Shape(M, N, K))
 
 
 def mid_size_case(seed: int) -> Case:

@@ -110,6 +110,11 @@ class Problem:
         found = cases.edge_cases(rows, columns, seed, quick=quick)
         return found if quick else (*found, *self.small_cases(seed, 2, max_work))
 
+    def many_blocks_case(self, rows: int, columns: int, seed: int, max_flop: int) -> Case:
+        """Return a case of many tiles of this size, on which a kernel is sanitized if its blocks
+        depend on one another."""
+        return cases.many_blocks_case(rows, columns, seed, max_flop)
+
     def mid_size_case(self, seed: int) -> Case:
         """Return one more case for compute-sanitizer."""
         return cases.mid_size_case(seed)

@@ -117,6 +117,8 @@ class Sanitize(AboutKernel, Request[Sanitized]):
 
     launches: tuple[LaunchInputs, ...]
     tools: tuple[Tool, ...]
+    many_blocks: LaunchInputs | None = None
+    """A launch that the CPU device adds if the kernel's blocks depend on one another."""
     sample_seconds: float = 30.0
     """How long the CPU device may take for a launch of which it watches only some blocks: to watch
     those, and then, by an estimate, to check the bounds of all."""

@@ -219,6 +219,9 @@ class CpuDevice:
                 )
             if found or ended:
                 break  # the same mistakes on other shapes say nothing new
+        if request.many_blocks is not None and not found and not ended:
+            left = max(request.seconds - (time.monotonic() - start), 0.1)
+            found += self._check_many(request.many_blocks, left)
         wanted = tuple(f for f in merged(found) if f.tool in request.tools)
         seconds = (time.monotonic() - start) / max(1, len(request.tools))
         return Sanitized(
@@ -229,6 +232,19 @@ class CpuDevice:
             stopped=ended,
             sampled=sampled,
         )
+
+    def _check_many(self, given: LaunchInputs, seconds: float) -> list[Finding]:
+        """Check a launch of many blocks if they depend on one another. A launch that takes too
+        long is no mistake."""
+        kernel, grid = self._loaded(), self._grid(given.arguments)
+        if not kernel.blocks_depend or _refused(kernel, grid):
+            return []
+        _, arguments = _arguments(given)
+        try:
+            result = kernel.check(grid, arguments, seconds=seconds)
+        except PtxError:
+            return []
+        return [reporting.finding(each, given.shape) for each in result.findings]
 
     def _check_sample(
         self, given: LaunchInputs, seconds: float

@@ -83,10 +83,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A program's launches under each tool: cases, in this order, then a sample of a large one."""
+    """A program's launches under each tool: cases, in this order, then a sample of a large one.
+
+    many_blocks: the CPU device runs this too if the kernel's blocks depend on one another.
+    """
 
     executor: Executor
     cases: tuple[Case, ...]
+    many_blocks: Case | None = None
     sample: Sample | None = None
     tools: tuple[Tool, ...] = tuple(Tool)
     seconds: float = SECONDS
@@ -113,9 +117,11 @@ def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Unsupported | 
             else:
                 inputs = problem.counting_inputs(seed)
             launches.append(launch_inputs(problem, sample.case, inputs, sample.blocks))
+        many = watched.many_blocks
         request = Sanitize(
             launches=tuple(launches),
             tools=watched.tools,
+            many_blocks=launch_inputs(problem, many, problem.draw(many, seed)) if many else None,
             seconds=watched.seconds,
             sample_seconds=watched.sample_seconds,
         )
@@ -244,7 +250,7 @@ def _on_device(grading: Grading) -> Watched:
     first error ends a tool, and memcheck takes a minute for an error of many threads."""
     tools, cases = _tools(grading), _cases(grading)
     if not grading.scores:
-        return Watched(grading.watched_by, cases, _sample(grading), tools)
+        return Watched(grading.watched_by, cases, _many_blocks(grading), _sample(grading), tools)
     every = cases if grading.quick else (*cases, grading.problem.mid_size_case(grading.seed))
     ordered = tuple(sorted(every, key=lambda case: case.shape.flop))
     return Watched(Executor.SANITIZER, ordered, tools=tools)
@@ -255,6 +261,7 @@ def _on_cpu(grading: Grading) -> Watched:
     return Watched(
         Executor.CPU_SANITIZER,
         _cases(grading),
+        _many_blocks(grading),
         _sample(grading),
         _tools(grading),
         sample_seconds=SAMPLE_SECONDS_NEXT_TO_GPU,
@@ -398,10 +405,19 @@ def _tools(grading: Grading) -> tuple[Tool, ...]:
 
 def sanitizer_cases(grading: Grading) -> tuple[Case, ...]:
     """Return the cases around the tiles of the launch."""
-    tiles = (grading.launch.tile_rows, grading.launch.tile_columns)
-    rows, columns = (min(max(16, size), MAX_EDGE) for size in tiles)
+    rows, columns = _tile(grading)
     seed, quick = grading.seed, grading.quick
     return grading.problem.watched_cases(rows, columns, seed, quick=quick, max_work=EXTRA_FLOP)
+
+
+def _many_blocks(grading: Grading) -> Case:
+    return grading.problem.many_blocks_case(*_tile(grading), grading.seed, SMALL_FLOP)
+
+
+def _tile(grading: Grading) -> tuple[int, int]:
+    launch = grading.launch
+    rows, columns = (max(16, size) for size in (launch.tile_rows, launch.tile_columns))
+    return min(rows, MAX_EDGE), min(columns, MAX_EDGE)
 
 
 def sample_of(grading: Grading, case: Case | None) -> Sample:
