@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.judge.explain.examination import Examination, from_report
+from harness.judge.explain.examination import from_report
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation, Unit
 from harness.judge.explain.gpu import H100, SUSTAINED
@@ -22,23 +22,24 @@ from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION as PROBLEM
 from tests.compiled import compiled
 from tests.judge.explain.ladder import SOLUTIONS, device_with, evidence_of, examined, recorded
+from tests.judge.explain.test_kernels import KERNELS, evidence_of_kernel
+
+FASTEST = "36_wgmma_one_accumulator"
 
 
 def explained(solution: str) -> Explanation:
-    evidence = evidence_of(solution)
-    source = (SOLUTIONS / f"{solution}.cu").read_text(encoding="utf-8")
-    return explain(Examination(solution, source, None, evidence.facts, evidence.counters))
+    return explain(examined(recorded(solution)))
 
 
-def line_of(solution: str, words: str) -> int:
-    source = (SOLUTIONS / f"{solution}.cu").read_text(encoding="utf-8")
-    return next(i for i, text in enumerate(source.splitlines(), 1) if words in text)
+def line_of(path: Path, words: str) -> int:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return next(i for i, text in enumerate(lines, 1) if words in text)
 
 
 def test_the_naive_kernel_waits_for_the_l1_cache() -> None:
-    explanation = explained("01_naive")
+    explanation = explain(examined(evidence_of("01_naive")))
     assert explanation.units[0].unit is Unit.L1
-    product = line_of("01_naive", "sum += A[")
+    product = line_of(SOLUTIONS / "01_naive.cu", "sum += A[")
     line = next(each for each in explanation.lines if each.line == product)
     # Of two requests one touches 16 rows of A and the other two columns of B.
     assert line.sectors_per_request == pytest.approx(8.5)
@@ -68,7 +69,7 @@ def test_blocks_that_share_work_have_no_figures_per_tile() -> None:
     It makes one product of FP16 and two of INT8 in parts of 144 columns. At that size more of
     these columns lie outside of C than at the ranked size.
     """
-    evidence = recorded("36_wgmma_one_accumulator")
+    evidence = recorded(FASTEST)
     assert evidence.facts.launch.tile_rows > evidence.counters.shape.M
     found = explain(examined(evidence, blocks_depend=True))
     assert found.block_bytes is None and found.block_flop is None and found.tail == 0
@@ -84,38 +85,28 @@ def test_blocks_that_share_work_have_no_figures_per_tile() -> None:
 
 
 def test_the_hot_loop_and_its_instructions_are_found() -> None:
-    explanation = explained("02_shared_tile")
+    explanation = explain(examined(evidence_of_kernel("one_block_per_sm")))
     first, last = explanation.loop
-    assert first <= line_of("02_shared_tile", "sum += tile_a") <= last
+    assert first <= line_of(KERNELS / "one_block_per_sm.cu", "sum += a[") <= last
     assert explanation.mix["multiply-add"] == 16
 
 
 def test_a_loop_that_never_ran_is_not_the_hot_loop() -> None:
     """Solution 36 has such a loop, of BF16, with more matrix instructions than its other loops."""
-    loops = recorded("36_wgmma_one_accumulator").facts.loops
+    loops = recorded(FASTEST).facts.loops
     most = max(loops, key=lambda loop: mix(loop.opcodes).get(Kind.TENSOR, 0))
-    assert {matrix_type(opcode) for opcode in most.opcodes} == {None, "BF16"}
-    found = recorded("36_wgmma_one_accumulator").loop
-    assert {matrix_type(opcode) for opcode in found.opcodes} <= {None, "FP16", "INT8"}
+    assert matrix_types(most) == {"BF16"} == matrix_types(recorded("31_mma_bf16x3").loop)
+    assert matrix_types(recorded(FASTEST).loop) == {"FP16"}
+    assert matrix_types(*loops) == {"BF16", "FP16", "INT8"}
+    assert matrix_types(recorded("30_mma_tf32x3").loop) == {"TF32"}
 
 
-@pytest.mark.parametrize(
-    ("opcode", "expected"),
-    [
-        ("HMMA.1688.F32.TF32", "TF32"),
-        ("HMMA.16816.F32.BF16", "BF16"),
-        ("HMMA.16816.F32", "FP16"),
-        ("HGMMA.64x144x16.F32", "FP16"),
-        ("IGMMA.64x144x32.S8.S8", "INT8"),
-        ("FFMA", None),
-    ],
-)
-def test_the_type_of_a_matrix_instruction(opcode: str, expected: str | None) -> None:
-    assert matrix_type(opcode) == expected
+def matrix_types(*loops: CodeLoop) -> set[str | None]:
+    return {matrix_type(opcode) for loop in loops for opcode in loop.opcodes} - {None}
 
 
 def test_without_counters_the_machine_code_is_explained() -> None:
-    evidence = evidence_of("02_shared_tile")
+    evidence = recorded("02_shared_tile")
     found = explain(examined(evidence, counters=None, note="no counters"))
     assert found.notes == ("no counters",) and not found.findings and not found.units
     assert found.mix and found.lines and found.occupancy.blocks == 8
@@ -149,7 +140,7 @@ def test_counters_must_fit_the_measured_time() -> None:
 
 
 def test_a_smaller_size_is_counted_for_slow_kernels() -> None:
-    source = (Path(__file__).parent / "kernels" / "naive.cu").read_text(encoding="utf-8")
+    source = (KERNELS / "naive.cu").read_text(encoding="utf-8")
     device, ready = device_with(compiled(source))
 
     def ask(request: Any) -> Any:
