@@ -5,7 +5,9 @@ accesses, to parts of lines or in another order of lanes, divide them. Blocks ru
 other. Flags with fences order them, or do not.
 """
 
+import functools
 import itertools
+import operator
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -92,57 +94,53 @@ mul.wide.s32 %rd10, %r21, 4; add.s64 %rd11, %rd1, %rd10; add.s64 %rd12, %rd2, %r
 
 
 class Model:
-    """Finds the races of a program. It keeps the earlier accesses that each thread knows."""
+    """Finds the races of a program. The accesses that a thread knows are bits of a number."""
 
     def __init__(self, program: Program) -> None:
-        self.accesses: list[tuple[Step, set[int]]] = []
-        """Each access to a word, and what its thread knew of earlier ones."""
         self.racing: set[tuple[Step, Step]] = set()
         self.reads_unwritten = False
         self.is_forgetful = False
         """The checks keep too few accesses to a word to decide."""
+        self._accesses: list[Step] = []
         self._of_word: dict[int, list[int]] = defaultdict(list)
-        self._published: dict[tuple[bool, int], set[int]] = defaultdict(set)
+        self._published: dict[tuple[bool, int], int] = defaultdict(int)
         for steps in program:
-            known, fenced, pending = ([set[int]() for _ in range(THREADS)] for _ in range(3))
+            known, fenced, pending = ([0] * THREADS for _ in range(3))
             for step in steps:
                 if step.kind == BARRIER:
-                    for sets in (known, fenced, pending):
-                        everything = set[int]().union(*sets)
-                        sets[:] = [set(everything) for _ in sets]
+                    for each in (known, fenced, pending):
+                        each[:] = [functools.reduce(operator.or_, each)] * THREADS
                 for t in range(step.first, step.first + step.count):
                     if step.kind == FENCE:
                         known[t] |= pending[t]
-                        pending[t], fenced[t] = set(), set(known[t])
+                        pending[t], fenced[t] = 0, known[t]
                     for word in step.words(t):
-                        self._access(word, step, known[t])
+                        known[t] |= self._access(word, step, known[t])
                     place = step.is_strong, step.at + (t - step.first) * step.stride
                     if step.kind in (SET_FLAG, STRONG_STORE):
-                        self._published[place] = set(fenced[t])
+                        self._published[place] = fenced[t]
                     elif step.kind in (GET_FLAG, STRONG_LOAD):
                         pending[t] |= self._published[place]
 
-    def _access(self, word: int, step: Step, known: set[int]) -> None:
-        earlier = self._of_word[word]
-        for other in earlier:
-            before = self.accesses[other][0]
-            conflicts = step.writes or before.writes
-            if conflicts and other not in known and not (step.is_strong and before.is_strong):
+    def _access(self, word: int, step: Step, known: int) -> int:
+        """Return the bit of this access to a word by a thread that knows these earlier ones."""
+        number = len(self._accesses)
+        earlier = [(self._accesses[other], known >> other & 1) for other in self._of_word[word]]
+        self._accesses.append(step)
+        self._of_word[word].append(number)
+        unordered = [before for before, is_known in earlier if not is_known]
+        ordered = [before for before, is_known in earlier if is_known]
+        for before in unordered:
+            if (step.writes or before.writes) and not (step.is_strong and before.is_strong):
                 self.racing.add((before, step))
-        if not step.writes and not any(self.accesses[other][0].writes for other in earlier):
-            self.reads_unwritten = True
-        unordered = [self.accesses[other][0] for other in earlier if other not in known]
-        ordered = [self.accesses[other][0] for other in earlier if other in known]
         if step.writes:
             self.is_forgetful |= step.is_strong and any(x.writes and x.is_strong for x in unordered)
         else:
+            self.reads_unwritten |= not any(before.writes for before, _ in earlier)
             kept = [x for x in unordered if not x.writes]
             kept += [x for x in ordered if not x.writes and step.is_strong and not x.is_strong]
             self.is_forgetful |= len(kept) > 1
-        number = len(self.accesses)
-        earlier.append(number)
-        self.accesses.append((step, set(known)))
-        known.add(number)
+        return 1 << number
 
 
 def drawn(random: np.random.Generator) -> Program:

@@ -509,10 +509,8 @@ def test_a_sanitizer_says_how_many_blocks_it_ran(cpu: Runner) -> None:
         assert answer.sampled == WatchedBlocks(blocks=1600, watched=watched, bounded=bounded)
 
 
-@pytest.mark.parametrize("team", [1, 2])
-def test_a_busy_machine_does_not_make_launches_longer(
-    team: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_busy_machine_does_not_make_launches_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    team = 2
     monkeypatch.setattr("harness.ptxcpu.execution.launch.available_cores", lambda: team)
     blocks = range(2 * team)
     body = "float x = 1; for (int i = 0; i < 4000 * N; i++) x = A[thread] + x * 0.5f; *c = x;"
@@ -549,11 +547,11 @@ def test_a_launch_that_does_not_end_stops_at_its_limit() -> None:
 
 
 class _SlowCache(Cache):
-    """A cache of a machine on which a translation for the vector path takes two seconds."""
+    """A cache of a machine on which a translation for the vector path takes a second."""
 
     def get(self, key: tuple[str, ...], make: Callable[[], bytes]) -> bytes:
         if key[0] == "units":
-            end = time.process_time() + 2
+            end = time.process_time() + 1
             while time.process_time() < end:
                 pass
         return super().get(key, make)
@@ -563,6 +561,6 @@ def test_a_slow_translation_does_not_end_a_launch() -> None:
     given = compiled(source_of("solutions/02"))
     cache = _SlowCache(cache_directory())
     slow = Kernel(given.ptx, given.entry, (16, 16, 1), KINDS, cache=cache, vector_above=0)
-    _, result = run(slow, (2, 2, 1), 32, 32, 32, seconds=1)
+    _, result = run(slow, (2, 2, 1), 32, 32, 32, seconds=0.5)
     assert result.fault is None
     assert result.vector_blocks == 4

