@@ -16,7 +16,6 @@ from sqlalchemy import Connection, Engine, text
 from harness.arena.build import Build
 from harness.arena.data_dir import Secrets
 from harness.arena.postgres import Server
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.rules import RulesFile
 from harness.arena.store import people
 from harness.arena.store.database import open_engine
@@ -26,7 +25,6 @@ from harness.arena.store.tables import metadata, worker_keys
 from harness.arena.web.app import application
 from harness.arena.web.connections import LimitedProtocol
 from harness.arena.web.context import Site
-from harness.arena.web.renderer import RendererProcess
 from harness.board import tables as board
 from harness.board.keys import SigningKey
 from tests.arena.submitting import Add, FakeWorker, Key
@@ -118,7 +116,7 @@ def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setattr("harness.arena.web.boards.FRESH_SECONDS", 0.0)
     monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
     monkeypatch.setattr("harness.arena.web.boards.PATIENCE_SECONDS", float("inf"))
-    monkeypatch.setattr("harness.arena.web.streams.BOARD_SECONDS", 0.1)
+    monkeypatch.setattr("harness.arena.web.live.BOARD_SECONDS", 0.1)
     key = SigningKey.at(rules.with_name("key.pem"))
     return Site(
         engine=engine,
@@ -130,14 +128,6 @@ def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
         signing_key_file=rules.with_name("key.pem"),
         build=Build.here(),
     )
-
-
-@pytest.fixture
-def renderer(site: Site, rules: Path) -> RendererProcess:
-    """The process that renders the site's boards."""
-    settings = Settings(rules=rules, signing_key=site.signing_key_file)
-    database = site.engine.url.render_as_string(hide_password=False)
-    return RendererProcess(settings, {DATABASE_VARIABLE: database, COOKIE_VARIABLE: "test"})
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from harness.arena.store import gradings, workers
 from harness.arena.store.people import Person, Role
 from harness.arena.store.tables import submissions
 from harness.arena.web.context import Site
-from harness.arena.web.jobs import sweep_once
+from harness.arena.web.workers import sweep_once
 from harness.arena.workers import process
 from harness.arena.workers.api import KEY_VARIABLE
 from harness.arena.workers.connection import Connection as WorkerConnection

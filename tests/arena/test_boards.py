@@ -8,6 +8,7 @@ import gzip
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -17,31 +18,21 @@ from fastapi.testclient import TestClient
 from sqlalchemy import event
 
 from harness.arena.problems import Problem
+from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.store.database import open_engine
 from harness.arena.web.app import application
-from harness.arena.web.board_files import Form, Rendered, Variant, render
-from harness.arena.web.boards import Boards
+from harness.arena.web.boards import Boards, Form, Rendered, Variant, render, render_as
 from harness.arena.web.context import Site, Visitor
-from harness.arena.web.renderer import Renderer, RendererProcess
+from harness.arena.web.renderer import OtherProcess
 from tests.arena.submitting import FakeWorker
 from tests.board import factory
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 
 def renderers() -> list[psutil.Process]:
     """Return the child processes that render."""
     children = psutil.Process().children()
     return [each for each in children if "anyio.to_process" in each.cmdline()]
-
-
-class Counted(Renderer):
-    """A renderer that counts the boards it makes."""
-
-    count = 0
-
-    async def boards(self, variant: Variant) -> Rendered:
-        self.count += 1
-        return await super().boards(variant)
 
 
 @pytest.fixture
@@ -58,8 +49,13 @@ def result(worker: FakeWorker) -> Callable[[float], None]:
 def test_boards_are_made_once_and_again_for_each_change(
     site: Site, result: Callable[[float], None]
 ) -> None:
-    maker = Counted(site)
-    boards = Boards(site, maker)
+    made = []
+
+    async def noted(variant: Variant) -> Rendered:
+        made.append(variant)
+        return await asyncio.to_thread(render, site, variant)
+
+    boards = Boards(site, noted)
     result(1.0)
 
     async def visits() -> list[Rendered]:
@@ -69,12 +65,12 @@ def test_boards_are_made_once_and_again_for_each_change(
 
     async def scenario() -> tuple[list[Rendered], list[Rendered]]:
         before = [*await visits(), *await visits()]
-        assert maker.count == 1
+        assert len(made) == 1
         await asyncio.to_thread(result, 2.0)
         return before, await visits()
 
     before, after = asyncio.run(scenario())
-    assert maker.count == 2
+    assert len(made) == 2
     assert not {each.version for each in before} & {each.version for each in after}
     assert before[0].files["index.html"].tag != after[0].files["index.html"].tag
 
@@ -97,7 +93,7 @@ def test_a_large_board_stays_until_the_next_is_ready(
 ) -> None:
     monkeypatch.setattr("harness.arena.web.boards.PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
-    boards = Boards(site, Renderer(site))
+    boards = Boards(site)
     result(1.0)
 
     async def scenario() -> None:
@@ -114,7 +110,7 @@ def test_the_board_stays_while_the_database_is_away(
     site: Site, result: Callable[[float], None]
 ) -> None:
     site = replace(site, engine=open_engine(site.engine.url))
-    boards = Boards(site, Renderer(site))
+    boards = Boards(site)
     result(1.0)
 
     def refused(*_: object) -> None:
@@ -167,15 +163,20 @@ def test_without_a_gpu_the_board_may_show_estimates(
 
 
 def test_another_process_makes_the_same_boards_and_may_be_killed(
-    site: Site, renderer: RendererProcess, result: Callable[[float], None]
+    site: Site, rules: Path, result: Callable[[float], None]
 ) -> None:
     before = renderers()
     result(1.0)
+    settings = Settings(rules=rules, signing_key=rules.with_name("key.pem"))
+    database = site.engine.url.render_as_string(hide_password=False)
+    secrets = (DATABASE_VARIABLE, database), (COOKIE_VARIABLE, "test")
 
     async def scenario() -> None:
+        other = OtherProcess()
         for form in (Form.PAGES, Form.DATA):
             variant = Variant(form, site.rules_file.stamp, None)
-            assert await renderer.boards(variant) == render(site, variant)
+            there = partial(render_as, settings.model_dump_json(), secrets, variant)
+            assert await other.call(there, PATIENCE) == render(site, variant)
             (process,) = [each for each in renderers() if each not in before]
             process.kill()
 

@@ -18,11 +18,11 @@ from harness.arena.problems import Problem
 from harness.arena.rules import Limits
 from harness.arena.store import contest, gradings, watching
 from harness.arena.store.people import Person, Role
-from harness.arena.web import connections, guard, health
+from harness.arena.web import connections, guard, health, renderer
 from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Buckets
-from harness.arena.web.renderer import RendererProcess
+from harness.arena.web.renderer import OtherProcess
 from harness.board.document import Document
 from tests.arena.conftest import served
 from tests.arena.submitting import Add, FakeWorker, Key, graded, submission, submit
@@ -139,17 +139,14 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
     assert scores == {"ada": 1.0, "bob": 2.0}
 
 
-def test_comparisons_are_bounded_in_number_and_time(
-    monkeypatch: pytest.MonkeyPatch, renderer: RendererProcess
-) -> None:
-    monkeypatch.setattr("harness.arena.web.renderer.COMPARISON_SECONDS", 0.05)
-    monkeypatch.setattr("harness.arena.web.renderer.MAX_WAITING", 2)
+def test_comparisons_are_bounded_in_number_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renderer, "MAX_WAITING", 2)
+    process = OtherProcess()
 
     async def many() -> list[str]:
-        asked = (renderer.call(partial(time.sleep, 100)) for _ in range(4))
+        asked = (process.call(partial(time.sleep, 100), seconds=0.05) for _ in range(4))
         found = await asyncio.gather(*asked, return_exceptions=True)
-        monkeypatch.undo()
-        assert await renderer.call(partial(max, 3, 7)) == 7, "the next one is served"
+        assert await process.call(partial(max, 3, 7)) == 7, "the next one is served"
         return sorted(each.detail[:9] for each in found if isinstance(each, Problem))
 
     assert asyncio.run(many()) == ["Many comp"] * 2 + ["This took"] * 2

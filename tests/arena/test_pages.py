@@ -314,7 +314,7 @@ def test_behind_a_proxy_that_leaves_the_path(
 def test_a_long_board_leads_from_the_best_to_others(
     site: Site, browser: Callable[[], Browser], worker: FakeWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.arena.web.board_files.MAX_ROWS", 2)
+    monkeypatch.setattr("harness.arena.web.boards.MAX_ROWS", 2)
     for score in (1.0, 2.0, 3.0):
         worker.submit(f"kernel {score}")
         worker.grade(score)

@@ -14,7 +14,7 @@ from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import board, gradings, watching
 from harness.arena.store.people import Person
 from harness.arena.web.context import Site
-from harness.arena.web.jobs import sweep_once
+from harness.arena.web.workers import sweep_once
 from harness.arena.workers.api import Task
 from harness.protocol.report import Report, Stage, Verdict
 from tests.arena import submitting

@@ -13,8 +13,7 @@ from harness.arena.problems import Problem, unknown_submission
 from harness.arena.store import board, gradings, watching
 from harness.arena.store.people import Person
 from harness.arena.store.watching import Status
-from harness.arena.web.board_files import DATA, Form
-from harness.arena.web.boards import Boards
+from harness.arena.web.boards import DATA, Boards, Form
 from harness.arena.web.context import PRIVATE, Site, ThisVisitor, Visitor, now
 from harness.board.document import Document
 from harness.protocol.report import Value

@@ -1,26 +1,26 @@
 """The web application: its routes and middleware, and answers to errors."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.sessions import SessionMiddleware
-from starlette.routing import Match
 
 from harness import __version__
 from harness.arena.problems import Problem, nothing_here
-from harness.arena.web import api, health, openid, organiser, pages, people, streams, workers
-from harness.arena.web.boards import Boards
+from harness.arena.web import api, health, live, openid, organiser, pages, people, workers
+from harness.arena.web.boards import Boards, Render
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Guard
-from harness.arena.web.jobs import Jobs
 from harness.arena.web.live import Watch
-from harness.arena.web.renderer import Renderer
+from harness.arena.web.renderer import Call
 from harness.arena.web.rendering import shared_page
+from harness.arena.web.workers import Jobs
 from harness.arena.workers.api import LEASE_SECONDS
 
 ROUTERS = (
@@ -30,20 +30,23 @@ ROUTERS = (
     people.router,
     openid.router,
     organiser.router,
-    streams.router,
+    live.router,
     pages.router,
 )
 
 
 def application(
     site: Site,
-    board_renderer: Renderer | None = None,
-    comparison_renderer: Renderer | None = None,
+    render: Render | None = None,
+    compare: Call = run_in_threadpool,
     lease_seconds: float = LEASE_SECONDS,
     local: bool = False,
 ) -> FastAPI:
-    """Return the web service. The renderers are other processes; None for this one. local: whether
-    only this machine reaches it."""
+    """Return the web service.
+
+    render, compare: use other processes; by default, this one does so itself. local: whether only
+    this machine reaches it.
+    """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -69,8 +72,8 @@ def application(
     app.state.site = site
     app.state.watch = Watch(site)
     app.state.jobs = Jobs(site, lease_seconds)
-    app.state.boards = Boards(site, board_renderer or Renderer(site))
-    app.state.comparisons = comparison_renderer or Renderer(site)
+    app.state.boards = Boards(site, render)
+    app.state.compare = compare
     for each in ROUTERS:
         app.include_router(each)
     app.add_middleware(
@@ -128,14 +131,4 @@ async def _refused(request: Request, error: Exception) -> Response:
     problem = Problem(error.status_code, sentences.get(error.status_code, str(error.detail)))
     response = await _answer(request, problem)
     response.headers.update(error.headers or {})
-    if error.status_code == 405:
-        response.headers["Allow"] = ", ".join(sorted(_methods(request)))
     return response
-
-
-def _methods(request: Request) -> Iterator[str]:
-    """Yield the methods that the address takes; Starlette names those of its first route only."""
-    for router in ROUTERS:
-        for route in router.routes:
-            if route.matches(request.scope)[0] is not Match.NONE:
-                yield from route.methods or ()  # type: ignore[attr-defined]

@@ -1,20 +1,36 @@
 """The boards, rendered once for each change and not for each visitor.
 
-A board changes with a result, a withdrawal or the rules. In between it is kept as
-bytes, and a visitor costs neither a query nor a thread.
+A board changes with a result, a withdrawal or the rules. In between its pages, and its JSON for
+programs, are kept as compressed bytes, and a visitor costs neither a query nor a thread.
 """
 
 import asyncio
+import json
+import os
 import time
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.problems import Problem
-from harness.arena.store import board
-from harness.arena.web.board_files import Form, Rendered, Variant
+from harness.arena.processes import NICENESS, Settings
+from harness.arena.store import board, people
 from harness.arena.web.context import Site, Visitor, now
-from harness.arena.web.renderer import Renderer
+from harness.arena.web.rendering import LEADERBOARD, File, shared_page
+from harness.board.entry import Entry
+from harness.board.ranking import as_data, rank
+from harness.board.site import Page, board_page, file_names, runs_page
+from harness.judge.explain.examination import from_report
+from harness.judge.explain.explain import explain
+from harness.protocol.report import Report
+from problem.cases import RANKED
 
 FRESH_SECONDS = 0.5
 """The age up to which a board is shown without a check, so that a burst is ranked together."""
@@ -24,6 +40,47 @@ PATIENCE_SECONDS = 0.2
 
 REST = 2
 """A board is shown without a check for this many times the time that rendering it took."""
+
+MAX_ROWS = 200
+"""The most rows on a page, unless all are asked for."""
+
+DATA = "board.json"
+
+
+class Form(StrEnum):
+    PAGES = "pages"
+    """Pages for people, with the first rows of each board."""
+    WHOLE_PAGES = "whole pages"
+    DATA = "data"
+    """The board of each GPU model, for programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """The facts that boards depend on in addition to the database.
+
+    stamp: of the rules. frozen_at: only what was submitted before counts.
+    everything: also what was not accepted. pseudonyms: authors have pseudonyms.
+    readable: kernels lead to their pages, which the reader may see.
+    """
+
+    form: Form
+    stamp: tuple[int, ...]
+    frozen_at: datetime | None
+    everything: bool = False
+    pseudonyms: bool = False
+    readable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The files of a board by their names, all from one transaction."""
+
+    version: int
+    files: Mapping[str, File]
+
+
+Render = Callable[[Variant], Awaitable[Rendered]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +99,10 @@ class _Kept:
 class Boards:
     """Keeps the latest boards of each kind of visitor."""
 
-    def __init__(self, site: Site, renderer: Renderer) -> None:
+    def __init__(self, site: Site, elsewhere: Render | None = None) -> None:
+        """elsewhere: renders in another process; None for this one."""
         self._site = site
-        self._renderer = renderer
+        self._render = elsewhere or (lambda variant: run_in_threadpool(render, site, variant))
         self._kept: dict[Variant, _Kept] = {}
         self._making: dict[Variant, asyncio.Task[Rendered]] = {}
 
@@ -88,7 +146,7 @@ class Boards:
         if kept and kept.rendered.version == await run_in_threadpool(self._version):
             renewed = replace(kept, checked=began)
         else:
-            rendered = await self._renderer.boards(variant)
+            rendered = await self._render(variant)
             done = time.monotonic()
             renewed = _Kept(rendered, done - began, done)
         # Boards of earlier rules are not asked for any more.
@@ -99,3 +157,103 @@ class Boards:
     def _version(self) -> int:
         with self._site.transaction() as connection:
             return board.version(connection)
+
+
+def render(site: Site, variant: Variant) -> Rendered:
+    """Render all files of a variant. Raises Problem where the database does not answer."""
+    with site.transaction() as connection:
+        version = board.version(connection)
+        entries = board.counting(connection, variant.frozen_at, site.trusted_keys)
+        shown_as = people.pseudonyms(connection) if variant.pseudonyms else {}
+        entries = [each._replace(author=shown_as.get(each.author, each.author)) for each in entries]
+        boards = rank(entries)
+        estimates = by_estimate(connection, entries) if site.rules.estimates and not boards else ()
+    if variant.form is Form.DATA:
+        data = [as_data(each) for each in boards]
+        return Rendered(version, {DATA: File.of(json.dumps(data).encode())})
+    names = file_names([each.gpu for each in boards])
+    frame: dict[str, Any] = {
+        "boards": [Page(names[each.gpu], each.gpu) for each in boards] or [LEADERBOARD],
+        "version": version,
+        "frozen_at": variant.frozen_at,
+        "open_sources": variant.readable,
+    }
+    files: dict[str, File] = {}
+    most = MAX_ROWS if variant.form is Form.PAGES else None
+
+    def add(file: str, template: str, rows: str, said: str, values: dict[str, Any]) -> None:
+        """Add a page. rows: the name of the value that is cut. said: the sentence about that."""
+        count = len(values.get(rows, ()))
+        cut = most is not None and count > most
+        shortened = said.format(most, count) if cut else ""
+        values |= {name: values[name][:most] for name in (rows, "unverified") if name in values}
+        shown = shared_page(site, template, here=file, shortened=shortened, **frame, **values)
+        files[file] = File.of(bytes(shown.body))
+
+    best = "The best {} of {} kernels."
+    for each in boards:
+        add(names[each.gpu], "board.html", "rows", best, board_page(each))
+    if estimates:
+        values = {"rows": estimates, "ranked": RANKED.shape}
+        add("index.html", "estimates.html", "rows", best, values)
+    elif not boards:
+        add("index.html", "empty.html", "", "", {})
+    runs = [each for each in entries if variant.everything or each.accepted]
+    values = runs_page(runs, boards)
+    add("runs.html", "runs.html", "runs", "The newest {} of {} runs.", values)
+    return Rendered(version, files)
+
+
+def render_as(settings: str, secrets: tuple[tuple[str, str], ...], variant: Variant) -> Rendered:
+    """Render in another process. settings: as JSON. secrets: by their variables."""
+    return render(_site(settings, secrets), variant)
+
+
+@lru_cache(maxsize=1)
+def _site(settings: str, secrets: tuple[tuple[str, str], ...]) -> Site:
+    """Open the site when this process is first asked for a board."""
+    os.nice(NICENESS)
+    return Site.opened(Settings.model_validate_json(settings), dict(secrets), connections=1)
+
+
+# ------------------------------------------------------- kernels that no GPU has measured
+
+
+class Row(NamedTuple):
+    """A kernel by estimate. Place and time are None where its report does not suffice."""
+
+    place: int | None
+    entry: Entry
+    ms: float | None
+
+
+_known: dict[str, float | None] = {}
+"""Times that were estimated from reports, by the reports' ids."""
+
+
+def by_estimate(connection: Connection, entries: Iterable[Entry]) -> list[Row]:
+    """Return the accepted kernels that no GPU ran, the fastest by estimate first.
+
+    As on a board, each author's kernel of one name has one row, with the best program of that name.
+    Equal estimates share a place.
+    """
+    rows: dict[tuple[str, str], Row] = {}
+    chosen = (each for each in entries if each.verified and each.accepted and not each.on_gpu)
+    found = [(_estimate(connection, each), each) for each in chosen if not each.quick]
+    found.sort(key=lambda each: (each[0] or float("inf"), each[1].created))
+    for ms, entry in found:
+        rows.setdefault((entry.author, entry.name), Row(None, entry, ms))
+    times = [row.ms for row in rows.values() if row.ms is not None]
+    return [
+        row if row.ms is None else row._replace(place=1 + bisect_left(times, row.ms))
+        for row in rows.values()
+    ]
+
+
+def _estimate(connection: Connection, entry: Entry) -> float | None:
+    """Return the estimated milliseconds at the ranked size on an H100."""
+    if entry.id not in _known:
+        text = board.report_text(connection, entry.id)
+        examined = from_report(Report.model_validate_json(text)) if text else None
+        _known[entry.id] = explain(examined).estimated_ms if examined else None
+    return _known[entry.id]

@@ -1,24 +1,34 @@
-"""Watching submissions: one connection listens to the database for all who watch.
+"""Server-sent events about submissions and the board. Closing a stream cancels nothing.
 
-A notification says only that something has changed. A lost one costs two seconds, after which the
-watched submissions are read again anyway.
+One connection listens to the database for all who watch a submission. A notification says only that
+something has changed. A lost one costs two seconds, after which the watched submissions are read
+again anyway.
 """
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import lru_cache
 
 import psycopg
+from fastapi import APIRouter, Request
+from fastapi.responses import StreamingResponse
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from starlette.concurrency import run_in_threadpool
 
+from harness.arena.problems import Problem
 from harness.arena.store.database import conninfo
 from harness.arena.store.watching import Status, status
-from harness.arena.web.context import Site
+from harness.arena.web import api
+from harness.arena.web.api import SubmissionId
+from harness.arena.web.boards import Boards, Form
+from harness.arena.web.connections import STREAMS
+from harness.arena.web.context import Site, ThisVisitor, Visitor
+from harness.arena.web.rendering import fragment
 
-log = logging.getLogger(__name__)
+router = APIRouter(prefix="/live", include_in_schema=False)
 
 LOOK_SECONDS = 2.0
 """The longest time between two reads of the watched submissions."""
@@ -31,6 +41,9 @@ ALIVE_SECONDS = 15.0
 
 Writer = Callable[[Status], str]
 """A function that writes a status as server-sent events."""
+
+BOARD_SECONDS = 2.0
+"""The time between two looks at the board."""
 
 
 async def listen(site: Site, channel: str, notify: Callable[[], None]) -> None:
@@ -119,3 +132,79 @@ def _shown(status: Status) -> tuple[object, ...]:
     """Return what differs where more than the clock has changed."""
     estimated = status.seconds_left is None
     return status.state, status.place, status.stages, status.step, status.attempts, estimated
+
+
+# ---------------------------------------------------------------------------------------- routes
+
+
+@api.router.get("/submissions/{id}/events", responses=api.ERRORS, response_class=StreamingResponse)
+async def events(request: Request, visitor: ThisVisitor, id: SubmissionId) -> StreamingResponse:
+    """Send the status as server-sent events whenever it changes, until it is final.
+
+    This only watches: closing it ends nothing.
+    """
+
+    return await _follow(request, visitor, id, lambda status: _as_json(visitor.shown(status)))
+
+
+@router.get("/submissions/{id}")
+async def submission(request: Request, visitor: ThisVisitor, id: SubmissionId) -> StreamingResponse:
+    """Send the state in words and the status as HTML, until there is a result."""
+    return await _follow(request, visitor, id, _as_html)
+
+
+@router.get("/board")
+async def board(request: Request, visitor: ThisVisitor) -> StreamingResponse:
+    """Send the version of the board, now and whenever it changes."""
+    boards: Boards = request.app.state.boards
+
+    async def stream() -> AsyncIterator[str]:
+        sent = None
+        silent = 0.0
+        while True:
+            with suppress(Problem):
+                version = (await boards.rendered(visitor, Form.PAGES)).version
+                if version != sent or silent >= ALIVE_SECONDS:
+                    sent, silent = version, 0.0
+                    yield _event("board", str(version))
+            await asyncio.sleep(BOARD_SECONDS)
+            silent += BOARD_SECONDS
+
+    return _stream(request, stream())
+
+
+async def _follow(request: Request, visitor: Visitor, id: str, write: Writer) -> StreamingResponse:
+    first = await run_in_threadpool(api.readable, visitor, id)
+    watch: Watch = request.app.state.watch
+    return _stream(request, watch.follow(first, write))
+
+
+# A status is written once for all who watch it.
+@lru_cache(maxsize=64)
+def _as_json(status: Status) -> str:
+    return _event("status", status.model_dump_json(by_alias=True))
+
+
+@lru_cache(maxsize=64)
+def _as_html(status: Status) -> str:
+    events = {
+        "state": fragment("state.html", submission=status),
+        "status": fragment("status.html", submission=status),
+    }
+    if status.state.final:
+        events["over"] = status.state.value
+    return "".join(_event(name, text) for name, text in events.items())
+
+
+def _event(name: str, text: str) -> str:
+    data = "".join(f"data: {line}\n" for line in text.splitlines() or [""])
+    return f"event: {name}\n{data}\n"
+
+
+def _stream(request: Request, events: AsyncIterator[str]) -> StreamingResponse:
+    setattr(request.state, STREAMS, True)
+    return StreamingResponse(
+        events,
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )

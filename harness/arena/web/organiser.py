@@ -28,9 +28,8 @@ from harness.arena.web.context import (
     Visitor,
     now,
 )
-from harness.arena.web.history import history_page
-from harness.arena.web.pages import sign_in_page
-from harness.arena.web.renderer import Renderer
+from harness.arena.web.pages import history_page, sign_in_page
+from harness.arena.web.renderer import Call
 from harness.arena.web.rendering import PER_PAGE, page
 from problem import starter
 
@@ -331,15 +330,15 @@ async def similar_kernels(
 
     They are compared in another process.
     """
-    renderer: Renderer = request.app.state.comparisons
+    call: Call = request.app.state.compare
     kernels = await run_in_threadpool(_kernels, visitor.site, of)
     pairs: list[similar.Pair] = []
     rows: list[similar.Row] = []
     if of is None:
-        pairs = await renderer.call(partial(similar.pairs, kernels, starter.text()))
+        pairs = await call(partial(similar.pairs, kernels, starter.text()))
     elif len(kernels) == 2:
         a, b = kernels
-        rows = await renderer.call(partial(similar.side_by_side, a.text, b.text))
+        rows = await call(partial(similar.side_by_side, a.text, b.text))
     else:
         raise unknown_submission()
     return await run_in_threadpool(

@@ -3,6 +3,7 @@
 import mimetypes
 import secrets
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,19 +17,19 @@ from starlette.datastructures import UploadFile
 from harness.arena import client
 from harness.arena.problems import Problem, nothing_here, unknown_submission
 from harness.arena.store import board, contest, watching
+from harness.arena.store.people import Person
 from harness.arena.store.watching import Status
 from harness.arena.web import api
-from harness.arena.web.board_files import Form
-from harness.arena.web.boards import Boards
+from harness.arena.web.boards import Boards, Form
 from harness.arena.web.context import PRIVATE, ThisVisitor, Visitor, now
 from harness.arena.web.guard import MAX_BODY, policy
-from harness.arena.web.history import history_page
-from harness.arena.web.renderer import Renderer
+from harness.arena.web.renderer import Call
 from harness.arena.web.rendering import PER_PAGE, assets, page
 from harness.board.compare import Comparison, compare
 from harness.board.document import Document
 from harness.board.entry import Entry
 from harness.board.site import entry_page
+from harness.judge import figures
 from harness.protocol.report import Verdict
 from problem import starter
 from problem.cases import RANKED
@@ -131,8 +132,8 @@ async def compared(
     comparison = problem = None
     if len(chosen) == 2:
         a, b = [await run_in_threadpool(_document, visitor, id) for id in chosen]
-        renderer: Renderer = request.app.state.comparisons
-        comparison = await renderer.call(partial(compare, a, b))
+        call: Call = request.app.state.compare
+        comparison = await call(partial(compare, a, b))
     elif len(chosen) > 2:
         problem = f"You chose {len(chosen)} submissions; two can be compared."
     return await run_in_threadpool(_comparison, visitor, chosen, comparison, problem)
@@ -248,6 +249,37 @@ def mine(visitor: ThisVisitor, offset: Annotated[int, Query(ge=0, le=1_000_000)]
     if visitor.person is None:
         return sign_in_page(visitor)
     return history_page(visitor, visitor.person, offset, here="mine")
+
+
+def history_page(visitor: Visitor, person: Person, offset: int, here: str = "") -> Response:
+    """Return the page of a person's submissions, newest first."""
+    with visitor.site.transaction() as connection:
+        found = watching.recent(connection, person=person.id, limit=PER_PAGE + 1, offset=offset)
+        count, accepted, best = watching.totals(connection, person.id)
+    return page(
+        visitor,
+        "mine.html",
+        here=here,
+        author=None if here else person.name,
+        submissions=found[:PER_PAGE],
+        changes={newer.id: (older.id, _change(older, newer)) for newer, older in pairwise(found)},
+        count=count,
+        accepted=accepted,
+        best=best,
+        offset=offset,
+        more=len(found) > PER_PAGE,
+    )
+
+
+def _change(older: Status, newer: Status) -> str:
+    """Return the change in a few words; empty where there is nothing to compare yet."""
+    if older.report is None or newer.report is None:
+        return ""
+    if older.sha256 == newer.sha256:
+        return "same file"
+    if older.score and newer.score:
+        return figures.change(older.score, newer.score)
+    return "source"
 
 
 @router.get("/submissions/{id}")

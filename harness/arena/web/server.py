@@ -3,17 +3,20 @@
 import os
 import resource
 import sys
+from functools import partial
 
 import uvicorn
 
 from harness.arena.logs import log_as
 from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings, end_with_parent
 from harness.arena.web.app import application
+from harness.arena.web.boards import Rendered, Variant, render_as
 from harness.arena.web.connections import LimitedProtocol
 from harness.arena.web.context import Site
-from harness.arena.web.renderer import RendererProcess
+from harness.arena.web.renderer import OtherProcess
 
 MAX_CONNECTIONS = 4000
+BOARD_SECONDS = 120.0
 SHUTDOWN_SECONDS = 3
 
 
@@ -23,11 +26,17 @@ def main(settings: Settings) -> None:
     _raise_file_limit()
     # Taken out of the environment, which child processes inherit.
     environment = {name: os.environ.pop(name) for name in (DATABASE_VARIABLE, COOKIE_VARIABLE)}
+    boards = OtherProcess()
+    given = settings.model_dump_json(), tuple(environment.items())
+
+    async def render(variant: Variant) -> Rendered:
+        return await boards.call(partial(render_as, *given, variant), BOARD_SECONDS)
+
     uvicorn.run(
         application(
             Site.opened(settings, environment, connections=20),
-            RendererProcess(settings, environment),
-            RendererProcess(settings, environment),
+            render,
+            OtherProcess().call,
             settings.lease,
             local=not settings.proxy and settings.host in ("127.0.0.1", "::1", "localhost"),
         ),

@@ -1,6 +1,7 @@
-"""The routes for workers; harness/arena/workers/api.py has the messages."""
+"""The routes for workers, whose messages are in harness/arena/workers/api.py, and their queue."""
 
 import asyncio
+import logging
 import time
 from contextlib import suppress
 from typing import Annotated, TypeVar
@@ -8,13 +9,16 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, ValidationError
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.problems import Problem
 from harness.arena.store import workers
+from harness.arena.store.gradings import sweep
 from harness.arena.store.workers import SessionEnded
 from harness.arena.web.context import Site, ThisSite
-from harness.arena.web.jobs import Jobs
+from harness.arena.web.live import listen
 from harness.arena.workers.api import (
     MAX_MESSAGE,
     PATH,
@@ -32,12 +36,75 @@ from harness.board.document import Document
 from harness.protocol.errors import StoreError, first_mistake
 from harness.protocol.report import Report
 
+log = logging.getLogger(__name__)
+
 router = APIRouter(prefix=PATH, include_in_schema=False)
 
 LOOK_SECONDS = 2.0
 """The longest time between two looks for a job, in case a notification was lost."""
 
+CHANNEL = "procrastinate_any_queue_v1"
+"""The channel on which PostgreSQL says that there is a new job."""
+
+LATE_SECONDS = 2.0
+"""A sweep that is this late was delayed, and workers' heartbeats may have been, too."""
+
+NO_LEASE = 1e9
+"""A lease that never ends, with which a sweep only checks that the database answers."""
+
 Message = TypeVar("Message", bound=BaseModel)
+
+
+class Jobs:
+    """Wakes the workers that wait for a task, and finds gradings whose worker has died."""
+
+    def __init__(self, site: Site, lease_seconds: float) -> None:
+        self._site = site
+        self._lease = lease_seconds
+        self.next = asyncio.Event()
+        """Set when another grading waits; an event for the one after it takes its place."""
+
+    async def run(self) -> None:
+        """Listen and sweep until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(listen(self._site, CHANNEL, self._wake))
+            group.create_task(self._sweep())
+
+    def _wake(self) -> None:
+        self.next.set()
+        self.next = asyncio.Event()
+
+    async def _sweep(self) -> None:
+        """Sweep. A lease runs only while workers reach this process, and it the database."""
+        reachable_since = time.monotonic()
+        while True:
+            due = time.monotonic() + self._lease / 5
+            await asyncio.sleep(self._lease / 5)
+            if time.monotonic() > due + LATE_SECONDS:
+                reachable_since = time.monotonic()
+            held_up = time.monotonic() < reachable_since + self._lease
+            lease = NO_LEASE if held_up else self._lease
+            try:
+                await asyncio.to_thread(sweep_once, self._site, lease)
+            except (DBAPIError, PoolTimeoutError) as error:
+                log.warning("the database does not answer: %s", error)
+                reachable_since = time.monotonic()
+
+
+def sweep_once(site: Site, lease_seconds: float) -> dict[str, bool]:
+    """Put gradings whose worker has died back into the queue, or give them up; return, for each
+    submission, whether it was queued again."""
+    with site.engine.begin() as connection:
+        swept = sweep(connection, lease_seconds, site.build.quick)
+    for submission, again in swept.items():
+        if again:
+            log.warning("queued again", extra={"submission": submission})
+        else:
+            log.error("given up", extra={"submission": submission})
+    return swept
+
+
+# ---------------------------------------------------------------------------------------- routes
 
 
 def machine(request: Request, site: ThisSite) -> int:
@@ -104,7 +171,7 @@ async def fetch(
     jobs: Jobs = request.app.state.jobs
     deadline = time.monotonic() + POLL_SECONDS
     while True:
-        new = jobs.next()
+        new = jobs.next
         try:
             task = await run_in_threadpool(_take, site, machine, session)
         except SessionEnded:
@@ -118,7 +185,7 @@ async def fetch(
         if left <= 0 or not connected:
             break
         with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(new), min(left, LOOK_SECONDS))
+            await asyncio.wait_for(new.wait(), min(left, LOOK_SECONDS))
     return Response(status_code=204)
 
 
