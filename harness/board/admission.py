@@ -26,7 +26,7 @@ MAX_SEED = 1 << 128
 MAX_NUMBER = 1e15
 """No time, rate or size in a report is larger."""
 
-_AS_WRITTEN = ("source", "printed")
+_AS_WRITTEN = (".source", ".printed")
 """Texts that are kept character by character, because every view escapes them."""
 
 
@@ -45,8 +45,7 @@ def normalised(report: Report) -> Report:
         data["created"] = created.astimezone(UTC)
     except OverflowError:
         raise Inadmissible(f"the year {created.year} of its date is impossible") from None
-    _check_bounds(data, "", may_be_infinite=False)
-    return Report.model_validate(_inert(data))
+    return Report.model_validate(_bounded(data))
 
 
 def named(submission: Submission) -> Submission:
@@ -66,15 +65,20 @@ def _name(what: str, text: str, why_not: Callable[[str], str | None]) -> str:
     return name
 
 
-def _check_bounds(value: Any, place: str, may_be_infinite: bool) -> None:
-    """Raise Inadmissible where a number, text or list is larger than any judge writes."""
+def _bounded(value: Any, place: str = "", may_be_infinite: bool = False) -> Any:
+    """Return a value without control characters, except in the source and the output.
+
+    Raises Inadmissible where a number, text or list is larger than any judge writes.
+    """
 
     def refusal(why: str) -> Inadmissible:
         return Inadmissible(f"{place.lstrip('.')} {why}")
 
+    if isinstance(value, dict | list | tuple) and len(value) > MAX_ITEMS:
+        raise refusal(f"has more than {MAX_ITEMS} items")
     match value:
         case bool() | None | datetime():
-            pass
+            return value
         case int():
             if abs(value) > (MAX_SEED if place.endswith("seed") else MAX_INTEGER):
                 raise refusal("is too large a number")
@@ -85,30 +89,18 @@ def _check_bounds(value: Any, place: str, may_be_infinite: bool) -> None:
             most = MAX_BYTES if place.endswith(".source") else MAX_TEXT
             if len(value) > most:
                 raise refusal(f"is longer than {most} characters")
+            if type(value) is str and not place.endswith(_AS_WRITTEN):
+                return escaping.laid_out(value)
         case dict():
-            if len(value) > MAX_ITEMS:
-                raise refusal(f"has more than {MAX_ITEMS} items")
+            kept = {}
             for key, item in value.items():
                 if len(str(key)) > names.MAX_NAME:
                     raise refusal("has a key that is too long")
                 inside = may_be_infinite or key == "counterexample"
-                _check_bounds(item, f"{place}.{key}", inside)
+                name = escaping.one_line(key) if isinstance(key, str) else key
+                kept[name] = _bounded(item, f"{place}.{key}", inside)
+            return kept
         case list() | tuple():
-            if len(value) > MAX_ITEMS:
-                raise refusal(f"has more than {MAX_ITEMS} items")
-            for number, item in enumerate(value):
-                _check_bounds(item, f"{place}[{number}]", may_be_infinite)
-
-
-def _inert(value: Any, key: str = "") -> Any:
-    """Return the same without control characters, except in the source and the output."""
-    if type(value) is str and key not in _AS_WRITTEN:
-        return escaping.laid_out(value)
-    if isinstance(value, dict):
-        return {
-            escaping.one_line(k) if isinstance(k, str) else k: _inert(v, str(k))
-            for k, v in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return type(value)(_inert(item, key) for item in value)
+            items = enumerate(value)
+            return [_bounded(item, f"{place}[{n}]", may_be_infinite) for n, item in items]
     return value
