@@ -10,7 +10,7 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from harness.board import admission, escaping
+from harness.board import admission, escaping, keys
 from harness.board.entry import Entry
 from harness.protocol.errors import StoreError, first_mistake
 from harness.protocol.report import Report, Signature
@@ -82,17 +82,11 @@ class Document:
             # An earlier judge wrote and signed a report with fewer fields.
             candidates.append(cls(_canonical(text), document.report))
         for candidate in candidates:
-            if _fits(report.signature, candidate.text):
+            if keys.fits(report.signature, candidate.text):
                 return candidate.signed(report.signature)
         raise StoreError(
             f"{origin} was changed after it was signed. Enter the report as it was written."
         )
-
-
-def _fits(signature: Signature, text: str) -> bool:
-    from harness.board import keys  # cryptography would slow every command
-
-    return keys.fits(signature, text)
 
 
 def _canonical(text: str) -> str:
@@ -107,12 +101,10 @@ def signed(report: Report, key: Path | None) -> Report:
 
     So `grade --json` next to a store writes what that store accepts as its own.
     """
-    from harness.board.keys import SigningKey
-
     if key is None or not key.exists():
         return report
     document = Document.of(report)
-    return document.signed(SigningKey.at(key).sign(document.text)).report
+    return document.signed(keys.SigningKey.at(key).sign(document.text)).report
 
 
 def identity(text: str) -> str:

@@ -10,19 +10,18 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from sqlalchemy import Connection, Select, Table, exists, func, insert, or_, select
 
+from harness.board import keys
 from harness.board.document import Document
 from harness.board.entry import INDEXED, Entry
+from harness.board.keys import SigningKey
 from harness.board.sqlite_file import Mode, SqliteFile
 from harness.board.tables import counted, entries, reports, signatures
 from harness.protocol.errors import StoreError
 from harness.protocol.report import Report, Signature
-
-if TYPE_CHECKING:
-    from harness.board.keys import SigningKey
 
 
 class Database(Protocol):
@@ -164,13 +163,9 @@ class Store:
     # ------------------------------------------------------------------------------ internals
 
     def _trusted(self) -> frozenset[str]:
-        from harness.board import keys
-
         return keys.trusted(self._key_file)
 
     def _key(self) -> SigningKey:
-        from harness.board.keys import SigningKey
-
         if self._key_file is None:
             raise StoreError(
                 f"{self.name} does not say which key signs what is graded here: "

@@ -1,18 +1,19 @@
 """The command line: finds the commands, and turns what goes wrong into a sentence."""
 
 import argparse
+import ast
 import errno
 import importlib
-import pkgutil
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import ModuleType
-from typing import NoReturn, cast
+from typing import NoReturn
 
 from harness import __version__
 from harness.board import escaping
 from harness.cli import commands, preflight
-from harness.cli.commands._command import Command, Exit
+from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import JudgeFailure, UsageError
 
@@ -26,14 +27,14 @@ def main(
 
     started: called when everything is imported, from when on an interruption is an exception.
     """
-    root = parser(arguments[0] if arguments else None, package)
-    chosen, unknown = root.parse_known_args(arguments)
-    if unknown:
-        chosen.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     terminal = Terminal()
     try:
+        chosen = parse(arguments, package)
         started()
         return run(chosen, terminal)
+    except ModuleNotFoundError as error:
+        terminal.note(f"This needs {error.name}; `nox -s arena` installs all that it needs.")
+        return Exit.NO_ANSWER
     except KeyboardInterrupt:
         terminal.note("interrupted")
         return Exit.INTERRUPTED
@@ -72,32 +73,36 @@ _CURES = {
 }
 
 
-def parser(only: str | None = None, package: ModuleType = commands) -> argparse.ArgumentParser:
-    """Return the parser of all commands of `package`, each of which sets `run`.
-
-    only: the name of the only command that is needed, so that no other is imported.
-    """
+def parse(arguments: Sequence[str], package: ModuleType = commands) -> argparse.Namespace:
+    """Return the arguments of a command of `package`, which set `run`. Only its module is imported,
+    so that --help answers at once."""
     root = package.__name__.partition(".")[0]
     program = f"python3 -m {root}"
-    made = _Parser(
+    parser = _Parser(
         prog=program,
         description=(importlib.import_module(root).__doc__ or "").partition("\n")[0],
         epilog=f"{program} COMMAND --help shows the options of a command",
     )
-    made.add_argument("--version", action="version", version=f"matmul-arena {__version__}")
-    subparsers = made.add_subparsers(required=True, metavar="COMMAND", dest="command")
-    for name, command in _commands(only, package):
-        summary, _, more = (command.__doc__ or "").partition("\n\n")
+    parser.add_argument("--version", action="version", version=f"matmul-arena {__version__}")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    for file in sorted(Path(package.__path__[0]).glob("[!_]*.py")):
+        described = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+        summary, _, more = described.partition("\n\n")
         subparser = subparsers.add_parser(
-            name,
+            file.stem,
             help=summary.removesuffix("."),
             description=textwrap.fill(f"{summary} {more}", 80),
-            epilog=command.HELP,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.arguments(subparser)
-        subparser.set_defaults(run=command.run, parser=subparser)
-    return made
+        if arguments[:1] == [file.stem]:
+            command = importlib.import_module(f"{package.__name__}.{file.stem}")
+            subparser.epilog = command.HELP
+            command.arguments(subparser)
+            subparser.set_defaults(run=command.run, parser=subparser)
+    chosen, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        chosen.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return chosen
 
 
 class _Parser(argparse.ArgumentParser):
@@ -105,10 +110,3 @@ class _Parser(argparse.ArgumentParser):
         """Say in one line what is wrong, without control characters that a file's name may have."""
         line = escaping.one_line(message).rstrip(".")
         self.exit(2, f"{self.prog}: {line}. See {self.prog} --help.\n")
-
-
-def _commands(only: str | None, package: ModuleType) -> Iterator[tuple[str, Command]]:
-    names = [module.name for module in pkgutil.iter_modules(package.__path__)]
-    every = [name for name in names if not name.startswith("_")]
-    for name in [only] if only in every else every:
-        yield name, cast(Command, importlib.import_module(f"{package.__name__}.{name}"))

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from harness.cli.commands._arguments import add_json, add_seed, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
+from harness.cli.views.progress import TerminalProgress
+from harness.judge.workers.session import open_session
 from harness.protocol.report import Score
-
-if TYPE_CHECKING:
-    from lab.calibration import Calibration
+from lab.calibration import Calibration, calibrate
+from problem.reference import MAX_ERROR
 
 HELP = """\
 example:
@@ -30,10 +30,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.cli.views.progress import TerminalProgress
-    from harness.judge.workers.session import open_session
-    from lab.calibration import calibrate
-
     with (
         open_session("cuda") as session,
         TerminalProgress(terminal.results, "cuBLAS") as progress,
@@ -47,8 +43,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 
 def lines(found: Calibration) -> Iterator[str]:
     """Say what the score and the errors are."""
-    from problem.reference import MAX_ERROR
-
     score = found.score
     if isinstance(score, Score):
         yield f"cuBLAS compared with itself: {score.ratio:.4f}, should be 1"

@@ -10,9 +10,15 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from harness import __version__
 from harness.cli.commands._command import Exit
 from harness.cli.commands.grade import SOLUTIONS
 from harness.cli.views.console import Terminal
+from harness.judge.submission import read_kernel
+from harness.judge.workers.session import open_session
+from harness.protocol.files import write_whole
+from lab.fuzz import Record, Tried, fuzz, until
+from problem.cases import CASES_VERSION
 
 HELP = """\
 examples:
@@ -37,13 +43,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness import __version__
-    from harness.judge.submission import read_kernel
-    from harness.judge.workers.session import open_session
-    from harness.protocol.files import write_whole
-    from lab.fuzz import Record, Tried, fuzz, until
-    from problem.cases import CASES_VERSION
-
     paths = arguments.files or sorted(SOLUTIONS.glob("0[1-8]*.cu"))
     kernels = [*map(read_kernel, paths)]
     seed = random.SystemRandom().getrandbits(40) if arguments.seed is None else arguments.seed

@@ -11,8 +11,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from harness.arena.data_dir import DataDir
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
+from lab.arena_filled import fill
+from lab.arena_process import ROOT, running_arena
 
 HELP = """\
 example:
@@ -31,10 +34,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.arena.data_dir import DataDir
-    from lab.arena_filled import fill
-    from lab.arena_process import ROOT, running_arena
-
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
         data = Path(folder, "data")
         keys = fill(DataDir(data), arguments.entries)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
+from harness.judge.workers.session import open_session
 from harness.protocol.errors import UsageError
+from lab.measured import add, measure
 
 KERNELS = Path(__file__).resolve().parents[2] / "tests" / "judge" / "explain" / "kernels"
 
@@ -30,9 +32,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.judge.workers.session import open_session
-    from lab.measured import add, measure
-
     files = arguments.files or sorted(KERNELS.glob("*.cu"))
     exit_code, counters = Exit.YES, True
     with open_session("cuda") as session:

@@ -6,10 +6,14 @@ import re
 import tempfile
 from pathlib import Path
 
+from harness.board.document import read_folder
+from harness.board.site import Site
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import SafeConsole, Terminal
+from harness.cli.views.grading import screen
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Report
+from tests.board import browser
 
 WIDTH = 100
 """The width of the terminal in characters."""
@@ -40,10 +44,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.board.document import read_folder
-    from harness.board.site import Site
-    from tests.board import browser
-
     if browser.MISSING:
         raise UsageError(browser.MISSING)
     reports = read_folder(arguments.reports)
@@ -67,8 +67,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 
 def _terminal(report: Report) -> str:
     """Return what `grade` shows, as SVG."""
-    from harness.cli.views.grading import screen
-
     console = SafeConsole(
         record=True,
         width=WIDTH,

@@ -11,9 +11,21 @@ from pathlib import Path
 from harness.cli.commands._command import Exit
 from harness.cli.commands.grade import SOLUTIONS
 from harness.cli.views.console import Terminal
+from harness.judge.examine import examine
+from harness.judge.explain.evidence import Evidence
+from harness.judge.explain.examination import Examination
+from harness.judge.explain.explain import explain
+from harness.judge.explain.explanation import Explanation
+from harness.judge.explain.gpu import gpu_named, gpu_of
+from harness.judge.grading import GradingOptions
+from harness.judge.submission import read
+from harness.judge.workers.session import open_session
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Report
+from lab.commands.measure import KERNELS
+from lab.measured import read_measurements
+from lab.predictions import markdown, of_kernel, predict
 
 REPORTS = SOLUTIONS.parent / "reports" / "h100"
 
@@ -41,19 +53,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.judge.examine import examine
-    from harness.judge.explain.evidence import Evidence
-    from harness.judge.explain.examination import Examination
-    from harness.judge.explain.explain import explain
-    from harness.judge.explain.explanation import Explanation
-    from harness.judge.explain.gpu import gpu_named, gpu_of
-    from harness.judge.grading import GradingOptions
-    from harness.judge.submission import read
-    from harness.judge.workers.session import open_session
-    from lab.commands.measure import KERNELS
-    from lab.measured import read_measurements
-    from lab.predictions import markdown, of_kernel, predict
-
     reports = {path.stem: path for path in sorted(arguments.reports.glob("*.json"))}
     measured: dict[str, float] = {}
     gpu = None

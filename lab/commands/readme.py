@@ -3,10 +3,12 @@
 import argparse
 from pathlib import Path
 
+from harness.board.document import read_folder
 from harness.cli.commands._command import Exit
 from harness.cli.commands.leaderboard import REPORTS
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
+from lab import readme
 
 HELP = """\
 example:
@@ -28,9 +30,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.board.document import read_folder
-    from lab import readme
-
     reports, solutions = arguments.reports, arguments.reports.parent / "solutions"
     found = read_folder(reports)
     problems = readme.mismatches(found, solutions)

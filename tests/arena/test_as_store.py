@@ -56,7 +56,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("COLUMNS", "300")
 
     def run(*words: str | Path) -> str:
-        code = cli.run(cli.parser().parse_args([str(word) for word in words]), Terminal())
+        code = cli.run(cli.parse([str(word) for word in words]), Terminal())
         said = capsys.readouterr()
         assert (code, said.err) == (0, "")
         return said.out

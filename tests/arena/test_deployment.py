@@ -41,7 +41,7 @@ CONTAINER = after_session(json.loads(named("ENTRYPOINT (.*)", IMAGE)))
 def test_every_option_of_the_deployed_commands_exists() -> None:
     behind_proxy = json.loads(named("# command: (.*)", COMPOSE))
     for words in (SERVICE, CONTAINER, CONTAINER + behind_proxy):
-        parsed = main.parser().parse_args(words)
+        parsed = main.parse(words)
         assert parsed.what == "run" and parsed.data.is_absolute()
 
 
@@ -51,8 +51,8 @@ def test_the_deployed_paths_agree() -> None:
     mounted = set(re.findall(r"^ +- \w+:(/.*)$", COMPOSE, re.MULTILINE))
     workdir = named("WORKDIR (.*)", IMAGE)
     assert set(named("VOLUME (.*)", IMAGE).split()) == mounted == {"/data", f"{workdir}/.nox"}
-    assert main.parser().parse_args(CONTAINER).data == Path("/data")
-    data = main.parser().parse_args(SERVICE).data
+    assert main.parse(CONTAINER).data == Path("/data")
+    data = main.parse(SERVICE).data
     assert data == Path("/var/lib", UNIT["StateDirectory"])
     assert UNIT["ExecStart"].startswith(f"{UNIT['WorkingDirectory']}/nox/bin/nox -s arena ")
 

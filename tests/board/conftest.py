@@ -72,7 +72,7 @@ def call(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     monkeypatch.setenv("COLUMNS", "400")
 
     def run(*words: str | Path, grade: Grader = no_grading) -> tuple[int, str, str]:
-        chosen = cli.parser().parse_args([str(word) for word in words])
+        chosen = cli.parse([str(word) for word in words])
         chosen.grader = lambda: nullcontext(grade)
         return cli.run(chosen, Terminal()), *capsys.readouterr()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import main, parser
+from harness.cli.main import main, parse
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import read
 from harness.judge.workers.session import Session
@@ -93,7 +93,7 @@ def test_help_has_examples_that_the_command_understands(
     for example in examples:
         words, _, _ = re.sub(r" {3,}.*", "", example.strip()).partition(" | ")
         words, _, _ = words.partition(" > ")
-        assert parser().parse_args(shlex.split(words)[3:]).command == command
+        assert parse(shlex.split(words)[3:]).command == command
 
 
 @pytest.mark.parametrize(

@@ -89,12 +89,8 @@ def open_store(address: Address, mode: Mode = "update", key: Path | None = None)
         with Store(address.path, mode, key) as store:
             yield store
         return
-    try:
-        from harness.arena import as_store
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"{address} needs {error.name}; `nox -s arena` installs all that it needs"
-        ) from None
+    from harness.arena import as_store  # not all have its packages
+
     with (
         (
             as_store.of_url(address.text, str(address), mode)

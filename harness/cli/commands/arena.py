@@ -9,18 +9,20 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from sqlalchemy import URL
+
+from harness.arena import arena, rules
+from harness.arena.backup import backup, restore
+from harness.arena.data_dir import DataDir
+from harness.arena.logs import log_as
+from harness.arena.problems import NotPossible
+from harness.arena.processes import Settings
+from harness.arena.store.database import address
 from harness.cli.commands._arguments import count, number
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
-
-if TYPE_CHECKING:
-    from sqlalchemy import URL
-
-    from harness.arena.data_dir import DataDir
-    from harness.arena.processes import Settings
 
 HELP = """\
 examples:
@@ -98,16 +100,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     _check_options(arguments)
-    try:
-        from harness.arena import arena
-        from harness.arena.backup import backup, restore
-        from harness.arena.data_dir import DataDir
-        from harness.arena.logs import log_as
-        from harness.arena.problems import NotPossible
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"the arena needs {error.name}; `nox -s arena` installs all that it needs"
-        ) from None
     data_dir, url = DataDir(arguments.data), _url(arguments.database)
     file, name = arguments.file, arguments.name
 
@@ -152,8 +144,6 @@ def _check_options(arguments: argparse.Namespace) -> None:
 
 
 def _url(text: str | None) -> URL | None:
-    from harness.arena.store.database import address
-
     if text is None:
         return None
     url = address(text)
@@ -163,9 +153,6 @@ def _url(text: str | None) -> URL | None:
 
 
 def _settings(arguments: argparse.Namespace, data_dir: DataDir) -> Settings:
-    from harness.arena import rules
-    from harness.arena.processes import Settings
-
     return Settings(
         rules=data_dir.rules,
         signing_key=data_dir.signing_key,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -12,9 +11,9 @@ from rich.text import Text
 from harness.cli.commands._arguments import add_device
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
-
-if TYPE_CHECKING:
-    from harness.judge.doctor import Check
+from harness.judge.doctor import Check, check_parts
+from harness.judge.progress import Silent
+from harness.judge.workers import session as workers
 
 HELP = """\
 examples:
@@ -33,12 +32,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.judge.doctor import check_parts
-    from harness.judge.progress import Silent
-    from harness.judge.workers.session import open_session
-
     code = Exit.YES
-    with open_session(arguments.device) as session, session.exclusive_lock(Silent()):
+    with workers.open_session(arguments.device) as session, session.exclusive_lock(Silent()):
         for part in check_parts(session):
             terminal.show(line(part))
             code = code if part.works or not part.needed else Exit.NO

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.cli.commands._arguments import (
     add_device,
@@ -20,14 +19,20 @@ from harness.cli.commands._arguments import (
 )
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
+from harness.cli.views.explanation import machine_code, refusal, screen
+from harness.cli.views.progress import TerminalProgress
+from harness.judge.examine import examine
+from harness.judge.explain.compare import compare
+from harness.judge.explain.examination import Examination
+from harness.judge.explain.explain import explain
+from harness.judge.explain.gpu import Gpu, gpu_named
+from harness.judge.grading import GradingOptions
+from harness.judge.progress import Progress
+from harness.judge.session import Session
+from harness.judge.submission import Unreadable, read
+from harness.judge.workers import session as workers
 from harness.protocol.errors import UsageError
-
-if TYPE_CHECKING:
-    from harness.judge.explain.examination import Examination
-    from harness.judge.explain.gpu import Gpu
-    from harness.judge.grading import GradingOptions
-    from harness.judge.progress import Progress
-    from harness.judge.session import Session
+from harness.protocol.report import JudgeError
 
 HELP = """\
 The screen shows
@@ -91,8 +96,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _gpu(text: str) -> Gpu:
-    from harness.judge.explain.gpu import gpu_named
-
     try:
         return gpu_named(text)
     except ValueError as error:
@@ -103,10 +106,6 @@ def _examine_old(
     file: Path | None, session: Session, options: GradingOptions, progress: Progress
 ) -> Examination | None:
     """Examine the kernel to compare with, if any. Raises UsageError if it cannot be examined."""
-    from harness.judge.examine import examine
-    from harness.judge.explain.examination import Examination
-    from harness.judge.submission import read
-
     if file is None:
         return None
     examined = examine(read(file), session, options, progress)
@@ -117,24 +116,13 @@ def _examine_old(
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.cli.views.explanation import machine_code, refusal, screen
-    from harness.cli.views.progress import TerminalProgress
-    from harness.judge.examine import examine
-    from harness.judge.explain.compare import compare
-    from harness.judge.explain.examination import Examination
-    from harness.judge.explain.explain import explain
-    from harness.judge.grading import GradingOptions
-    from harness.judge.submission import Unreadable, read
-    from harness.judge.workers.session import open_session
-    from harness.protocol.report import JudgeError
-
     submission = read(arguments.file)
     gpu = arguments.gpu
     options = GradingOptions(quick=True, seed=arguments.seed)
     if arguments.shape is not None:
         options = replace(options, counted_shape=arguments.shape, counting_seconds=LARGE_SECONDS)
     with (
-        open_session(arguments.device, arch=gpu.arch if gpu else None) as session,
+        workers.open_session(arguments.device, arch=gpu.arch if gpu else None) as session,
         TerminalProgress(terminal.results, arguments.file.name) as progress,
     ):
         old = _examine_old(arguments.against, session, options, progress)

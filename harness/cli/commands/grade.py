@@ -10,7 +10,6 @@ import argparse
 from collections.abc import Sequence
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.board.admission import Inadmissible, named
 from harness.board.document import signed
@@ -18,12 +17,14 @@ from harness.cli.commands._arguments import add_arch, add_device, add_seed, add_
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import open_store
 from harness.cli.views.console import Terminal
+from harness.cli.views.grading import screen, summary, verdict_line
+from harness.cli.views.progress import TerminalProgress
+from harness.judge.grade import GradingOptions, grade
+from harness.judge.submission import Unreadable, read
+from harness.judge.workers import session as workers
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import HostMemoryKind, Report, Submission, Verdict
-
-if TYPE_CHECKING:
-    from harness.judge.submission import Unreadable
 
 HELP = """\
 examples:
@@ -73,12 +74,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.cli.views.grading import screen, summary, verdict_line
-    from harness.cli.views.progress import TerminalProgress
-    from harness.judge.grade import GradingOptions, grade
-    from harness.judge.submission import read
-    from harness.judge.workers.session import open_session
-
     files = arguments.files or sorted(SOLUTIONS.glob("*.cu"))
     several = len(files) > 1
     options = GradingOptions(
@@ -99,7 +94,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             code = Exit.NO_ANSWER
     if not readable:
         return code
-    with open_session(arguments.device, arch=arguments.arch) as session:
+    with workers.open_session(arguments.device, arch=arguments.arch) as session:
         for name, submission, place in readable:
             with TerminalProgress(terminal.results, name) as progress:
                 report = grade(submission, session, options, progress)

@@ -5,6 +5,7 @@ A result counts if the board's own judge signed it, or a key of this list.
 
 import argparse
 
+from harness.board import keys
 from harness.cli.commands._arguments import add_store
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
@@ -27,8 +28,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.board import keys  # cryptography would slow every command
-
     path = arguments.key or arguments.store.key
     if path is None:
         raise UsageError(f"{arguments.store} does not say which key it has; name it with --key.")

@@ -13,9 +13,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.board.document import Document
+from harness.board.document import Document, read_folder
 from harness.board.entry import Entry, Facts, Version, own_facts, usual_facts
 from harness.board.ranking import Board, Row, Status, as_data, rank, status
+from harness.board.site import Site
 from harness.cli.commands._arguments import add_filters, add_json, add_store, chosen, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import DEFAULT_STORE, open_store
@@ -85,8 +86,6 @@ def _source(
         )
         for sentence in _off_the_board((), entries):
             terminal.note(f"Entered here, {sentence}")
-    from harness.board.document import read_folder
-
     reports = {one.document.id: one for one in read_folder(folder)}
     yield [one.entry for one in reports.values()], lambda id: reports[id].document
 
@@ -97,8 +96,6 @@ def _write_site(
     document: Callable[[str], Document],
     terminal: Terminal,
 ) -> None:
-    from harness.board.site import Site  # its template engine would slow every command
-
     site = Site(arguments.site, entries, chosen(arguments))
     site.write_boards()
     pages = list(terminal.track(site.write_entries(document), "Pages", len(site.entries)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -17,12 +16,13 @@ from rich.text import Text
 from harness.cli.commands._arguments import add_json, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
+from harness.cli.views.grading import verdict_line
+from harness.cli.views.progress import TerminalProgress
+from harness.judge.playoff import PlayOff, play_off
 from harness.judge.submission import read_kernel
+from harness.judge.workers import session as workers
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Report
-
-if TYPE_CHECKING:
-    from harness.judge.playoff import PlayOff
 
 HELP = """\
 examples:
@@ -53,11 +53,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.cli.views.grading import verdict_line
-    from harness.cli.views.progress import TerminalProgress
-    from harness.judge.playoff import play_off
-    from harness.judge.workers.session import open_session
-
     if len(arguments.files) < 2:
         raise UsageError("a play-off takes two kernels or more")
     submissions = [read_kernel(file) for file in arguments.files]
@@ -66,7 +61,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.show(verdict_line(report))
 
     with (
-        open_session("cuda") as session,
+        workers.open_session("cuda") as session,
         TerminalProgress(terminal.results, "play-off") as progress,
     ):
         playoff = play_off(submissions, session, progress, graded)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -17,14 +16,23 @@ from rich.text import Text
 from harness.cli.commands._arguments import add_json, add_seed, number, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import SafeConsole, Terminal
+from harness.cli.views.grading import (
+    RESOURCES,
+    TIMES,
+    resource_cells,
+    time_cells,
+    verdict_style,
+)
 from harness.cli.views.progress import TerminalProgress
+from harness.devices.available import why_no_cuda
+from harness.judge.grading import GradingOptions
+from harness.judge.submission import read_kernel
+from harness.judge.tune.tunable import Setting, as_written, find_tunables
+from harness.judge.tune.tune import Tuning, Variant, tune
+from harness.judge.workers import session as workers
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Accepted, DeviceKind, Score, Unscored
-
-if TYPE_CHECKING:
-    from harness.judge.tune.tunable import Setting
-    from harness.judge.tune.tune import Tuning, Variant
 
 HELP = """\
 A comment after a constant lists the values to try. The launch line may depend
@@ -71,12 +79,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.judge.grading import GradingOptions
-    from harness.judge.submission import read_kernel
-    from harness.judge.tune.tunable import find_tunables
-    from harness.judge.tune.tune import tune
-    from harness.judge.workers.session import open_session
-
     submission, limit = read_kernel(arguments.file), arguments.limit
     _check_options(arguments)
     options = GradingOptions(quick=True, seed=arguments.seed)
@@ -87,7 +89,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     all_of_them = f"; --limit {possible} tries all" if possible > limit else ""
     terminal.show(_extent(min(limit, possible), possible) + all_of_them)
     with (
-        open_session(arguments.device) as session,
+        workers.open_session(arguments.device) as session,
         TuningProgress(terminal.results, min(limit, possible)) as progress,
     ):
         tuning = tune(
@@ -109,8 +111,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 
 def _check_options(arguments: argparse.Namespace) -> None:
     """Raise UsageError for options with which a tuning could not give a result."""
-    from harness.devices.available import why_no_cuda
-
     if arguments.out is not None and arguments.device == "cpu":
         raise UsageError("--out keeps the fastest variant, which only a GPU can tell")
     missing = why_no_cuda() if arguments.device == "cuda" else None
@@ -149,15 +149,11 @@ def describe(setting: Setting) -> str:
 
 
 def _values(setting: Setting) -> dict[str, str]:
-    from harness.judge.tune.tunable import as_written
-
     return {name: as_written(value) for name, value in setting.items()}
 
 
 def screen(tuning: Tuning) -> RenderableType:
     """Return the table, best first, and the sentences under it."""
-    from harness.cli.views.grading import RESOURCES, TIMES, resource_cells, time_cells
-
     timed = tuning.device.kind is DeviceKind.CUDA
     names = tuning.variants[0].setting if tuning.variants else ()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
@@ -180,8 +176,6 @@ def screen(tuning: Tuning) -> RenderableType:
 
 
 def _verdict(variant: Variant) -> Text:
-    from harness.cli.views.grading import verdict_style
-
     outcome = variant.outcome
     shown = Text.assemble((outcome.verdict.value, verdict_style(outcome.verdict)))
     if not isinstance(outcome, Accepted):

@@ -11,16 +11,19 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from harness.arena.build import Build, refusal
+from harness.arena.client import Unreachable
+from harness.arena.logs import log_as
+from harness.arena.processes import End
+from harness.arena.supervisor import Supervisor, workers
+from harness.arena.workers.api import KEY_VARIABLE
+from harness.arena.workers.connection import Connection
 from harness.cli.commands._arguments import count
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
+from harness.devices.available import why_no_cuda
 from harness.protocol.errors import UsageError
-
-if TYPE_CHECKING:
-    from harness.arena.build import Build
-    from harness.arena.workers.connection import Connection
 
 LOOK_SECONDS = 1.0
 GREETING_SECONDS = 10.0
@@ -55,11 +58,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    from harness.arena.client import Unreachable
-    from harness.arena.logs import log_as
-    from harness.arena.workers.api import KEY_VARIABLE
-    from harness.arena.workers.connection import Connection
-
     log_as("worker")
     key = _key(arguments.key, KEY_VARIABLE)
     connection = Connection(arguments.arena, key, patience=GREETING_SECONDS)
@@ -93,11 +91,6 @@ def _key(file: Path | None, variable: str) -> str:
 
 def _serve(arguments: argparse.Namespace, key: str, build: Build, terminal: Terminal) -> None:
     """Work until this is stopped or all workers have left. build: that of the arena."""
-    from harness.arena.build import Build, refusal
-    from harness.arena.processes import End
-    from harness.arena.supervisor import Supervisor, workers
-    from harness.devices.available import why_no_cuda
-
     own = Build.here(build.quick)
     if own != build:
         raise UsageError(refusal(build, own))
