@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import NoReturn
 from uuid import UUID
 
 from harness.arena.build import Build
@@ -66,22 +67,20 @@ class AttemptProgress:
         self.lost = False
 
     def begin(self, stage: Stage, total: int | None) -> None:
-        self._check()
-        self.progress = self.progress.began(stage, total)
+        self._go_on(self.progress.began(stage, total))
         self._changed.set()
 
     def step(self, text: str) -> None:
-        self._check()
-        self.progress = self.progress.stepped(text)
+        self._go_on(self.progress.stepped(text))
 
     def found(self, sentences: Iterable[str]) -> None:
-        self._check()
-        self.progress = self.progress.having_found(sentences)
+        self._go_on(self.progress.having_found(sentences))
         self._changed.set()
 
-    def _check(self) -> None:
+    def _go_on(self, progress: GradingProgress) -> None:
         if self.lost:
             raise Superseded
+        self.progress = progress
 
 
 class Worker:
@@ -108,23 +107,28 @@ class Worker:
         self._leaves = threading.Event()
         self._changed = threading.Event()
         self._held: dict[UUID, AttemptProgress] = {}
-        self._lock = threading.Lock()
+        """What the lanes hold. The main thread uses copies, which no lane can change."""
 
     def run(self) -> End:
         """Work until the arena says leave, or a signal does. Raises Refused or Held."""
         self._join()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._leave_at_once())
-        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+            signal.signal(number, lambda *_: self._give_back())
         lanes = [
             threading.Thread(target=self._lane, args=(session,), name=f"lane-{n}", daemon=True)
             for n, session in enumerate(self._sessions)
         ]
         for lane in lanes:
             lane.start()
-        for lane in lanes:
-            while lane.is_alive():
-                lane.join(1.0)  # a wait without an end would keep signals out
+        while any(lane.is_alive() for lane in lanes):
+            try:
+                self._send_heartbeat()
+            except SessionLost:
+                log.warning("this worker counted as dead at the arena; it joins again")
+                self._join()
+            self._changed.wait(BEAT_SECONDS)
+            time.sleep(FASTEST_BEAT_SECONDS)
+            self._changed.clear()
         self._arena.leave(self._session)
         return End.DRAINED
 
@@ -151,23 +155,8 @@ class Worker:
                 log.info("waiting: %s", held)
                 time.sleep(2 * BEAT_SECONDS)
 
-    def _beat(self) -> None:
-        while True:
-            try:
-                try:
-                    self._send_heartbeat()
-                except SessionLost:
-                    log.warning("this worker counted as dead at the arena; it joins again")
-                    self._join()
-            except (Refused, Held) as error:
-                _end_refused(error)
-            self._changed.wait(BEAT_SECONDS)
-            time.sleep(FASTEST_BEAT_SECONDS)
-            self._changed.clear()
-
     def _send_heartbeat(self) -> None:
-        with self._lock:
-            held = dict(self._held)
+        held = self._held.copy()
         progress = {attempt: each.progress for attempt, each in held.items()}
         answer = self._arena.heartbeat(self._session, Heartbeat(attempts=progress))
         for attempt in answer.lost:
@@ -177,15 +166,10 @@ class Worker:
             log.info("leaves after the current tasks")
             self._leaves.set()
 
-    def _leave_at_once(self) -> None:
-        """Give back what is held and end."""
-        threading.Thread(target=self._give_back, name="leaving", daemon=True).start()
-
     def _give_back(self) -> None:
-        with self._lock:
-            held = list(self._held)
+        """Give back what is held and end."""
         with suppress(Exception):
-            for attempt in held:
+            for attempt in self._held.copy():
                 self._arena.release(attempt)
                 log.info("given back", extra={"attempt": str(attempt)})
             self._arena.leave(self._session)
@@ -199,7 +183,7 @@ class Worker:
                 task = self._arena.fetch(self._session)
             except (SessionLost, Refused) as error:
                 log.warning("no task: %s", error)
-                time.sleep(BEAT_SECONDS)  # the heartbeat joins again, or ends this process
+                time.sleep(BEAT_SECONDS)  # the main thread joins again, or ends this process
                 continue
             if task is not None:
                 self._grade(task, session)
@@ -209,8 +193,7 @@ class Worker:
         log.info("grading", extra=about)
         began = time.monotonic()
         progress = AttemptProgress(self._changed)
-        with self._lock:
-            self._held[task.attempt] = progress
+        self._held[task.attempt] = progress
         try:
             submission = stored(task.name, task.author, task.source)
             report = grade(submission, session, self._options, progress)
@@ -227,8 +210,7 @@ class Worker:
             log.exception("the judge failed", extra=about)
             return
         finally:
-            with self._lock:
-                del self._held[task.attempt]
+            del self._held[task.attempt]
         seconds = round(time.monotonic() - began, 3)
         verdict: dict[str, object] = {"verdict": report.verdict.value, "seconds": seconds}
         log.info(_MESSAGES[outcome], extra=about | verdict)
@@ -241,18 +223,13 @@ _MESSAGES = {
 }
 
 
-def _end_refused(error: Exception) -> None:
-    log.error("refused: %s", error)
-    _end_now(End.REFUSED)
-
-
-def _end_now(code: int) -> None:
+def _end_now(code: int) -> NoReturn:
     """End this process and those of the judge, in the middle of their work."""
     with none_running():
         os._exit(code)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> End:
     parser = argparse.ArgumentParser(description="A worker, which its supervisor starts.")
     parser.add_argument("--name", default="worker")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cpu")
@@ -271,12 +248,12 @@ def main(arguments: Sequence[str]) -> int:
     # The kernels that are graded are strangers': their processes inherit no key.
     arena = Connection(os.environ.pop(ADDRESS_VARIABLE), os.environ.pop(KEY_VARIABLE))
     supervisor = UUID(os.environ.pop(SUPERVISOR_VARIABLE))
-    try:
-        with open_sessions(options.device, None, cores) as sessions:
+    with open_sessions(options.device, None, cores) as sessions:
+        try:
             return Worker(arena, sessions, options.quick, supervisor, options.name).run()
-    except (Refused, Held) as error:
-        log.error("refused: %s", error)
-        return End.REFUSED
+        except (Refused, Held) as error:
+            log.error("refused: %s", error)
+            _end_now(End.REFUSED)
 
 
 if __name__ == "__main__":
