@@ -106,16 +106,6 @@ def join(connection: Connection, machine: int, join: Join, build: Build) -> Join
     """Let a worker in: one for each GPU, and all with the same judge. Raises Problem."""
     if join.build != build:
         raise Problem(403, refusal(build, join.build))
-    lock = func.hashtext(f"arena worker {join.worker}")
-    connection.execute(select(func.pg_advisory_xact_lock(lock)))
-    found = connection.execute(
-        select(workers.c.name, workers.c.supervisor).where(
-            workers.c.id == join.worker,
-            workers.c.seen > func.now() - timedelta(seconds=LEASE_SECONDS),
-        )
-    ).one_or_none()
-    if found is not None and found.supervisor != join.supervisor:
-        raise Problem(409, f"{join.worker} is held by {found.name}: a GPU has one worker")
     # A worker that was still starting when its machine was drained leaves with the others.
     draining = connection.scalar(
         select(func.count()).where(workers.c.supervisor == join.supervisor, workers.c.draining)
@@ -131,8 +121,17 @@ def join(connection: Connection, machine: int, join: Join, build: Build) -> Join
         "seen": func.now(),
         "draining": bool(draining),
     }
+    lease = timedelta(seconds=LEASE_SECONDS)
+    held = (workers.c.supervisor != join.supervisor) & (workers.c.seen > func.now() - lease)
     statement = upsert(workers).values(id=join.worker, **values)
-    connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
+    statement = statement.on_conflict_do_update(
+        index_elements=["id"],
+        set_=values,
+        where=held.is_not(True),  # one that has left was not seen
+    )
+    if connection.scalar(statement.returning(workers.c.id)) is None:
+        name = connection.scalar(select(workers.c.name).where(workers.c.id == join.worker))
+        raise Problem(409, f"{join.worker} is held by {name}: a GPU has one worker")
     return Joined(session=session)
 
 
