@@ -1,7 +1,7 @@
 """A PostgreSQL database as a store of reports: that of an arena, or one with a board alone."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, func, inspect, select, text
@@ -12,23 +12,24 @@ from harness.arena.data_dir import DataDir
 from harness.arena.store.database import address, open_engine
 from harness.arena.store.preparing import HEAD, check_version
 from harness.board import schema
-from harness.board.sqlite_file import BUSY_SECONDS, Mode
+from harness.board.sqlite_file import BUSY_SECONDS
+from harness.board.store import Store
 from harness.protocol.errors import StoreError
 
 _LOCK_NOT_AVAILABLE = "55P03"
 
 
-class BoardDatabase:
-    """An open PostgreSQL; see harness.board.store."""
+class DatabaseStore(Store):
+    """An open PostgreSQL."""
 
-    def __init__(self, url: URL, name: str, key: Path | None, mode: Mode) -> None:
-        """mode: "create" makes a board in an empty database; an arena's is migrated by the arena
-        alone. Raises StoreError."""
+    def __init__(self, url: URL, name: str, key: Path | None, create: bool = False) -> None:
+        """create: make a board in an empty database; an arena's is migrated by the arena alone.
+        Raises StoreError."""
         self.name = name
         self.key = key
         self._engine: Engine = open_engine(url, connections=1)
         try:
-            self._prepare(mode)
+            self._prepare(create)
         except BaseException:
             self.close()
             raise
@@ -49,13 +50,13 @@ class BoardDatabase:
             connection.execute(select(func.pg_advisory_xact_lock(func.hashtext("board"))))
             yield connection
 
-    def check(self) -> None:
+    def check_database(self) -> None:
         """Do nothing: the server checks its own files."""
 
     def damaged(self, reason: str) -> str:
         return f"{self.name} is damaged ({reason}). Restore a backup of it."
 
-    def _prepare(self, mode: Mode) -> None:
+    def _prepare(self, create: bool) -> None:
         with self.reading() as connection:
             check_version(connection)
             if schema.applied(connection) in ({schema.HEAD}, {HEAD}):
@@ -63,7 +64,7 @@ class BoardDatabase:
         with self.writing() as connection:
             found = schema.applied(connection)
             # Tables of any program: a board is created in an empty database only.
-            if not found and (mode != "create" or inspect(connection).get_table_names()):
+            if not found and (not create or inspect(connection).get_table_names()):
                 raise StoreError(
                     f"there is no store in {self.name}; enter a result with "
                     "`grade KERNEL.cu --submit --author NAME`, or name another with --store."
@@ -91,7 +92,7 @@ class BoardDatabase:
 
 
 @contextmanager
-def of_folder(folder: Path) -> Iterator[BoardDatabase]:
+def of_folder(folder: Path, key: Path | None) -> Iterator[Store]:
     """Open the database of the arena in this folder, whether it runs or not. Raises UsageError."""
     data_dir = DataDir(folder)
     if not data_dir.holds_an_arena:
@@ -101,13 +102,12 @@ def of_folder(folder: Path) -> Iterator[BoardDatabase]:
         )
     with (
         reached(data_dir, None) as owner,
-        closing(BoardDatabase(owner, str(folder), data_dir.signing_key, "update")) as board,
+        DatabaseStore(owner, str(folder), key or data_dir.signing_key) as store,
     ):
-        yield board
+        yield store
 
 
-@contextmanager
-def of_url(text: str, name: str, mode: Mode) -> Iterator[BoardDatabase]:
+def of_url(text: str, name: str, create: bool, key: Path | None) -> Store:
     """Open the database at a URL. name: what messages call it. Raises StoreError."""
     url = address(text)
     if url is None:
@@ -115,5 +115,4 @@ def of_url(text: str, name: str, mode: Mode) -> Iterator[BoardDatabase]:
             f"{name} is no store: name a file, the folder of an arena, or "
             "postgresql://OWNER@HOST/DATABASE."
         )
-    with closing(BoardDatabase(url, name, None, mode)) as board:
-        yield board
+    return DatabaseStore(url, name, key, create)

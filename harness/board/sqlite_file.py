@@ -9,38 +9,38 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Literal
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, StaticPool, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from harness.board import schema
+from harness.board.store import Store
 from harness.protocol.errors import StoreError
 
 BUSY_SECONDS = 60.0
 """The time to wait for other graders; entering one report takes milliseconds."""
 
-Mode = Literal["create", "update"]
-
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-class SqliteFile:
-    """An open file, which is a Database."""
+class FileStore(Store):
+    """An open file."""
 
-    def __init__(self, path: Path, mode: Mode) -> None:
-        """Open the file; the mode "create" makes it if it does not exist. Raises StoreError."""
+    def __init__(self, path: Path, create: bool = False, key: Path | None = None) -> None:
+        """Open the file. create: make it if it does not exist. key: as for a Store; the default is
+        the file's own. Raises StoreError."""
         self.path = path
-        self.key = path.with_suffix(".key")
-        if mode != "create" and not path.exists():
+        self.name = str(path)
+        self.key = key or path.with_suffix(".key")
+        if not create and not path.exists():
             raise StoreError(
                 f"there is no store at {path}; enter a result with "
                 "`grade KERNEL.cu --submit --author NAME`, or name the store with --store."
             )
         with ExitStack() as undone, self._errors():
-            access = "rwc" if mode == "create" else "rw"
+            access = "rwc" if create else "rw"
             self._connection = sqlite3.connect(
                 f"file:{quote(str(path))}?mode={access}",
                 uri=True,
@@ -52,10 +52,6 @@ class SqliteFile:
             self._engine = self._set_up()
             self._prepare()
             undone.pop_all()
-
-    @property
-    def name(self) -> str:
-        return str(self.path)
 
     def close(self) -> None:
         self._connection.close()
@@ -71,7 +67,7 @@ class SqliteFile:
         with self._errors(), alone.begin() as connection:
             yield connection
 
-    def check(self) -> None:
+    def check_database(self) -> None:
         with self.reading() as connection:
             verdict = connection.scalar(text("PRAGMA integrity_check(1)"))
         if verdict != "ok":

@@ -6,11 +6,12 @@ enters. Results that neither this key nor a listed one signed are unverified (ke
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 from sqlalchemy import Connection, Select, Table, exists, func, insert, or_, select
 
@@ -18,39 +19,9 @@ from harness.board import keys
 from harness.board.document import Document
 from harness.board.entry import INDEXED, Entry
 from harness.board.keys import SigningKey
-from harness.board.sqlite_file import Mode, SqliteFile
 from harness.board.tables import counted, entries, reports, signatures
 from harness.protocol.errors import StoreError
 from harness.protocol.report import Report, Signature
-
-
-class Database(Protocol):
-    """An open database with the board's tables of today's version.
-
-    Every error inside of `reading` and `writing` is raised as a StoreError that says what failed.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name by which messages call the database."""
-
-    @property
-    def key(self) -> Path | None:
-        """The file of the board's own key, which need not exist; None where none is known."""
-
-    def reading(self) -> AbstractContextManager[Connection]:
-        """Open a transaction that reads."""
-
-    def writing(self) -> AbstractContextManager[Connection]:
-        """Open an exclusive transaction that is committed at its end, and undone where it fails."""
-
-    def check(self) -> None:
-        """Check the whole database. Raises StoreError where anything is damaged."""
-
-    def damaged(self, reason: str) -> str:
-        """Return the sentence for a damaged database."""
-
-    def close(self) -> None: ...
 
 
 class Entered(NamedTuple):
@@ -61,19 +32,17 @@ class Entered(NamedTuple):
     """The number of reports that the store did not have yet."""
 
 
-class Store:
-    """An open store. Use as a context manager."""
+class Store(ABC):
+    """An open store with the board's tables of today's version. Use as a context manager.
 
-    def __init__(
-        self, where: Path | Database, mode: Mode = "update", key: Path | None = None
-    ) -> None:
-        """Open a file, or use a database that is open. Raises StoreError.
+    Every error inside of `reading` and `writing` is raised as a StoreError that says what failed.
+    """
 
-        mode: for a file. "create" makes it if it does not exist.
-        key: the file of the signing key, which need not exist. The default is the database's own.
-        """
-        self._database = SqliteFile(where, mode) if isinstance(where, Path) else where
-        self._key_file = key or self._database.key
+    name: str
+    """The name by which messages call the store."""
+
+    key: Path | None
+    """The file of the board's own key, which need not exist; None where none is known."""
 
     def __enter__(self) -> Self:
         return self
@@ -81,13 +50,24 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        self._database.close()
+    @abstractmethod
+    def close(self) -> None: ...
 
-    @property
-    def name(self) -> str:
-        """The name by which messages call the store."""
-        return self._database.name
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Connection]:
+        """Open a transaction that reads."""
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[Connection]:
+        """Open an exclusive transaction that is committed at its end, and undone where it fails."""
+
+    @abstractmethod
+    def check_database(self) -> None:
+        """Check the whole database. Raises StoreError where anything is damaged."""
+
+    @abstractmethod
+    def damaged(self, reason: str) -> str:
+        """Return the sentence for a damaged store."""
 
     # ------------------------------------------------------------------------------- writing
 
@@ -98,14 +78,19 @@ class Store:
 
     def own(self, report: Report) -> Document:
         """Return the signed document of a report that this machine's judge has just written."""
+        if self.key is None:
+            raise StoreError(
+                f"{self.name} does not say which key signs what is graded here: "
+                "name its file with --key. It is created if it is missing."
+            )
         document = Document.of(report)
-        return document.signed(self._key().sign(document.text))
+        return document.signed(SigningKey.at(self.key).sign(document.text))
 
     def enter_documents(self, documents: Iterable[Document]) -> Entered:
         """Enter all documents or, if anything goes wrong, none. What is there already stays."""
         ids: list[str] = []
         new = 0
-        with self._database.writing() as connection:
+        with self.writing() as connection:
             for document in documents:
                 ids.append(document.id)
                 new += enter_document(connection, document)
@@ -115,24 +100,24 @@ class Store:
 
     def entries(self) -> list[Entry]:
         """Return every entry that counts, in no order."""
-        keys = self._trusted()
-        with self._database.reading() as connection:
-            return [Entry(*row) for row in connection.execute(counted_entries(keys))]
+        trusted = keys.trusted(self.key)
+        with self.reading() as connection:
+            return [Entry(*row) for row in connection.execute(counted_entries(trusted))]
 
     def document(self, id: str) -> Document:
         """Return the report of an entry, with the signature of a trusted key if there is one."""
-        keys = self._trusted()
-        with self._database.reading() as connection:
-            document = kept_document(connection, id, keys)
+        trusted = keys.trusted(self.key)
+        with self.reading() as connection:
+            document = kept_document(connection, id, trusted)
             here = connection.scalar(select(counted.c.graded_here).where(counted.c.id == id))
         if document is None:
             raise StoreError(f"there is no entry {id} in {self.name}.")
         if document.id != id:
-            why = self._database.damaged(f"the report of entry {id[:12]} was altered")
+            why = self.damaged(f"the report of entry {id[:12]} was altered")
             raise StoreError(why)
-        trusted = document.signature is not None and document.signature.key in keys
-        if here and not trusted and self._key_file is not None:
-            return document.signed(self._key().sign(document.text))
+        signed = document.signature is not None and document.signature.key in trusted
+        if here and not signed and self.key is not None:
+            return document.signed(SigningKey.at(self.key).sign(document.text))
         return document
 
     def report(self, id: str) -> Report:
@@ -141,37 +126,24 @@ class Store:
     def documents(self) -> Iterator[Document]:
         """Yield every report that counts, by id, after everything has been checked."""
         self.check()
-        with self._database.reading() as connection:
+        with self.reading() as connection:
             ids = connection.scalars(select(counted.c.id).order_by(counted.c.id)).all()
         for id in ids:
             yield self.document(id)
 
     def check(self) -> None:
         """Check the whole store. Raises StoreError where anything is damaged or missing."""
-        self._database.check()
+        self.check_database()
         unpaired = (
             select(func.count())
             .select_from(reports.outerjoin(entries, entries.c.id == reports.c.id, full=True))
             .where(or_(reports.c.id.is_(None), entries.c.id.is_(None)))
         )
-        with self._database.reading() as connection:
+        with self.reading() as connection:
             count = connection.scalar(unpaired)
         if count:
-            why = self._database.damaged(f"{count} entries have lost their other half")
+            why = self.damaged(f"{count} entries have lost their other half")
             raise StoreError(why)
-
-    # ------------------------------------------------------------------------------ internals
-
-    def _trusted(self) -> frozenset[str]:
-        return keys.trusted(self._key_file)
-
-    def _key(self) -> SigningKey:
-        if self._key_file is None:
-            raise StoreError(
-                f"{self.name} does not say which key signs what is graded here: "
-                "name its file with --key. It is created if it is missing."
-            )
-        return SigningKey.at(self._key_file)
 
 
 def counted_entries(keys: Collection[str] = ()) -> Select[Any]:

@@ -16,6 +16,7 @@ from harness.arena.store.preparing import prepare
 from harness.board import keys
 from harness.board.document import Document
 from harness.board.keys import SigningKey
+from harness.board.sqlite_file import FileStore
 from harness.board.store import Store
 from harness.cli import main as cli
 from harness.cli.commands._stores import Address, open_store
@@ -92,7 +93,7 @@ def test_only_counting_results_are_exported_and_they_are_signed(
     assert copied(data_dir.folder, imported) == f"2 entered into {imported}.\n"
     assert copied(data_dir.folder, imported).startswith("0 entered")
     own = SigningKey.at(data_dir.signing_key).public
-    with Store(imported) as store:
+    with FileStore(imported) as store:
         assert scores(store) == {"counts": (1.5, False), "again": (1.1, False)}
         for document in store.documents():
             assert document.signature is not None and document.signature.key == own
@@ -108,7 +109,7 @@ def test_an_imported_result_is_unverified_on_the_board(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "leaderboard.sqlite"
-    with Store(file, "create") as store:
+    with FileStore(file, create=True) as store:
         store.enter(factory.report("from a file", "bob", 1.9))
     before = board.version(connection)
     assert copied(file, data_dir.folder) == f"1 entered into {data_dir.folder}.\n"
@@ -117,7 +118,7 @@ def test_an_imported_result_is_unverified_on_the_board(
     assert counting(connection) == {"counts": True, "again": True, "from a file": False}
     assert "from a file" in call("leaderboard", "--store", data_dir.folder)
     copied(data_dir.folder, file)
-    with Store(file) as store:
+    with FileStore(file) as store:
         assert scores(store)["from a file"] == (1.9, True)
         assert scores(store)["counts"] == (1.5, False)
 
@@ -169,7 +170,7 @@ def test_two_arenas_exchange_their_own_results(
 ) -> None:
     url = fresh_database()
     other = url.set(drivername="postgresql").render_as_string(hide_password=False)
-    with open_store(Address(other), "create") as store:
+    with open_store(Address(other), create=True) as store:
         store.enter_documents([Document.of(factory.report("before it was an arena", "bob", 1.2))])
     prepare(url, secrets)
     assert copied(data_dir.folder, other).startswith("2 entered")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.board.regrade import Grader
-from harness.board.store import Store
+from harness.board.sqlite_file import FileStore
 from harness.cli import main as cli
 from harness.cli.commands import _arguments
 from harness.cli.commands._stores import Address
@@ -30,7 +30,7 @@ def stored(path: Path) -> Callable[..., Path]:
     """A function that enters reports into a store and returns its path."""
 
     def enter(*reports: Report) -> Path:
-        with Store(path, "create") as store:
+        with FileStore(path, create=True) as store:
             for report in reports:
                 store.enter(report)
         return path

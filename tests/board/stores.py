@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.cli.commands._stores import Address, open_store
 
 if TYPE_CHECKING:
-    from harness.board.sqlite_file import Mode
     from harness.board.store import Store
 
 KINDS = ("sqlite", "postgresql")
@@ -22,8 +21,8 @@ class Where(NamedTuple):
     address: Address
     key: Path
 
-    def open(self, mode: Mode = "create") -> AbstractContextManager[Store]:
-        return open_store(self.address, mode, self.key)
+    def open(self, create: bool = True) -> AbstractContextManager[Store]:
+        return open_store(self.address, create, self.key)
 
 
 New = Callable[[str], Where]

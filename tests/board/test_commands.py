@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from harness.board.document import Document
 from harness.board.entry import Version
-from harness.board.store import Store
+from harness.board.sqlite_file import FileStore
 from harness.cli.commands import _arguments
 from harness.cli.commands.leaderboard import REPORTS
 from harness.protocol.report import Badge
@@ -87,11 +87,11 @@ def test_bundled_reports_are_shown_until_there_is_a_score(
     gpus = [folder for folder in REPORTS.iterdir() if folder.is_dir()]
     assert " ".join(out.split()).count("CUDA 13.2") == len(gpus), "once, below each table"
     assert list(tmp_path.iterdir()) == []
-    with Store(tmp_path / "leaderboard.sqlite", "create") as store:
+    with FileStore(tmp_path / "leaderboard.sqlite", create=True) as store:
         store.enter(factory.report("laptop", score=None))
     code, out, err = call("leaderboard")
     assert "01_naive" in out and "Entered here, 1 not ranked: accepted without a score" in err
-    with Store(tmp_path / "leaderboard.sqlite") as store:
+    with FileStore(tmp_path / "leaderboard.sqlite") as store:
         store.enter(factory.report("mine", score=0.5))
     code, out, err = call("leaderboard")
     assert "mine" in out and "01_naive" not in out and err == ""
@@ -137,5 +137,5 @@ def test_import_is_all_or_nothing_and_says_why(
         file.write_bytes(content)
     code, _, err = call("import", file)
     assert (code, err.count("\n")) == (2, 1) and file.name in err and said in err
-    with Store(path) as store:
+    with FileStore(path) as store:
         assert store.entries() == []

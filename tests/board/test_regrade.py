@@ -10,7 +10,7 @@ from harness.board.document import Document
 from harness.board.entry import Version
 from harness.board.ranking import rank
 from harness.board.regrade import Change, Grader, as_data, regrade, to_regrade
-from harness.board.store import Store
+from harness.board.sqlite_file import FileStore
 from harness.protocol import report as protocol
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Report, Submission
@@ -44,7 +44,7 @@ def old(stored: Enter) -> Path:
 
 
 def places(path: Path) -> list[tuple[str, float | None]]:
-    with Store(path) as store:
+    with FileStore(path) as store:
         (board,) = rank(store.entries())
     return [(row.entry.name, row.entry.score) for row in board.rows]
 
@@ -124,13 +124,13 @@ def test_what_does_not_apply_is_not_entered(
     assert code == 1
     assert said in out
     assert "Nothing to enter" in out
-    with Store(old) as store:
+    with FileStore(old) as store:
         assert len(store.entries()) == 3
 
 
 def test_an_unverified_result_is_graded_here_once(call: Call, path: Path) -> None:
     claim = factory.report("tile", "ada", 2.5)
-    with Store(path, "create") as store:
+    with FileStore(path, create=True) as store:
         store.enter_documents([Document.of(claim), Document.of(factory.report("tile", "ada", 2.6))])
     code, out, _ = call("regrade", "--yes", grade=graded)
     assert code == 0 and "−68.0 %" in out
@@ -142,7 +142,7 @@ def test_a_forged_hash_of_the_source_is_corrected(path: Path) -> None:
     claim = factory.report("tile", "ada", 2.5, source=factory.SOURCE)
     true = claim.submission.sha256
     forged = claim.submission.model_copy(update={"sha256": "0" * 64})
-    with Store(path, "create") as store:
+    with FileStore(path, create=True) as store:
         store.enter_documents([Document.of(claim.model_copy(update={"submission": forged}))])
         asked: list[str] = []
 
@@ -156,7 +156,7 @@ def test_a_forged_hash_of_the_source_is_corrected(path: Path) -> None:
 
 def before_and(grade: Grader, path: Path, *entries: str) -> list[Change]:
     """The changes that regrading the entries of these names finds."""
-    with Store(path) as store:
+    with FileStore(path) as store:
         found = {entry.name: entry for entry in store.entries()}
         chosen = [found[name] for name in entries]
         return [*regrade(store, chosen, grade, path.with_suffix(".kept"))]
@@ -185,7 +185,7 @@ def test_programs_get_both_entries(old: Path) -> None:
 
 
 def test_what_is_unverified_or_of_another_version_is_regraded(old: Path) -> None:
-    with Store(old) as store:
+    with FileStore(old) as store:
         boards = rank(store.entries())
         assert {each.name for each in to_regrade(boards, Version.current())} == {"wide", "tile"}
         assert {each.name for each in to_regrade(boards, BEFORE)} == {"new"}

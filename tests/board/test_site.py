@@ -11,7 +11,7 @@ from harness.board.document import Document
 from harness.board.entry import Entry, Version
 from harness.board.ranking import Filter
 from harness.board.site import MARKER, Site, file_names
-from harness.board.store import Store
+from harness.board.sqlite_file import FileStore
 from harness.protocol import report as protocol
 from harness.protocol.errors import StoreError
 from harness.protocol.report import Report
@@ -33,7 +33,7 @@ def write(tmp_path: Path, stored: Enter) -> Write:
 
     def site(*reports: Report, chosen: Filter | None = None) -> Path:
         folder = tmp_path / "site"
-        with Store(stored(*reports)) as store:
+        with FileStore(stored(*reports)) as store:
             made = Site(folder, store.entries(), chosen)
             made.write_boards()
             for _ in made.write_entries(store.document):
@@ -140,7 +140,7 @@ def test_the_map_of_wrong_blocks_is_shown(
 
 
 def test_unverified_results_are_below_the_ranking(write: Write, path: Path) -> None:
-    with Store(path, "create") as store:
+    with FileStore(path, create=True) as store:
         store.enter_documents([Document.of(factory.report("claimed", "bob", 1.3))])
     board = Elements(write(factory.report("tile", "ada", 0.9)) / "index.html").text
     above, _, below = board.partition("Unverified results")

@@ -32,7 +32,7 @@ def test_a_report_comes_back_as_it_was(where: Where) -> None:
     ]
     with where.open() as store:
         ids = [store.enter(report) for report in reports]
-    with where.open("update") as store:
+    with where.open(create=False) as store:
         for id, report in zip(ids, reports, strict=True):
             kept = store.report(id)
             assert kept.signature is not None
@@ -86,7 +86,7 @@ def test_any_text_is_kept_or_refused(where: Where) -> None:
 
 def everything(where: Where) -> tuple[list[str], list[Entry]]:
     """Return what is in a store, apart from what it trusts."""
-    with where.open("update") as store:
+    with where.open(create=False) as store:
         entries = [entry._replace(verified=False) for entry in store.entries()]
         return [document.text for document in store.documents()], sorted(entries)
 
@@ -147,13 +147,13 @@ def test_signatures_move_with_reports(pair: tuple[Where, Where], call: Call) -> 
     with other.open() as store:
         store.enter(factory.report("native"))
     copied(call, one, other)
-    with other.open("update") as store:
+    with other.open(create=False) as store:
         assert verified(store) == {"own": False, "stranger": False, "native": True}
         document = store.document(own)
         assert document.signature is not None and keys.fits(document.signature, document.text)
         assert store.document(stranger.id).signature is None
     copied(call, other, one)
-    with one.open("update") as store:
+    with one.open(create=False) as store:
         assert verified(store) == {"own": True, "stranger": False, "native": False}
 
 
@@ -183,7 +183,7 @@ def test_a_password_is_not_shown(new: New, call: Call) -> None:
 
 def test_a_database_asks_for_a_key(new: New) -> None:
     address = new("postgresql").address
-    with open_store(address, "create") as store, pytest.raises(StoreError, match="--key"):
+    with open_store(address, create=True) as store, pytest.raises(StoreError, match="--key"):
         store.enter(factory.report())
 
 

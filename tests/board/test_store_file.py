@@ -15,8 +15,7 @@ from sqlalchemy import REAL, BigInteger, Boolean, Float, Integer, create_engine
 
 from harness.board import keys, schema, sqlite_file, tables
 from harness.board.entry import INDEXED
-from harness.board.sqlite_file import SqliteFile
-from harness.board.store import Store
+from harness.board.sqlite_file import FileStore
 from harness.protocol.errors import StoreError
 from tests.board import factory
 
@@ -27,7 +26,7 @@ def of_another_program(path: Path) -> None:
 
 
 def torn(path: Path) -> None:
-    with Store(path, "create") as store:
+    with FileStore(path, create=True) as store:
         for day in range(40):
             store.enter(factory.report(day=day))
     whole = path.read_bytes()
@@ -45,7 +44,7 @@ def changed(statement: str) -> Callable[[Path], None]:
     """Return what makes a store with one report, and then changes it."""
 
     def make(path: Path) -> None:
-        with Store(path, "create") as store:
+        with FileStore(path, create=True) as store:
             store.enter(factory.report(score=0.9))
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute(statement)
@@ -72,7 +71,7 @@ def test_a_file_that_cannot_be_used_is_left_alone(
     make(path)
     before = path.read_bytes()
     refused = pytest.raises(StoreError, match=rf"leaderboard\.sqlite .*{why}")
-    with refused, Store(path, "create") as store:
+    with refused, FileStore(path, create=True) as store:
         list(store.documents())
     assert path.read_bytes() == before
 
@@ -105,7 +104,7 @@ def test_a_store_of_version_0_1_opens_and_loses_nothing(path: Path) -> None:
         private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     )
     before = content(path)
-    with Store(path) as store:
+    with FileStore(path) as store:
         assert {(entry.name, entry.verified) for entry in store.entries()} == {
             ("tile", True),
             ("wide", True),
@@ -122,7 +121,7 @@ def test_a_store_of_version_0_1_opens_and_loses_nothing(path: Path) -> None:
 
 def test_migrations_end_at_the_present_tables(path: Path) -> None:
     shutil.copy(VERSION_0_1, path)
-    Store(path).close()
+    FileStore(path).close()
     engine = create_engine(f"sqlite:///{path}")
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": _other_type})
@@ -139,7 +138,7 @@ def _other_type(_: object, __: object, ___: object, found: object, wanted: objec
 def test_a_migration_that_fails_leaves_the_old_version(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Store(path, "create") as store:
+    with FileStore(path, create=True) as store:
         id = store.enter(factory.report())
     folder = Path(shutil.copytree(schema.MIGRATIONS, tmp_path / "migrations"))
     (folder / "versions" / "board_next.py").write_text(
@@ -155,9 +154,9 @@ def test_a_migration_that_fails_leaves_the_old_version(
         patch.setattr(schema, "REVISIONS", (*schema.REVISIONS, "next"))
         patch.setattr(schema, "HEAD", "next")
         with pytest.raises(StoreError, match="nowhere"):
-            Store(path)
+            FileStore(path)
     assert path.read_bytes() == before
-    with Store(path) as store:
+    with FileStore(path) as store:
         assert [entry.id for entry in store.entries()] == [id]
 
 
@@ -165,7 +164,7 @@ def test_a_writer_waits_for_another_and_then_gives_up(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.01)
-    one, other = SqliteFile(path, "create"), SqliteFile(path, "update")
+    one, other = FileStore(path, create=True), FileStore(path)
     with closing(one), closing(other):
         with one.writing():
             with pytest.raises(StoreError, match="stayed locked by another program"):

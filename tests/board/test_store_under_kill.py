@@ -29,7 +29,7 @@ def die(store: Store, statement: int) -> None:
         if begun == statement:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    engine = store._database._engine  # type: ignore[attr-defined]
+    engine = store._engine  # type: ignore[attr-defined]
     event.listen(engine, "before_cursor_execute", count)
     event.listen(engine, "commit", count)
 
@@ -50,7 +50,7 @@ def test_a_kill_at_any_statement_leaves_all_or_nothing(new: New, kind: str, stat
         store.enter(ONE)
     killed = statement <= STATEMENTS[kind]
     assert in_fork(lambda: enter_and_die(where, statement)) == (-signal.SIGKILL if killed else id)
-    with where.open("update") as store:
+    with where.open(create=False) as store:
         texts = list(store.documents())
         assert store.enter(OTHER) == id
         store.check()

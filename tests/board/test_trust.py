@@ -14,6 +14,7 @@ from harness.board import keys
 from harness.board.document import Document
 from harness.board.keys import SigningKey
 from harness.board.ranking import Board, rank
+from harness.board.sqlite_file import FileStore
 from harness.board.store import Store
 from harness.protocol.errors import StoreError
 from harness.protocol.report import Report
@@ -81,7 +82,7 @@ def boards(store: Store) -> tuple[Board, ...]:
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Board]]:
     """A store with results of its own judge, and its board before anything is forged."""
-    with Store(tmp_path_factory.mktemp("board") / "board.sqlite", "create") as store:
+    with FileStore(tmp_path_factory.mktemp("board") / "board.sqlite", create=True) as store:
         store.enter(OWN)
         store.enter(REJECTED)
         (board,) = boards(store)
@@ -106,7 +107,7 @@ def test_a_forgery_has_no_rank_and_changes_no_row(
 def test_a_listed_key_verifies_until_it_is_removed(path: Path, call: Call) -> None:
     lab = SigningKey.at(path.with_name("lab.key"))
     document = Document.of(factory.report("wide", "bob", 1.3))
-    with Store(path, "create") as store:
+    with FileStore(path, create=True) as store:
         store.enter(OWN)
         store.enter_documents([document.signed(lab.sign(document.text))])
         assert ranked(store) == [("tile", "ada", 0.753, 1)]
@@ -144,7 +145,7 @@ def test_a_key_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
 def test_a_key_that_others_may_read_is_refused(path: Path, mode: int) -> None:
-    with Store(path, "create") as store:
+    with FileStore(path, create=True) as store:
         store.enter(OWN)
         key = path.with_suffix(".key")
         key.chmod(mode)
@@ -159,12 +160,12 @@ def test_what_is_no_key_is_refused(path: Path) -> None:
     key = path.with_suffix(".key")
     key.touch(0o600)
     key.write_text("not a key")
-    with Store(path, "create") as store, pytest.raises(StoreError, match="cannot be used"):
+    with FileStore(path, create=True) as store, pytest.raises(StoreError, match="cannot be used"):
         store.enter(OWN)
 
 
 def test_a_changed_report_loses_its_signature(path: Path) -> None:
-    with Store(path, "create") as store:
+    with FileStore(path, create=True) as store:
         data = json.loads(store.own(OWN).json)
     assert Document.parse(json.dumps(data), "x").signature is not None
     for change in ({"seed": 99}, {"submission": data["submission"] | {"author": "eve"}}):
@@ -182,7 +183,7 @@ def test_a_report_that_an_earlier_judge_signed_keeps_its_signature(path: Path) -
     data["signature"] = json.loads(key.sign(text).model_dump_json())
     document = Document.parse(json.dumps(data), "earlier.json")
     assert document.text == text and document.signature is not None
-    with Store(path, "create") as store:
+    with FileStore(path, create=True) as store:
         store.enter_documents([document])
         assert ranked(store) == [("tile", "ada", 0.753, 1)]
         assert store.document(document.id).json == document.json
@@ -198,7 +199,7 @@ def test_a_folder_of_reports_is_trusted_as_it_is_named(call: Call, tmp_path: Pat
 
 def test_the_terminal_shows_unverified_results_apart(call: Call, path: Path) -> None:
     claim: Report = factory.report("wide", "bob", 1.3)
-    with Store(path, "create") as store:
+    with FileStore(path, create=True) as store:
         store.enter(OWN)
         store.enter_documents([Document.of(claim)])
     _, out, _ = call("leaderboard")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,6 @@ from harness.board.document import Document
 from harness.protocol.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from harness.board.sqlite_file import Mode
     from harness.board.store import Store
 
 
@@ -76,30 +75,23 @@ def check_place(address: Address) -> None:
     )
 
 
-@contextmanager
-def open_store(address: Address, mode: Mode = "update", key: Path | None = None) -> Iterator[Store]:
+def open_store(
+    address: Address, create: bool = False, key: Path | None = None
+) -> AbstractContextManager[Store]:
     """Open the store at an address. Raises UsageError.
 
-    mode: as for a Store. key: the signing key's file, if it is not the address's own.
+    create: make it if it does not exist. key: the signing key's file, if it is not its own.
     """
-    from harness.board.store import Store  # slow to load
-
     check_place(address)
-    if not (address.is_url or address.is_arena):
-        with Store(address.path, mode, key) as store:
-            yield store
-        return
-    from harness.arena import as_store  # not all have its packages
+    if address.is_url or address.is_arena:
+        from harness.arena import as_store  # not all have its packages
 
-    with (
-        (
-            as_store.of_url(address.text, str(address), mode)
-            if address.is_url
-            else as_store.of_folder(address.path)
-        ) as database,
-        Store(database, key=key) as store,
-    ):
-        yield store
+        if address.is_url:
+            return as_store.of_url(address.text, str(address), create, key)
+        return as_store.of_folder(address.path, key)
+    from harness.board.sqlite_file import FileStore  # slow to load
+
+    return FileStore(address.path, create, key)
 
 
 def check_regular(path: Path) -> None:

@@ -148,7 +148,7 @@ def _keep(
     """Enter and write a report: each whole or not at all. Raises OSError or UsageError."""
     try:
         if arguments.submit:
-            with open_store(arguments.store, "create", arguments.key) as store:
+            with open_store(arguments.store, create=True, key=arguments.key) as store:
                 id = store.enter(report)
             terminal.note(f"entered into {store.name} as {id[:8]}")
     finally:

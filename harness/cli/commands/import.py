@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     documents = chain.from_iterable(map(read_all, arguments.files))
-    with open_store(arguments.store, "create") as store:
+    with open_store(arguments.store, create=True) as store:
         entered = store.enter_documents(documents)
     known = len(entered.ids) - entered.new
     already = f", {known} already there" if known else ""
