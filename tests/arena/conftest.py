@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Engine, text
 from harness.arena.build import Build
 from harness.arena.data_dir import Secrets
 from harness.arena.postgres import Server
+from harness.arena.processes import Settings
 from harness.arena.rules import RulesFile
 from harness.arena.store import people
 from harness.arena.store.database import open_engine
@@ -117,15 +118,13 @@ def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
     monkeypatch.setattr("harness.arena.web.boards.PATIENCE_SECONDS", float("inf"))
     monkeypatch.setattr("harness.arena.web.live.BOARD_SECONDS", 0.1)
-    key = SigningKey.at(rules.with_name("key.pem"))
+    settings = Settings(rules=rules, signing_key=rules.with_name("key.pem"))
     return Site(
         engine=engine,
         rules_file=RulesFile(rules),
-        root="",
-        secure=False,
+        settings=settings,
         cookie_secret="test",
-        signing_key=key,
-        signing_key_file=rules.with_name("key.pem"),
+        signing_key=SigningKey.at(settings.signing_key),
         build=Build.here(),
     )
 

@@ -303,7 +303,8 @@ def test_behind_a_proxy_that_leaves_the_path(
     site: Site, connection: Connection, person: Add
 ) -> None:
     key = people.new_key(connection, person("ada").id, "test")
-    client = TestClient(application(replace(site, root="/arena")), follow_redirects=False)
+    settings = site.settings.model_copy(update={"root": "/arena"})
+    client = TestClient(application(replace(site, settings=settings)), follow_redirects=False)
     answer = client.post("/arena/signin", data={"key": key})
     assert answer.status_code == 303 and answer.headers["location"] == "/arena/submit"
     page = client.get("/arena/index.html").text

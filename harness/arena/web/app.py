@@ -83,13 +83,13 @@ def application(
         max_age=600,
         path=f"{site.root}/",
         same_site="lax",
-        https_only=site.secure,
+        https_only=site.settings.secure,
     )
     app.add_middleware(
         Guard,
         limits=lambda: site.rules.limits,
         answer=lambda request, problem: _for_whoever_asked(site, request, problem),
-        secure=site.secure,
+        secure=site.settings.secure,
         local=local,
     )
     app.add_exception_handler(Problem, _answer)
@@ -106,7 +106,15 @@ def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Respon
         content = {"title": problem.title, "status": problem.status, "detail": problem.detail}
         return JSONResponse(content, problem.status, problem.headers, "application/problem+json")
     retry = problem.headers.get("Retry-After") if request.method == "GET" else None
-    answer = shared_page(site, "error.html", problem=problem, status=problem.status, retry=retry)
+    template = "signin.html" if problem.status == 401 else "error.html"
+    answer = shared_page(
+        site,
+        template,
+        status=problem.status,
+        problem=problem,
+        retry=retry,
+        openid=site.rules.openid,
+    )
     answer.headers.update(problem.headers)
     return answer
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Self
 
 from fastapi import Depends, Form, Request
@@ -40,14 +39,10 @@ PRIVATE = {"Cache-Control": "no-store"}
 class Site:
     engine: Engine
     rules_file: RulesFile
-    root: str
-    """The path under which a proxy serves it: "" or "/arena"."""
-    secure: bool
-    """Whether people reach it by https alone."""
+    settings: Settings
     cookie_secret: str
     signing_key: SigningKey
     """Signs the reports that are handed out: they come from the arena's own workers."""
-    signing_key_file: Path
     build: Build
     """The version of the judge that all of its workers have."""
 
@@ -57,11 +52,9 @@ class Site:
         return cls(
             engine=open_engine(make_url(environment[DATABASE_VARIABLE]), connections),
             rules_file=RulesFile(settings.rules),
-            root=settings.root,
-            secure=settings.secure,
+            settings=settings,
             cookie_secret=environment[COOKIE_VARIABLE],
             signing_key=SigningKey.at(settings.signing_key),
-            signing_key_file=settings.signing_key,
             build=Build.here(settings.quick),
         )
 
@@ -70,9 +63,14 @@ class Site:
         return self.rules_file.now
 
     @property
+    def root(self) -> str:
+        """The path under which a proxy serves it: "" or "/arena"."""
+        return self.settings.root
+
+    @property
     def trusted_keys(self) -> frozenset[str]:
         """The keys whose signature verifies a result."""
-        return keys.trusted(self.signing_key_file)
+        return keys.trusted(self.settings.signing_key)
 
     def signed(self, text: str, author: str) -> Document:
         """Return a stored report with the arena's signature.

@@ -24,11 +24,10 @@ from harness.arena.web.context import (
     OrganisersChange,
     Site,
     ThisOrganiser,
-    ThisVisitor,
     Visitor,
     now,
 )
-from harness.arena.web.pages import history_page, sign_in_page
+from harness.arena.web.pages import history_page
 from harness.arena.web.renderer import Call
 from harness.arena.web.rendering import PER_PAGE, page
 from problem import starter
@@ -52,10 +51,7 @@ def shown(visitor: Visitor, template: str, found: Mapping[str, Any], **more: Any
 
 
 @router.get("")
-def overview(request: Request, visitor: ThisVisitor) -> Response:
-    if visitor.person is None:
-        return sign_in_page(visitor)
-    visitor.check_organiser()
+def overview(request: Request, visitor: ThisOrganiser) -> Response:
     site, rules = visitor.site, visitor.rules
     with site.transaction() as connection:
         found = {

@@ -194,9 +194,7 @@ async def submit(request: Request, visitor: ThisVisitor) -> Response:
 def _submit_page(
     request: Request, visitor: Visitor, *, problem: Problem | None = None, pasted: str = ""
 ) -> HTMLResponse:
-    if visitor.person is None:
-        return sign_in_page(visitor)
-    person, rules = visitor.person, visitor.rules
+    person, rules = visitor.signed_in, visitor.rules
     return page(
         visitor,
         "submit.html",
@@ -246,9 +244,7 @@ def who(visitor: ThisVisitor) -> Response:
 
 @router.get("/mine")
 def mine(visitor: ThisVisitor, offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0) -> Response:
-    if visitor.person is None:
-        return sign_in_page(visitor)
-    return history_page(visitor, visitor.person, offset, here="mine")
+    return history_page(visitor, visitor.signed_in, offset, here="mine")
 
 
 def history_page(visitor: Visitor, person: Person, offset: int, here: str = "") -> Response:
@@ -322,14 +318,3 @@ def change(visitor: ThisVisitor, id: api.SubmissionId, what: str, token: Token =
     else:
         raise unknown_submission()
     return visitor.site.to(f"submissions/{id}")
-
-
-def sign_in_page(visitor: Visitor, problem: str | None = None, status: int = 401) -> HTMLResponse:
-    return page(
-        visitor,
-        "signin.html",
-        here="account",
-        problem=problem,
-        openid=visitor.rules.openid,
-        status=status,
-    )

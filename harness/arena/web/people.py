@@ -11,7 +11,6 @@ from harness.arena.store import contest, people
 from harness.arena.store.people import Role
 from harness.arena.web.context import Change, OwnChange, Site, ThisVisitor, Visitor
 from harness.arena.web.guard import COOKIE
-from harness.arena.web.pages import sign_in_page
 from harness.arena.web.rendering import page
 
 router = APIRouter(include_in_schema=False)
@@ -26,7 +25,7 @@ def with_session(site: Site, answer: Response, token: str) -> Response:
         token,
         max_age=people.SESSION_DAYS * 86400,
         path=f"{site.root}/",
-        secure=site.secure,
+        secure=site.settings.secure,
         httponly=True,
         samesite="lax",
     )
@@ -42,7 +41,8 @@ def same_site(request: Request) -> None:
 @router.get("/account")
 def account(visitor: ThisVisitor) -> Response:
     if visitor.person is None:
-        return sign_in_page(visitor, status=200)
+        openid = visitor.rules.openid
+        return page(visitor, "signin.html", here="account", problem=None, openid=openid)
     with visitor.site.transaction() as connection:
         return _account(visitor, connection)
 
@@ -68,7 +68,7 @@ def sign_in(request: Request, visitor: ThisVisitor, key: Text = "") -> Response:
         address = request.client.host if request.client else ""
         contest.note(connection, person, action, person.name if person else address)
     if person is None:
-        return sign_in_page(visitor, INVALID_KEY)
+        raise Problem(401, INVALID_KEY)
     return with_session(visitor.site, visitor.site.to("submit"), token)
 
 
