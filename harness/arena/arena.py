@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 from sqlalchemy import URL, Connection
 
-from harness.arena.data_dir import DataDir, Secrets
+from harness.arena.data_dir import DataDir
 from harness.arena.postgres import Server, address
 from harness.arena.problems import NotPossible
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
+from harness.arena.processes import DATABASE_VARIABLE, Settings
 from harness.arena.store import contest, people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Role
@@ -38,7 +38,9 @@ def serve(
         check_port(settings)
         with database(data_dir, url) as (owner, server):
             first = first_key(owner, show)
-            supervisor = Supervisor(server, parts(owner, data_dir.secrets(), settings, count))
+            supervisor = Supervisor(
+                server, parts(owner, data_dir.secrets().worker, settings, count)
+            )
             signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
             signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
             supervisor.run(lambda: _show_address(settings, first, show))
@@ -175,18 +177,15 @@ def reached(data_dir: DataDir, url: URL | None) -> Iterator[URL]:
             yield owner
 
 
-def parts(owner: URL, secrets: Secrets, settings: Settings, count: int | None) -> list[Part]:
+def parts(owner: URL, worker_key: str, settings: Settings, count: int | None) -> list[Part]:
     """Return the arena's processes. Only the web service knows the database's address.
 
     count: of workers; by default one for each GPU, or one.
     """
-    environment = {
-        DATABASE_VARIABLE: owner.render_as_string(hide_password=False),
-        COOKIE_VARIABLE: secrets.cookies,
-    }
+    environment = {DATABASE_VARIABLE: owner.render_as_string(hide_password=False)}
     return [
         Part("web", "harness.arena.web.server", [settings.model_dump_json()], environment),
-        *workers(settings.address, secrets.worker, "auto", count, settings.quick),
+        *workers(settings.address, worker_key, "auto", count, settings.quick),
     ]
 
 

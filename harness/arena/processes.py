@@ -19,8 +19,6 @@ ADDRESS_VARIABLE = "MATMUL_ARENA_ADDRESS"
 SUPERVISOR_VARIABLE = "MATMUL_ARENA_SUPERVISOR"
 """Names the supervisor that started a worker: a fresh UUID."""
 
-COOKIE_VARIABLE = "MATMUL_ARENA_COOKIES"
-
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """The address at which this machine reaches a server that listens on all addresses."""
 
@@ -31,9 +29,8 @@ NICENESS = 5
 class Settings(Value):
     """The settings of the web service: the one argument of its process, as JSON."""
 
-    rules: Path
-    """The file of the rules."""
-    signing_key: Path
+    data: Path
+    """The arena's folder."""
     quick: bool = False
     """Grade by a sample of the cases."""
     host: str = "127.0.0.1"

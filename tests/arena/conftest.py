@@ -14,7 +14,7 @@ from selenium.webdriver import Chrome
 from sqlalchemy import Connection, Engine, text
 
 from harness.arena.build import Build
-from harness.arena.data_dir import Secrets
+from harness.arena.data_dir import DataDir, Secrets
 from harness.arena.postgres import Server
 from harness.arena.processes import Settings
 from harness.arena.rules import RulesFile
@@ -27,7 +27,6 @@ from harness.arena.web.app import application
 from harness.arena.web.connections import LimitedProtocol
 from harness.arena.web.context import Site
 from harness.board import tables as board
-from harness.board.keys import SigningKey
 from tests.arena.submitting import Add, FakeWorker, Key
 from tests.arena.visiting import Visitor
 from tests.waiting import eventually
@@ -118,13 +117,11 @@ def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
     monkeypatch.setattr("harness.arena.web.boards.PATIENCE_SECONDS", float("inf"))
     monkeypatch.setattr("harness.arena.web.live.BOARD_SECONDS", 0.1)
-    settings = Settings(rules=rules, signing_key=rules.with_name("key.pem"))
     return Site(
         engine=engine,
+        data_dir=DataDir(rules.parent),
         rules_file=RulesFile(rules),
-        settings=settings,
-        cookie_secret="test",
-        signing_key=SigningKey.at(settings.signing_key),
+        settings=Settings(data=rules.parent),
         build=Build.here(),
     )
 

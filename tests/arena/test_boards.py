@@ -18,7 +18,6 @@ from fastapi.testclient import TestClient
 from sqlalchemy import event
 
 from harness.arena.problems import Problem
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
 from harness.arena.store.database import open_engine
 from harness.arena.web.app import application
 from harness.arena.web.boards import Boards, Form, Rendered, Variant, render, render_as
@@ -163,20 +162,18 @@ def test_without_a_gpu_the_board_may_show_estimates(
 
 
 def test_another_process_makes_the_same_boards_and_may_be_killed(
-    site: Site, rules: Path, result: Callable[[float], None]
+    site: Site, result: Callable[[float], None]
 ) -> None:
     before = renderers()
     result(1.0)
-    settings = Settings(rules=rules, signing_key=rules.with_name("key.pem"))
     database = site.engine.url.render_as_string(hide_password=False)
-    secrets = (DATABASE_VARIABLE, database), (COOKIE_VARIABLE, "test")
+    there = partial(render_as, site.settings.model_dump_json(), database)
 
     async def scenario() -> None:
         other = OtherProcess()
         for form in (Form.PAGES, Form.DATA):
             variant = Variant(form, site.rules_file.stamp, None)
-            there = partial(render_as, settings.model_dump_json(), secrets, variant)
-            assert await other.call(there, PATIENCE) == render(site, variant)
+            assert await other.call(partial(there, variant), PATIENCE) == render(site, variant)
             (process,) = [each for each in renderers() if each not in before]
             process.kill()
 

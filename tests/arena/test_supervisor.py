@@ -8,13 +8,12 @@ from sqlalchemy import URL
 
 from harness.arena import supervisor
 from harness.arena.arena import parts
-from harness.arena.data_dir import Secrets
 from harness.arena.processes import Settings
 from harness.arena.supervisor import Part, Supervisor
 from tests.waiting import PATIENCE, eventually
 
 OWNER = URL.create("postgresql+psycopg", "owner", "of the owner", "db.example", database="contest")
-SECRETS = Secrets(owner="of the owner", worker="of worker", cookies="of cookies")
+SECRETS = "of the owner", "of worker"
 
 
 @pytest.fixture
@@ -30,8 +29,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def started(tmp_path: Path, workers: int | None = None) -> dict[str, Part]:
-    settings = Settings(rules=tmp_path / "rules.toml", signing_key=tmp_path / "key.pem")
-    made = parts(OWNER, SECRETS, settings, workers)
+    made = parts(OWNER, "of worker", Settings(data=tmp_path), workers)
     return {part.name: part for part in made}
 
 
@@ -56,13 +54,13 @@ def test_without_a_gpu_the_cpu_device_grades(
 
 @pytest.mark.usefixtures("no_gpu")
 def test_only_the_web_process_knows_the_database(tmp_path: Path) -> None:
-    known = {"web": {"of the owner", "of cookies"}, "cpu-0": {"of worker"}}
+    known = {"web": {"of the owner"}, "cpu-0": {"of worker"}}
     found = started(tmp_path)
     assert found.keys() == known.keys()
     for name, part in found.items():
         known_to_it = " ".join([*part.environment.values(), *part.arguments]).replace("%20", " ")
-        assert {secret for _, secret in SECRETS if secret in known_to_it} == known[name], name
-        assert not any(secret in " ".join(part.arguments) for _, secret in SECRETS), "ps shows them"
+        assert {secret for secret in SECRETS if secret in known_to_it} == known[name], name
+        assert not any(secret in " ".join(part.arguments) for secret in SECRETS), "ps shows them"
 
 
 FOREVER = "import time; time.sleep(1000)"

@@ -78,7 +78,7 @@ def application(
         app.include_router(each)
     app.add_middleware(
         SessionMiddleware,  # what goes to an OpenID provider and back, and nothing else
-        secret_key=site.cookie_secret,
+        secret_key=site.data_dir.secrets().cookies,
         session_cookie="arena_openid",
         max_age=600,
         path=f"{site.root}/",

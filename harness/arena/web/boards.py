@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.problems import Problem
-from harness.arena.processes import NICENESS, Settings
+from harness.arena.processes import NICENESS
 from harness.arena.store import board, people
 from harness.arena.web.context import Site, Visitor, now
 from harness.arena.web.rendering import LEADERBOARD, File, shared_page
@@ -204,16 +204,16 @@ def render(site: Site, variant: Variant) -> Rendered:
     return Rendered(version, files)
 
 
-def render_as(settings: str, secrets: tuple[tuple[str, str], ...], variant: Variant) -> Rendered:
-    """Render in another process. settings: as JSON. secrets: by their variables."""
-    return render(_site(settings, secrets), variant)
+def render_as(settings: str, database: str, variant: Variant) -> Rendered:
+    """Render in another process; see Site.opened for the settings and the database."""
+    return render(_site(settings, database), variant)
 
 
 @lru_cache(maxsize=1)
-def _site(settings: str, secrets: tuple[tuple[str, str], ...]) -> Site:
+def _site(settings: str, database: str) -> Site:
     """Open the site when this process is first asked for a board."""
     os.nice(NICENESS)
-    return Site.opened(Settings.model_validate_json(settings), dict(secrets), connections=1)
+    return Site.opened(settings, database, connections=1)
 
 
 # ------------------------------------------------------- kernels that no GPU has measured

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,8 +16,9 @@ from sqlalchemy.exc import DataError, DBAPIError, OperationalError, TimeoutError
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.build import Build
+from harness.arena.data_dir import DataDir
 from harness.arena.problems import INVALID_KEY, Problem, database_unavailable
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings
+from harness.arena.processes import Settings
 from harness.arena.rules import Rules, RulesFile
 from harness.arena.store import contest, people
 from harness.arena.store.database import open_engine
@@ -38,24 +39,23 @@ PRIVATE = {"Cache-Control": "no-store"}
 @dataclass(frozen=True, slots=True)
 class Site:
     engine: Engine
+    data_dir: DataDir
     rules_file: RulesFile
     settings: Settings
-    cookie_secret: str
-    signing_key: SigningKey
-    """Signs the reports that are handed out: they come from the arena's own workers."""
     build: Build
     """The version of the judge that all of its workers have."""
 
     @classmethod
-    def opened(cls, settings: Settings, environment: Mapping[str, str], connections: int) -> Self:
-        """Open the arena. environment: the secrets, by their variables."""
+    def opened(cls, settings: str, database: str, connections: int) -> Self:
+        """Open the arena. settings: as JSON. database: its address, with the password."""
+        given = Settings.model_validate_json(settings)
+        data_dir = DataDir(given.data)
         return cls(
-            engine=open_engine(make_url(environment[DATABASE_VARIABLE]), connections),
-            rules_file=RulesFile(settings.rules),
-            settings=settings,
-            cookie_secret=environment[COOKIE_VARIABLE],
-            signing_key=SigningKey.at(settings.signing_key),
-            build=Build.here(settings.quick),
+            engine=open_engine(make_url(database), connections),
+            data_dir=data_dir,
+            rules_file=RulesFile(data_dir.rules),
+            settings=given,
+            build=Build.here(given.quick),
         )
 
     @property
@@ -70,7 +70,7 @@ class Site:
     @property
     def trusted_keys(self) -> frozenset[str]:
         """The keys whose signature verifies a result."""
-        return keys.trusted(self.settings.signing_key)
+        return keys.trusted(self.data_dir.signing_key)
 
     def signed(self, text: str, author: str) -> Document:
         """Return a stored report with the arena's signature.
@@ -83,7 +83,8 @@ class Site:
         if author != submission.author:
             renamed = submission.model_copy(update={"author": author})
             return Document.of(report.model_copy(update={"submission": renamed}))
-        return Document(text, report).signed(self.signing_key.sign(text))
+        key = SigningKey.at(self.data_dir.signing_key)
+        return Document(text, report).signed(key.sign(text))
 
     def to(self, path: str) -> RedirectResponse:
         """Send the browser to this page."""

@@ -23,7 +23,7 @@ def healthz(site: ThisSite) -> PlainTextResponse:
     """Answer 200 if the database answers, the disk has room and a worker is alive; else 503 with
     the reason."""
     try:
-        free = shutil.disk_usage(site.rules_file.path.parent).free
+        free = shutil.disk_usage(site.data_dir.folder).free
     except OSError as error:
         raise Problem(503, f"The arena's folder cannot be read: {error.strerror}.") from None
     if free < LEAST_FREE_BYTES:

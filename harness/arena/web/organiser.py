@@ -71,7 +71,7 @@ def overview(request: Request, visitor: ThisOrganiser) -> Response:
             typical=watching.typical_seconds(connection, otherwise=0),
             oldest=watching.oldest_waiting(connection),
             gpu=rules.gpu,
-            rules_file=site.rules_file.path,
+            rules_file=site.data_dir.rules,
             address=str(request.base_url).rstrip("/"),
         )
 

@@ -8,7 +8,7 @@ from functools import partial
 import uvicorn
 
 from harness.arena.logs import log_as
-from harness.arena.processes import COOKIE_VARIABLE, DATABASE_VARIABLE, Settings, end_with_parent
+from harness.arena.processes import DATABASE_VARIABLE, Settings, end_with_parent
 from harness.arena.web.app import application
 from harness.arena.web.boards import Rendered, Variant, render_as
 from harness.arena.web.connections import LimitedProtocol
@@ -25,16 +25,15 @@ def main(settings: Settings) -> None:
     end_with_parent()
     _raise_file_limit()
     # Taken out of the environment, which child processes inherit.
-    environment = {name: os.environ.pop(name) for name in (DATABASE_VARIABLE, COOKIE_VARIABLE)}
+    given = settings.model_dump_json(), os.environ.pop(DATABASE_VARIABLE)
     boards = OtherProcess()
-    given = settings.model_dump_json(), tuple(environment.items())
 
     async def render(variant: Variant) -> Rendered:
         return await boards.call(partial(render_as, *given, variant), BOARD_SECONDS)
 
     uvicorn.run(
         application(
-            Site.opened(settings, environment, connections=20),
+            Site.opened(*given, connections=20),
             render,
             OtherProcess().call,
             settings.lease,

@@ -154,8 +154,7 @@ def _url(text: str | None) -> URL | None:
 
 def _settings(arguments: argparse.Namespace, data_dir: DataDir) -> Settings:
     return Settings(
-        rules=data_dir.rules,
-        signing_key=data_dir.signing_key,
+        data=data_dir.folder,
         quick=rules.read(data_dir.rules).quick,
         secure=arguments.https,
         **{name: getattr(arguments, name) for name in ("host", "port", "root", "proxy", "lease")},
