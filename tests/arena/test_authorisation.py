@@ -32,12 +32,12 @@ OPEN = "200 200 200 200"
 OWN = "404 404 200 200"
 SIGNED_IN = "401 200 200 200"
 ORGANISERS = "401 403 403 200"
-OWN_FORM = "403 303 303 303"
-ACTS = "403 403 403 303"
-"""A form of organisers': a stranger has no session from which it could come."""
-ANSWERS = "403 403 403 200"
+OWN_FORM = "401 303 303 303"
+ACTS = "401 403 403 303"
+"""A form of organisers."""
+ANSWERS = "401 403 403 200"
 """A form of organisers' whose answer is a page or a file."""
-FINDS_NOTHING = "403 403 403 422"
+FINDS_NOTHING = "401 403 403 422"
 """A form of organisers' about something that is not there."""
 NOT_FOUND = "404 404 404 404"
 WORKERS = "401 401 401 401"
@@ -66,14 +66,14 @@ ROUTES: dict[str, Row] = {
     "GET /who": Row(OPEN),
     "GET /mine": Row(SIGNED_IN),
     "GET /submissions/{id}": Row(OWN),
-    "POST /submissions/{id}/{what}": Row("403 404 303 303", address="/submissions/{id}/withdraw"),
+    "POST /submissions/{id}/{what}": Row("404 404 303 303", address="/submissions/{id}/withdraw"),
     "GET /live/submissions/{id}": Row(OWN),
     "GET /account": Row(OPEN),
     "POST /signin": Row(WORKERS, {"data": {"key": "arena_wrong"}}),
     "POST /signout": Row(OWN_FORM),
     "POST /signout/everywhere": Row(OWN_FORM),
-    "POST /account/keys": Row("403 200 200 200"),
-    "POST /account/keys/revoke": Row("403 404 404 404", {"data": {"hash": "{stranger_hash}"}}),
+    "POST /account/keys": Row("401 200 200 200"),
+    "POST /account/keys/revoke": Row("401 404 404 404", {"data": {"hash": "{stranger_hash}"}}),
     "GET /join/{link}": Row(OPEN),
     "POST /join/{link}": Row(NOT_FOUND, {"data": {"name": "new"}}, "/join/nothing"),
     "GET /openid/begin": Row(NOT_FOUND),
@@ -224,7 +224,7 @@ STATES = {
 }
 
 
-CLOSED = {"POST /submit": "403 403 403 303", "POST /api/v1/submissions": "401 403 403 202"}
+CLOSED = {"POST /submit": "401 403 403 303", "POST /api/v1/submissions": "401 403 403 202"}
 THAWS = {"POST /organiser/thaw": ACTS}
 SOURCES_OPEN = dict.fromkeys(
     (route for route, row in ROUTES.items() if row.statuses == OWN), OPEN
@@ -308,24 +308,34 @@ def test_submissions_are_read_and_cancelled_as_the_table_says(
     assert found == [401, 403 if others_read else 404, cancels, 409]
 
 
-def test_every_form_needs_the_token_of_its_page(scene: Scene) -> None:
-    organiser = scene.people["organiser"]
-    session = people.sign_in(scene.connection, organiser.id)
-    own = {"POST /signin", "POST /join/{link}"}
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+    ],
+)
+def test_a_form_of_another_site_is_refused(headers: dict[str, str], scene: Scene) -> None:
+    session = people.sign_in(scene.connection, scene.people["organiser"].id)
+    headers = {**headers, "Cookie": f"{COOKIE}={session}"}
     for route in sorted(routes()):
-        if not route.startswith("POST /") or " /api/" in route:
-            continue
-        _, address, sent = scene.request(route)
-        data = sent.get("data", {})
-        if route in own:
-            address = f"/join/{scene.words['link']}" if "join" in route else address
-            headers = {"Sec-Fetch-Site": "cross-site"}
-        else:
-            headers = {"Cookie": f"{COOKIE}={session}"}
-            data["token"] = "guessed"
-        found = scene.client.post(address, data=data, files=sent.get("files"), headers=headers)
-        assert found.status_code == 403, route
-    assert people.by_session(scene.connection, session) == organiser
+        if route.startswith("POST /"):
+            _, address, sent = scene.request(route)
+            found = scene.client.post(
+                address, data=sent.get("data"), files=sent.get("files"), headers=headers
+            )
+            assert found.status_code == 403, route
+            assert "another site" in found.text
+    assert people.by_session(scene.connection, session) == scene.people["organiser"]
+
+
+def test_a_form_of_the_arena_is_taken(scene: Scene) -> None:
+    for said in ({"Sec-Fetch-Site": "same-origin"}, {"Origin": "http://testserver"}):
+        session = people.sign_in(scene.connection, scene.people["owner"].id)
+        headers = {**said, "Cookie": f"{COOKIE}={session}"}
+        assert scene.client.post("/signout", headers=headers).status_code == 303
 
 
 def test_the_api_changes_nothing_by_cookie(scene: Scene) -> None:

@@ -1,7 +1,5 @@
 """The context of a request: the database, the rules, and the visitor."""
 
-import hashlib
-import hmac
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Self
 
-from fastapi import Depends, Form, Request
+from fastapi import Depends, Request
 from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection, Engine, make_url
 from sqlalchemy.exc import DataError, DBAPIError, OperationalError, TimeoutError
@@ -125,23 +123,6 @@ class Visitor:
         return self.site.rules
 
     @property
-    def token(self) -> str:
-        """The token of their forms, which other sites do not know."""
-        return hashlib.sha256(f"form {self.session}".encode()).hexdigest()
-
-    def check(self, token: str) -> None:
-        """Check that a form is from a page of this session. Raises Problem.
-
-        A request with a key needs no token, because no other site's form can send the key.
-        """
-        if self.session is None and self.person is not None:
-            return
-        if self.session is None or not hmac.compare_digest(token, self.token):
-            raise Problem(
-                403, "This form is not from your session; load the page again and repeat."
-            )
-
-    @property
     def signed_in(self) -> Person:
         if self.person is None:
             raise Problem(401, "Sign in first.")
@@ -251,11 +232,8 @@ class Change:
         return self.site.to(page)
 
 
-def own_change(
-    visitor: ThisVisitor, token: Annotated[str, Form(max_length=200)] = ""
-) -> Iterator[Change]:
-    """Raises Problem where the form is not one that we gave this visitor."""
-    visitor.check(token)
+def own_change(visitor: ThisVisitor) -> Iterator[Change]:
+    """Raises Problem for strangers."""
     person = visitor.signed_in
     with visitor.site.transaction() as connection:
         yield Change(visitor, person, connection)

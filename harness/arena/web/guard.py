@@ -123,6 +123,8 @@ class Guard:
             raise Problem(400, "An address has no NUL character.")
         if self._local and not LOCAL_HOST.fullmatch(dict(scope["headers"]).get(b"host", b"")):
             raise Problem(421, "The arena serves its own machine only; a proxy needs --proxy.")
+        if _is_from_another_site(scope):
+            raise Problem(403, "This form came from another site.")
         if path.startswith(WORKERS):
             await self._worker(scope, receive, send)
         elif STREAM.fullmatch(path):
@@ -189,6 +191,18 @@ class Guard:
 
         self._addresses.check(_address(scope))
         await self._app(scope, receive, counted)
+
+
+def _is_from_another_site(scope: Scope) -> bool:
+    """Return whether a browser says that a page of another site sent this form."""
+    if scope["method"] in ("GET", "HEAD"):
+        return False
+    headers = dict(scope["headers"])
+    site = headers.get(b"sec-fetch-site")  # browsers do not send it without TLS to other machines
+    if site is not None:
+        return site not in (b"same-origin", b"none")
+    origin = headers.get(b"origin")
+    return origin is not None and origin.partition(b"://")[2] != headers.get(b"host")
 
 
 def _address(scope: Scope) -> str:

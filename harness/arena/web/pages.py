@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi import Form as FormField
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
@@ -36,7 +35,6 @@ from problem.cases import RANKED
 
 router = APIRouter(include_in_schema=False)
 
-Token = Annotated[str, FormField(max_length=100)]
 Compared = Annotated[str, StringConstraints(max_length=64)]
 VERDICTS = {
     Verdict.ACCEPTED: "C is right in every case, and the kernel is safe.",
@@ -169,14 +167,13 @@ def submit_form(request: Request, visitor: ThisVisitor) -> Response:
 async def submit(request: Request, visitor: ThisVisitor) -> Response:
     """Submit a file that was chosen or dropped, or text that was pasted."""
     async with request.form(max_files=1, max_fields=8, max_part_size=MAX_BODY) as form:
-        token, pasted = str(form.get("token", "")), str(form.get("pasted", ""))
+        pasted = str(form.get("pasted", ""))
         name = str(form.get("name", "")) or "kernel"
         file = form.get("file")
         content = pasted.encode()
         chosen = not isinstance(file, str) and file is not None and bool(file.filename)
         if chosen and isinstance(file, UploadFile):
             name, content = file.filename or name, await file.read()
-    visitor.check(token)
     try:
         if not chosen and not pasted:
             raise Problem(422, "There is no file: choose one, drop one or paste its text.")
@@ -306,9 +303,8 @@ def watched(visitor: ThisVisitor, id: api.SubmissionId) -> Response:
 
 
 @router.post("/submissions/{id}/{what}")
-def change(visitor: ThisVisitor, id: api.SubmissionId, what: str, token: Token = "") -> Response:
+def change(visitor: ThisVisitor, id: api.SubmissionId, what: str) -> Response:
     """Cancel or withdraw a submission of one's own."""
-    visitor.check(token)
     status = api.readable(visitor, id)
     if what == "cancel":
         api.give_up(visitor, id)

@@ -47,7 +47,6 @@ def page(visitor: Visitor, template: str, *, status: int = 200, **values: object
         template,
         shared=False,
         person=visitor.person,
-        token=visitor.token,
         pages=(LEADERBOARD, *PAGES, *more),
         **values,
     )
@@ -64,7 +63,7 @@ def shared_page(
 ) -> HTMLResponse:
     """Return a page that is the same for everybody. boards: their entries in the navigation."""
     pages = *boards, *PAGES
-    html = _rendered(site, template, shared=True, person=None, token="", pages=pages, **values)
+    html = _rendered(site, template, shared=True, person=None, pages=pages, **values)
     return HTMLResponse(html, status)
 
 
