@@ -11,14 +11,11 @@ from starlette.exceptions import HTTPException
 from harness.arena import submitted
 from harness.arena.problems import Problem, unknown_submission
 from harness.arena.store import board, gradings, watching
-from harness.arena.store.people import Person
 from harness.arena.store.watching import Status
 from harness.arena.web.boards import DATA, Boards, Form
 from harness.arena.web.context import PRIVATE, Site, ThisVisitor, Visitor, now
 from harness.board.document import Document
 from harness.protocol.report import Value
-
-router = APIRouter(prefix="/api/v1")
 
 _ID = Path(pattern=r"^[0-9a-f]{16}$", description="of a submission")
 SubmissionId = Annotated[str, _ID]
@@ -50,6 +47,8 @@ _PROBLEM = {"model": ProblemDetails, "content": {"application/problem+json": {}}
 ERRORS: dict[int | str, dict[str, Any]] = dict.fromkeys(
     (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503), _PROBLEM
 )
+router = APIRouter(prefix="/api/v1", responses=ERRORS)
+
 _BODY = {
     "requestBody": {
         "required": True,
@@ -67,14 +66,14 @@ _BODY = {
 }
 
 
-@router.get("/me", responses=ERRORS)
+@router.get("/me")
 def me(visitor: ThisVisitor) -> Me:
     """Return the person whose key this is."""
     person = visitor.signed_in
     return Me(name=person.name, role=person.role)
 
 
-@router.post("/submissions", status_code=202, responses=ERRORS, openapi_extra=_BODY)
+@router.post("/submissions", status_code=202, openapi_extra=_BODY)
 async def submit(
     request: Request,
     response: Response,
@@ -86,7 +85,6 @@ async def submit(
 
     When this answers 202, the submission is kept and queued.
     """
-    _with_a_key(visitor)
     file_name, content = await uploaded(request)
     status = await run_in_threadpool(
         take_submission, visitor, name or file_name, content, idempotency_key
@@ -125,7 +123,7 @@ async def uploaded(request: Request) -> tuple[str, bytes]:
     raise Problem(422, "There is no file: send it as the field `file`, or as the body.")
 
 
-@router.get("/submissions", responses=ERRORS)
+@router.get("/submissions")
 def mine(
     visitor: ThisVisitor,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
@@ -137,20 +135,20 @@ def mine(
         return watching.recent(connection, person=person.id, limit=limit, offset=offset)
 
 
-@router.get("/submissions/{id}", responses=ERRORS)
+@router.get("/submissions/{id}")
 def show(visitor: ThisVisitor, id: SubmissionId) -> Status:
     """Return the status of a submission."""
     return readable(visitor, id)
 
 
-@router.get("/submissions/{id}/report", responses=ERRORS)
+@router.get("/submissions/{id}/report")
 def report(visitor: ThisVisitor, id: SubmissionId) -> Response:
     """Return all that its grading found, as `harness/protocol/report.py` describes it."""
     found = document(visitor.site, readable(visitor, id))
     return Response(found.json, headers=PRIVATE, media_type="application/json")
 
 
-@router.get("/submissions/{id}/source", responses=ERRORS, response_class=PlainTextResponse)
+@router.get("/submissions/{id}/source", response_class=PlainTextResponse)
 def source(visitor: ThisVisitor, id: SubmissionId) -> PlainTextResponse:
     """Return the file as it was submitted."""
     readable(visitor, id)
@@ -159,10 +157,9 @@ def source(visitor: ThisVisitor, id: SubmissionId) -> PlainTextResponse:
     return PlainTextResponse(text, headers=PRIVATE)
 
 
-@router.post("/submissions/{id}/cancel", responses=ERRORS)
+@router.post("/submissions/{id}/cancel")
 def cancel(visitor: ThisVisitor, id: SubmissionId) -> Status:
     """End its grading, if that has not ended yet."""
-    _with_a_key(visitor)
     return give_up(visitor, id)
 
 
@@ -177,7 +174,7 @@ def give_up(visitor: Visitor, id: str) -> Status:
         return watching.status(connection, [id])[id]
 
 
-@router.get("/board", responses=ERRORS)
+@router.get("/board")
 async def show_board(request: Request, visitor: ThisVisitor) -> Response:
     """Return every ranking, as `leaderboard --json -` writes it."""
     boards: Boards = request.app.state.boards
@@ -201,10 +198,3 @@ def document(site: Site, status: Status) -> Document:
     with site.transaction() as connection:
         text = board.report_text(connection, status.report) or ""
     return site.signed(text, status.author)
-
-
-def _with_a_key(visitor: Visitor) -> Person:
-    """Return the person with a key: a cookie would also come with another site's form."""
-    if visitor.session is not None:
-        raise Problem(401, "The API takes keys: Authorization: Bearer YOUR_KEY.")
-    return visitor.signed_in

@@ -137,7 +137,7 @@ def _shown(status: Status) -> tuple[object, ...]:
 # ---------------------------------------------------------------------------------------- routes
 
 
-@api.router.get("/submissions/{id}/events", responses=api.ERRORS, response_class=StreamingResponse)
+@api.router.get("/submissions/{id}/events", response_class=StreamingResponse)
 async def events(request: Request, visitor: ThisVisitor, id: SubmissionId) -> StreamingResponse:
     """Send the status as server-sent events whenever it changes, until it is final.
 
