@@ -15,11 +15,11 @@ from harness import __version__
 from harness.arena.problems import Problem, nothing_here
 from harness.arena.web import api, health, live, openid, organiser, pages, people, workers
 from harness.arena.web.boards import Boards, Render
-from harness.arena.web.context import Site
+from harness.arena.web.context import Site, Visitor
 from harness.arena.web.guard import Guard
 from harness.arena.web.live import Watch
 from harness.arena.web.renderer import Call
-from harness.arena.web.rendering import shared_page
+from harness.arena.web.rendering import page
 from harness.arena.web.workers import Jobs
 from harness.arena.workers.api import LEASE_SECONDS
 
@@ -107,9 +107,10 @@ def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Respon
         return JSONResponse(content, problem.status, problem.headers, "application/problem+json")
     retry = problem.headers.get("Retry-After") if request.method == "GET" else None
     template = "signin.html" if problem.status == 401 else "error.html"
-    answer = shared_page(
-        site,
+    answer = page(
+        Visitor(site, None),
         template,
+        shared=True,
         status=problem.status,
         problem=problem,
         retry=retry,

@@ -23,7 +23,7 @@ from harness.arena.problems import Problem
 from harness.arena.processes import NICENESS
 from harness.arena.store import board, people
 from harness.arena.web.context import Site, Visitor, now
-from harness.arena.web.rendering import LEADERBOARD, File, shared_page
+from harness.arena.web.rendering import LEADERBOARD, File, page
 from harness.board.entry import Entry
 from harness.board.ranking import as_data, rank
 from harness.board.site import Page, board_page, file_names, runs_page
@@ -172,7 +172,9 @@ def render(site: Site, variant: Variant) -> Rendered:
         data = [as_data(each) for each in boards]
         return Rendered(version, {DATA: File.of(json.dumps(data).encode())})
     names = file_names([each.gpu for each in boards])
+    anybody = Visitor(site, None)
     frame: dict[str, Any] = {
+        "shared": True,
         "boards": [Page(names[each.gpu], each.gpu) for each in boards] or [LEADERBOARD],
         "version": version,
         "frozen_at": variant.frozen_at,
@@ -187,7 +189,7 @@ def render(site: Site, variant: Variant) -> Rendered:
         cut = most is not None and count > most
         shortened = said.format(most, count) if cut else ""
         values |= {name: values[name][:most] for name in (rows, "unverified") if name in values}
-        shown = shared_page(site, template, here=file, shortened=shortened, **frame, **values)
+        shown = page(anybody, template, here=file, shortened=shortened, **frame, **values)
         files[file] = File.of(bytes(shown.body))
 
     best = "The best {} of {} kernels."

@@ -16,8 +16,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
-from harness.arena.progress import StageProgress
-from harness.arena.web.context import PRIVATE, Site, Visitor
+from harness.arena.web.context import PRIVATE, Visitor
 from harness.board import site as static
 from harness.board.annotated_source import style_sheet
 from harness.board.entry import Version
@@ -39,44 +38,31 @@ PER_PAGE = 50
 ORGANISERS = Page("organiser", "Organiser")
 
 
-def page(visitor: Visitor, template: str, *, status: int = 200, **values: object) -> HTMLResponse:
-    """Return a page for one visitor. here: its entry in the navigation."""
-    more = (ORGANISERS,) if visitor.organises else ()
-    html = _rendered(
-        visitor.site,
-        template,
-        shared=False,
-        person=visitor.person,
-        pages=(LEADERBOARD, *PAGES, *more),
-        **values,
-    )
-    return HTMLResponse(html, status, PRIVATE)
-
-
-def shared_page(
-    site: Site,
+def page(
+    visitor: Visitor,
     template: str,
     *,
-    boards: Sequence[Page] = (LEADERBOARD,),
     status: int = 200,
+    boards: Sequence[Page] = (LEADERBOARD,),
+    shared: bool = False,
     **values: object,
 ) -> HTMLResponse:
-    """Return a page that is the same for everybody. boards: their entries in the navigation."""
-    pages = *boards, *PAGES
-    html = _rendered(site, template, shared=True, person=None, pages=pages, **values)
-    return HTMLResponse(html, status)
-
-
-def _rendered(site: Site, template: str, **values: object) -> str:
+    """Return a page. here: its entry in the navigation. boards: their entries there. shared: it is
+    the same for everybody, and so for a visitor of whom nothing is known."""
+    organisers = (ORGANISERS,) if visitor.organises else ()
     frame = {
         "served": True,
-        "root": f"{site.root}/",
-        "title": site.rules.title,
+        "root": f"{visitor.site.root}/",
+        "title": visitor.rules.title,
         "version_of_judge": Version.current(),
         "shortened": "",
         "here": "",
+        "shared": shared,
+        "person": visitor.person,
+        "pages": (*boards, *PAGES, *organisers),
     }
-    return templates().get_template(template).render(frame | values)
+    html = templates().get_template(template).render(frame | values)
+    return HTMLResponse(html, status, None if shared else PRIVATE)
 
 
 def fragment(template: str, **values: object) -> str:
@@ -89,7 +75,7 @@ def templates() -> Environment:
     environment = static.templates().overlay(
         loader=ChoiceLoader([PackageLoader("harness.arena"), PackageLoader("harness.board")])
     )
-    for function in (_moment, _when, figures.quantity, _seconds_until, _duration):
+    for function in (_moment, _when, figures.quantity, _duration):
         environment.filters[function.__name__.lstrip("_")] = function
     environment.globals["per_page"] = PER_PAGE
     return environment
@@ -104,10 +90,6 @@ def _when(at: datetime | None) -> Markup:
     if at is None:
         return Markup("–")
     return Markup('<time data-moment datetime="{}">{}</time>').format(at.isoformat(), _moment(at))
-
-
-def _seconds_until(stage: StageProgress, after: StageProgress) -> str:
-    return f"{(after.began - stage.began).total_seconds():.1f} s"
 
 
 def _duration(seconds: float) -> str:
