@@ -19,7 +19,6 @@ from sqlalchemy import (
     column,
     table,
 )
-from sqlalchemy.ext.compiler import compiles
 
 from harness.board.entry import INDEXED, Entry
 
@@ -31,18 +30,6 @@ NAMING = {
     "pk": "pk_%(table_name)s",
 }
 metadata = MetaData(naming_convention=NAMING)
-
-
-@compiles(BigInteger, "sqlite")
-@compiles(Boolean, "sqlite")
-def _integer(*_: object, **__: object) -> str:
-    """Name the type as a strict table of SQLite does, which has no other for these."""
-    return "INTEGER"
-
-
-@compiles(Float, "sqlite")
-def _real(*_: object, **__: object) -> str:
-    return "REAL"
 
 
 _TYPES = {str: Text, int: BigInteger, bool: Boolean, float: Float}
@@ -61,7 +48,6 @@ reports = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("report", Text, nullable=False),
-    sqlite_strict=True,
 )
 """The reports themselves, apart from their index so that ranking never reads them."""
 
@@ -70,7 +56,6 @@ entries = Table(
     metadata,
     Column("id", Text, ForeignKey("reports.id"), primary_key=True),
     *(_column(name) for name in INDEXED if name != "id"),
-    sqlite_strict=True,
 )
 """The facts of each report that ranking needs: a column per field of `board.entry.INDEXED`."""
 
@@ -80,18 +65,8 @@ signatures = Table(
     Column("id", Text, ForeignKey("reports.id"), primary_key=True),
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
-    sqlite_strict=True,
 )
 """Signatures of reports, which were checked when they were entered."""
-
-refused = Table(
-    "refused",
-    metadata,
-    Column("report", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    sqlite_strict=True,
-)
-"""Reports that earlier versions set aside; this version neither reads nor changes them."""
 
 counted = table(
     "counted",
