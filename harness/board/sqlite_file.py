@@ -1,11 +1,10 @@
 """A board in one SQLite file, for one person.
 
 Entering is one transaction, so that a grader killed in the middle leaves either the whole report
-or nothing; write-ahead logging and a busy timeout let several graders enter at once.
+or nothing. Several graders may enter at once: each waits for the others.
 """
 
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -82,7 +81,6 @@ class FileStore(Store):
     def _set_up(self) -> Engine:
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("PRAGMA foreign_keys = ON")
-        _use_write_ahead_log(self._connection)
         engine = create_engine("sqlite://", creator=lambda: self._connection, poolclass=StaticPool)
 
         @event.listens_for(engine, "begin")
@@ -133,16 +131,3 @@ class FileStore(Store):
                     "nothing was changed. Try again."
                 ) from None
             raise StoreError(f"{self.path} cannot be used: {cause}.") from None
-
-
-def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Switch the journal; SQLite itself does not wait for another process that does so too."""
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL").fetchone()
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in _BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
