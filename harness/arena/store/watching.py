@@ -50,10 +50,6 @@ class Status(Value):
     now: datetime = Field(exclude=True)
     """The time of the database."""
 
-    @property
-    def under_pseudonym(self) -> Status:
-        return self.model_copy(update={"author": self.pseudonym})
-
 
 _STATUS = (
     select(

@@ -156,7 +156,9 @@ class Visitor:
 
     def shown(self, status: Status) -> Status:
         """Return a status with the name of its author as this visitor may know it."""
-        return status.under_pseudonym if self.rules.pseudonyms and not self.owns(status) else status
+        if self.rules.pseudonyms and not self.owns(status):
+            return status.model_copy(update={"author": status.pseudonym})
+        return status
 
     @property
     def shown_as(self) -> str | None:

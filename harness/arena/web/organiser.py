@@ -193,7 +193,7 @@ def import_roster(
     links = course.import_roster(change.connection, change.person, course.read_roster(roster))
     change.note("import roster", str(len(links)))
     rows = ((*astuple(each), str(request.url_for("join_form", link=link))) for each, link in links)
-    return _csv("links.csv", course.as_csv((*course.COLUMNS, "link"), rows))
+    return _file("links.csv", course.as_csv((*course.COLUMNS, "link"), rows), "text/csv")
 
 
 @router.get("/gradebook.csv")
@@ -201,11 +201,7 @@ def gradebook(visitor: ThisOrganiser) -> Response:
     with visitor.site.transaction() as connection:
         found = course.gradebook(connection, visitor.rules)
     head = tuple(each.name for each in fields(Result))
-    return _csv("gradebook.csv", course.as_csv(head, map(astuple, found)))
-
-
-def _csv(name: str, content: str) -> Response:
-    return _file(name, content, "text/csv")
+    return _file("gradebook.csv", course.as_csv(head, map(astuple, found)), "text/csv")
 
 
 def _file(name: str, content: str, kind: str) -> Response:
