@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import URL, Connection
 
+from harness.arena import rules
 from harness.arena.data_dir import DataDir
 from harness.arena.postgres import Server, address
 from harness.arena.problems import NotPossible
@@ -36,6 +37,7 @@ def serve(
     """Run the arena until it is stopped. count: of workers. Raises UsageError."""
     with alone_in(data_dir):
         check_port(settings)
+        rules.read(data_dir.rules)  # so that a mistake is said before the start
         with database(data_dir, url) as (owner, server):
             first = first_key(owner, show)
             supervisor = Supervisor(
@@ -185,7 +187,7 @@ def parts(owner: URL, worker_key: str, settings: Settings, count: int | None) ->
     environment = {DATABASE_VARIABLE: owner.render_as_string(hide_password=False)}
     return [
         Part("web", "harness.arena.web.server", [settings.model_dump_json()], environment),
-        *workers(settings.address, worker_key, "auto", count, settings.quick),
+        *workers(settings.address, worker_key, "auto", count),
     ]
 
 

@@ -14,21 +14,19 @@ SUFFIXES = (".py", ".cu", ".h", ".sql")
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A version of the judge. source: the sha256 of its files. quick: by a sample of cases."""
+    """A version of the judge. source: the sha256 of its files."""
 
     judge: str
     cases: int
     source: str
-    quick: bool
 
     @classmethod
-    def here(cls, quick: bool = False) -> Self:
+    def here(cls) -> Self:
         version = Version.current()
-        return cls(version.judge, version.cases, _source(), quick)
+        return cls(version.judge, version.cases, _source())
 
     def __str__(self) -> str:
-        how = ", quick" if self.quick else ""
-        return f"judge {self.judge}, cases {self.cases}, source {self.source[:12]}{how}"
+        return f"judge {self.judge}, cases {self.cases}, source {self.source[:12]}"
 
 
 def refusal(arena: Build, machine: Build) -> str:

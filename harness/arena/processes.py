@@ -31,8 +31,6 @@ class Settings(Value):
 
     data: Path
     """The arena's folder."""
-    quick: bool = False
-    """Grade by a sample of the cases."""
     host: str = "127.0.0.1"
     port: int = 8040
     root: str = ""

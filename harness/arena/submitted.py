@@ -49,7 +49,7 @@ def stored(name: str, author: str, source: str) -> Submission:
         return submission.model_copy(update={"name": NAMELESS, "author": None})
 
 
-def gave_up(submission: Submission, reason: str, quick: bool) -> Report:
+def gave_up(submission: Submission, reason: str) -> Report:
     """Return the report of a submission that no worker could grade to the end."""
     return Report(
         environment=Environment(
@@ -60,7 +60,7 @@ def gave_up(submission: Submission, reason: str, quick: bool) -> Report:
         ),
         created=datetime.now(UTC).replace(microsecond=0),
         seed=0,
-        quick=quick,
+        quick=False,
         submission=submission,
         device=None,
         outcome=JudgeError(stage=Stage.READ, message=reason),

@@ -94,7 +94,7 @@ class Part:
 
 
 def workers(
-    address: str, key: str, device: Literal["auto", "cpu"], count: int | None, quick: bool
+    address: str, key: str, device: Literal["auto", "cpu"], count: int | None
 ) -> list[Part]:
     """Return the processes that grade for the arena at this address.
 
@@ -106,16 +106,13 @@ def workers(
         KEY_VARIABLE: key,
         SUPERVISOR_VARIABLE: str(uuid.uuid4()),
     }
-    more = ["--quick"] if quick else []
     if device == "cpu" or why_no_cuda() is not None:
-        return [
-            _worker(f"cpu-{n}", ["--device", "cpu", *more], environment) for n in range(count or 1)
-        ]
+        return [_worker(f"cpu-{n}", ["--device", "cpu"], environment) for n in range(count or 1)]
     chosen = gpus()[:count]
     return [
         _worker(
             f"gpu-{n}",
-            ["--device", "cuda", "--gpu", str(n), "--gpus", str(len(chosen)), *more],
+            ["--device", "cuda", "--gpu", str(n), "--gpus", str(len(chosen))],
             environment | {"CUDA_VISIBLE_DEVICES": gpu},
         )
         for n, gpu in enumerate(chosen)

@@ -13,7 +13,6 @@ from fastapi.testclient import TestClient
 from selenium.webdriver import Chrome
 from sqlalchemy import Connection, Engine, text
 
-from harness.arena.build import Build
 from harness.arena.data_dir import DataDir, Secrets
 from harness.arena.postgres import Server
 from harness.arena.processes import Settings
@@ -122,7 +121,6 @@ def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
         data_dir=DataDir(rules.parent),
         rules_file=RulesFile(rules),
         settings=Settings(data=rules.parent),
-        build=Build.here(),
     )
 
 

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,7 +16,6 @@ import psutil
 import pytest
 from sqlalchemy import Connection, update
 
-from harness.arena.build import Build
 from harness.arena.data_dir import Secrets
 from harness.arena.processes import ADDRESS_VARIABLE, NICENESS, SUPERVISOR_VARIABLE
 from harness.arena.rules import Limits
@@ -55,7 +53,7 @@ SUPERVISOR = uuid4()
 @contextmanager
 def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
     started = subprocess.Popen(
-        [sys.executable, "-m", "harness.arena.workers.process", "--device", "cpu", "--quick"],
+        [sys.executable, "-m", "harness.arena.workers.process", "--device", "cpu"],
         stdin=subprocess.PIPE,
         env={
             **os.environ,
@@ -75,7 +73,8 @@ def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.fixture
 def site(site: Site) -> Site:
     """An arena that judges by a sample of the cases."""
-    return replace(site, build=Build.here(quick=True))
+    site.data_dir.rules.write_text("quick = true\n")
+    return site
 
 
 def submit(connection: Connection, person: Person, source: str, name: str = "k") -> str:
@@ -177,7 +176,7 @@ def test_a_quick_arena_grades_on_the_gpu_model_of_its_rules(
     monkeypatch.setattr(process.signal, "signal", lambda *_: None)
     arena = WorkerConnection(address, secrets.worker)
     session = FakeSession(Refusing(), FakeDevice())
-    gpu = process.Worker(arena, [session], True, uuid4(), "gpu-0")
+    gpu = process.Worker(arena, [session], uuid4(), "gpu-0")
     grading = threading.Thread(target=gpu.run)
     grading.start()
     try:

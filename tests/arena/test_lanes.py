@@ -40,6 +40,7 @@ def task(name: str) -> Task:
         author="ada",
         source=factory.SOURCE,
         began=datetime.now(UTC),
+        quick=True,
     )
 
 
@@ -91,7 +92,7 @@ def test_each_lane_compiles_one_submission_at_a_time() -> None:
     compilers = [Compiler(both), Compiler(both)]
     sessions = [FakeSession(each, FakeDevice()) for each in compilers]
     arena = Arena(tasks=6)
-    assert Worker(arena, sessions, True, uuid4(), "gpu-0").run() is End.DRAINED
+    assert Worker(arena, sessions, uuid4(), "gpu-0").run() is End.DRAINED
     assert arena.verdicts == ["compile-error"] * 6
     assert [each.asked for each in compilers] == [3, 3], "a lane has one submission at a time"
     assert arena.joined is not None and arena.joined.model == INFO.name
@@ -103,7 +104,7 @@ def test_a_worker_waits_for_the_lease_of_one_that_may_have_died(
 ) -> None:
     monkeypatch.setattr(process, "BEAT_SECONDS", 0.01)
     monkeypatch.setattr(process, "LEASE_SECONDS", 1.0 if joins else 0.1)
-    worker = Worker(Arena(0, held), [FakeSession(Process(), FakeDevice())], True, uuid4(), "gpu-0")
+    worker = Worker(Arena(0, held), [FakeSession(Process(), FakeDevice())], uuid4(), "gpu-0")
     if joins:
         assert worker.run() is End.DRAINED
     else:

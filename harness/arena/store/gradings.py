@@ -283,19 +283,18 @@ _ENQUEUE = text(
 # ------------------------------------------------------------------------ attempts that were lost
 
 
-def sweep(connection: Connection, lease_seconds: float, quick: bool) -> dict[str, bool]:
+def sweep(connection: Connection, lease_seconds: float) -> dict[str, bool]:
     """Queue the gradings again whose worker has died, or end them; return, for each submission,
     whether it was queued again.
 
-    The caller makes sure that workers could reach the arena for the whole lease. quick: whether
-    the arena grades by a sample of the cases.
+    The caller makes sure that workers could reach the arena for the whole lease.
     """
     silent = gradings.c.seen < func.now() - timedelta(seconds=lease_seconds)
     held = lock(connection, gradings.c.state == State.GRADING, silent, skip_locked=True)
-    return {each.submission: lose(connection, each, quick) for each in held}
+    return {each.submission: lose(connection, each) for each in held}
 
 
-def lose(connection: Connection, held: Held, quick: bool) -> bool:
+def lose(connection: Connection, held: Held) -> bool:
     """End an attempt that its worker does not have any more; return whether there is another one.
 
     An attempt that no heartbeat ever named did not reach its worker, and counts as given back,
@@ -308,6 +307,6 @@ def lose(connection: Connection, held: Held, quick: bool) -> bool:
         requeue(connection, held, "died" if arrived else "given back")
         return True
     submission = stored(*submitted(connection, held.submission))
-    report = gave_up(submission, f"{dead} workers died while they graded this", quick)
+    report = gave_up(submission, f"{dead} workers died while they graded this")
     keep_result(connection, held, Document.of(report), "died", 0.0)
     return False

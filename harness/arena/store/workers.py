@@ -5,12 +5,12 @@ import secrets
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     RowMapping,
     exists,
     func,
@@ -152,7 +152,7 @@ def heartbeat(
         for attempt, progress in beat.attempts.items()
         if not _keep_progress(connection, worker.id, attempt, progress)
     ]
-    _end_unlisted(connection, worker.id, beat.attempts, build.quick)
+    _end_unlisted(connection, worker.id, beat.attempts)
     return HeartbeatAnswer(leave=worker.draining, lost=tuple(lost))
 
 
@@ -170,7 +170,7 @@ def _keep_progress(
 
 
 def _end_unlisted(
-    connection: Connection, worker: str, listed: Mapping[UUID, GradingProgress], quick: bool
+    connection: Connection, worker: str, listed: Mapping[UUID, GradingProgress]
 ) -> None:
     """End attempts that their worker does not have.
 
@@ -183,7 +183,7 @@ def _end_unlisted(
         attempts.c.started < func.now() - timedelta(seconds=LIST_SECONDS),
     )
     for held in lock(connection, gradings_table.c.attempt.in_(unlisted), skip_locked=True):
-        gradings.lose(connection, held, quick)
+        gradings.lose(connection, held)
 
 
 def leave(connection: Connection, machine: int, session: UUID) -> None:
@@ -209,11 +209,11 @@ def _session(machine: int, session: UUID) -> tuple[ColumnElement[bool], ...]:
 # ------------------------------------------------------------------------------------- attempts
 
 
-def take(connection: Connection, machine: int, session: UUID) -> Task | None:
+def take(connection: Connection, machine: int, session: UUID, quick: bool = False) -> Task | None:
     """Begin an attempt at the grading whose turn it is; None where nothing waits.
 
-    Fetching the job and beginning the attempt are one transaction. Raises SessionEnded where the
-    worker's session is over or the worker is to fetch nothing.
+    quick: grade by a sample of the cases. Fetching the job and beginning the attempt are one
+    transaction. Raises SessionEnded where the session is over or the worker is to fetch nothing.
     """
     worker = connection.execute(
         select(workers.c.id, workers.c.name, workers.c.model).where(
@@ -222,24 +222,25 @@ def take(connection: Connection, machine: int, session: UUID) -> Task | None:
     ).one_or_none()
     if worker is None:
         raise SessionEnded
+    table = gradings_table.c
     queues = [QUEUE, *([f"model {worker.model}"] if worker.model else [])]
     while (job := connection.execute(_FETCH, {"queues": queues}).one()).id is not None:
         connection.execute(_FINISH, {"job": job.id})
         grading = connection.execute(
             update(gradings_table)
-            .where(gradings_table.c.id == job.grading, gradings_table.c.state == State.QUEUED)
+            .where(table.id == job.grading, table.state == State.QUEUED)
             .values(
                 state=State.GRADING,
                 attempt=uuid.uuid4(),
-                attempts=gradings_table.c.attempts + 1,
-                started=func.coalesce(gradings_table.c.started, func.now()),
+                attempts=table.attempts + 1,
+                started=func.coalesce(table.started, func.now()),
                 seen=func.now(),
                 progress=None,
             )
-            .returning(*(gradings_table.c[name] for name in _TAKEN))
+            .returning(table.id, table.submission, table.attempt, table.attempts, table.seen)
         ).one_or_none()
         if grading is not None:
-            return _task(connection, worker, grading)  # a cancelled one has a job, too
+            return _task(connection, worker, grading, quick)  # a cancelled one has a job, too
     return None
 
 
@@ -248,10 +249,9 @@ _FETCH = text(
     FROM procrastinate_fetch_job_v2(CAST(:queues AS character varying[]), NULL)"""
 )
 _FINISH = text("SELECT procrastinate_finish_job_v1(:job, 'succeeded', true)")
-_TAKEN = ("id", "submission", "attempt", "attempts", "seen")
 
 
-def _task(connection: Connection, worker: Row, grading: Row) -> Task:  # type: ignore[type-arg]
+def _task(connection: Connection, worker: Any, grading: Any, quick: bool) -> Task:
     connection.execute(
         insert(attempts).values(
             id=grading.attempt,
@@ -269,6 +269,7 @@ def _task(connection: Connection, worker: Row, grading: Row) -> Task:  # type: i
         author=author,
         source=source,
         began=grading.seen,
+        quick=quick,
     )
 
 

@@ -13,7 +13,6 @@ from sqlalchemy import Connection, Engine, make_url
 from sqlalchemy.exc import DataError, DBAPIError, OperationalError, TimeoutError
 from starlette.concurrency import run_in_threadpool
 
-from harness.arena.build import Build
 from harness.arena.data_dir import DataDir
 from harness.arena.problems import INVALID_KEY, Problem, database_unavailable
 from harness.arena.processes import Settings
@@ -40,8 +39,6 @@ class Site:
     data_dir: DataDir
     rules_file: RulesFile
     settings: Settings
-    build: Build
-    """The version of the judge that all of its workers have."""
 
     @classmethod
     def opened(cls, settings: str, database: str, connections: int) -> Self:
@@ -53,7 +50,6 @@ class Site:
             data_dir=data_dir,
             rules_file=RulesFile(data_dir.rules),
             settings=given,
-            build=Build.here(given.quick),
         )
 
     @property

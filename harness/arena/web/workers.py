@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.concurrency import run_in_threadpool
 
+from harness.arena.build import Build
 from harness.arena.problems import Problem
 from harness.arena.store import workers
 from harness.arena.store.gradings import sweep
@@ -95,7 +96,7 @@ def sweep_once(site: Site, lease_seconds: float) -> dict[str, bool]:
     """Put gradings whose worker has died back into the queue, or give them up; return, for each
     submission, whether it was queued again."""
     with site.engine.begin() as connection:
-        swept = sweep(connection, lease_seconds, site.build.quick)
+        swept = sweep(connection, lease_seconds)
     for submission, again in swept.items():
         if again:
             log.warning("queued again", extra={"submission": submission})
@@ -139,14 +140,14 @@ Body = Annotated[bytes, Depends(body)]
 @router.get("")
 def info(site: ThisSite, _: ThisMachine) -> ArenaInfo:
     """Return how this arena judges."""
-    return ArenaInfo(build=site.build)
+    return ArenaInfo(build=Build.here())
 
 
 @router.post("")
 def join(site: ThisSite, machine: ThisMachine, body: Body) -> Joined:
     asked = _read(Join, body)
     with site.transaction() as connection:
-        return workers.join(connection, machine, asked, site.build)
+        return workers.join(connection, machine, asked, Build.here())
 
 
 @router.post("/drain")
@@ -160,7 +161,7 @@ def drain(site: ThisSite, machine: ThisMachine) -> Drained:
 def heartbeat(site: ThisSite, machine: ThisMachine, session: UUID, body: Body) -> HeartbeatAnswer:
     beat = _read(Heartbeat, body)
     with site.transaction() as connection:
-        return workers.heartbeat(connection, machine, session, beat, site.build)
+        return workers.heartbeat(connection, machine, session, beat, Build.here())
 
 
 @router.post("/{session}/fetch", response_model=None)
@@ -191,7 +192,7 @@ async def fetch(
 
 def _take(site: Site, machine: int, session: UUID) -> Task | None:
     with site.transaction() as connection:
-        return workers.take(connection, machine, session)
+        return workers.take(connection, machine, session, site.rules.quick)
 
 
 @router.post("/{session}/leave", status_code=204)

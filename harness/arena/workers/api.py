@@ -74,6 +74,8 @@ class Task(Value):
     source: str
     began: datetime
     """The beginning of the attempt by the arena's clock."""
+    quick: bool
+    """Grade it by a sample of the cases."""
 
 
 class Outcome(StrEnum):

@@ -90,15 +90,13 @@ class Worker:
         self,
         arena: Connection,
         sessions: Sequence[Session],
-        quick: bool,
         supervisor: UUID,
         name: str,
     ) -> None:
-        """sessions: of one device, one for each lane. quick: grade by a sample of the cases."""
+        """sessions: of one device, one for each lane."""
         host, device = socket.gethostname(), sessions[0].info
         self._arena = arena
         self._sessions = sessions
-        self._options = GradingOptions(quick=quick)
         self._supervisor = supervisor
         self._id = device.uuid or f"{host}/{name}"
         self._name = f"{name} on {host}"
@@ -143,7 +141,7 @@ class Worker:
                 supervisor=self._supervisor,
                 name=self._name,
                 model=self._model,
-                build=Build.here(self._options.quick),
+                build=Build.here(),
             )
             try:
                 self._session = self._arena.join(join)
@@ -196,7 +194,7 @@ class Worker:
         self._held[task.attempt] = progress
         try:
             submission = stored(task.name, task.author, task.source)
-            report = grade(submission, session, self._options, progress)
+            report = grade(submission, session, GradingOptions(quick=task.quick), progress)
             document = Document.of(report.model_copy(update={"created": task.began}))
             outcome = self._arena.finish(task.attempt, document.text)
         except Superseded:
@@ -233,7 +231,6 @@ def main(arguments: Sequence[str]) -> End:
     parser = argparse.ArgumentParser(description="A worker, which its supervisor starts.")
     parser.add_argument("--name", default="worker")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cpu")
-    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--gpu", type=int, default=0, help="which of this machine's it has")
     parser.add_argument("--gpus", type=int, help="how many of them work")
     options = parser.parse_args(arguments)
@@ -250,7 +247,7 @@ def main(arguments: Sequence[str]) -> End:
     supervisor = UUID(os.environ.pop(SUPERVISOR_VARIABLE))
     with open_sessions(options.device, None, cores) as sessions:
         try:
-            return Worker(arena, sessions, options.quick, supervisor, options.name).run()
+            return Worker(arena, sessions, supervisor, options.name).run()
         except (Refused, Held) as error:
             log.error("refused: %s", error)
             _end_now(End.REFUSED)

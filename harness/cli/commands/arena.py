@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from harness.arena import arena, rules
+from harness.arena import arena
 from harness.arena.backup import backup, restore
 from harness.arena.data_dir import DataDir
 from harness.arena.logs import log_as
@@ -155,7 +155,6 @@ def _url(text: str | None) -> URL | None:
 def _settings(arguments: argparse.Namespace, data_dir: DataDir) -> Settings:
     return Settings(
         data=data_dir.folder,
-        quick=rules.read(data_dir.rules).quick,
         secure=arguments.https,
         **{name: getattr(arguments, name) for name in ("host", "port", "root", "proxy", "lease")},
     )

@@ -91,7 +91,7 @@ def _key(file: Path | None, variable: str) -> str:
 
 def _serve(arguments: argparse.Namespace, key: str, build: Build, terminal: Terminal) -> None:
     """Work until this is stopped or all workers have left. build: that of the arena."""
-    own = Build.here(build.quick)
+    own = Build.here()
     if own != build:
         raise UsageError(refusal(build, own))
     missing = why_no_cuda()
@@ -99,7 +99,7 @@ def _serve(arguments: argparse.Namespace, key: str, build: Build, terminal: Term
         raise UsageError(
             f"this machine has no GPU: {missing}; --device cpu gives verdicts without scores"
         )
-    parts = workers(arguments.arena, key, arguments.device, arguments.workers, build.quick)
+    parts = workers(arguments.arena, key, arguments.device, arguments.workers)
     supervisor = Supervisor(None, parts)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
     signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
