@@ -30,10 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
-    with (
-        open_session("cuda") as session,
-        TerminalProgress(terminal.results, "cuBLAS") as progress,
-    ):
+    with open_session("cuda") as session, TerminalProgress(terminal.results, "cuBLAS") as progress:
         found = calibrate(session, arguments.seed, progress)
     for line in lines(found):
         terminal.show(line)

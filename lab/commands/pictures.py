@@ -68,11 +68,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 def _terminal(report: Report) -> str:
     """Return what `grade` shows, as SVG."""
     console = SafeConsole(
-        record=True,
-        width=WIDTH,
-        file=io.StringIO(),
-        force_terminal=True,
-        color_system="truecolor",
+        record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor"
     )
     console.print(screen(report))
     command = f"nox -s grade -- {report.submission.name}.cu"

@@ -199,11 +199,7 @@ def drain_machine(connection: Connection, machine: int) -> int:
 
 
 def _session(machine: int, session: UUID) -> tuple[ColumnElement[bool], ...]:
-    return (
-        workers.c.session == session,
-        workers.c.machine == machine,
-        workers.c.seen.is_not(None),
-    )
+    return (workers.c.session == session, workers.c.machine == machine, workers.c.seen.is_not(None))
 
 
 # ------------------------------------------------------------------------------------- attempts

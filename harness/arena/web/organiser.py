@@ -19,14 +19,7 @@ from harness.arena.problems import NotPossible, Problem, unknown_submission
 from harness.arena.store import contest, course, people, watching, workers
 from harness.arena.store.course import Result
 from harness.arena.store.people import Role
-from harness.arena.web.context import (
-    PRIVATE,
-    OrganisersChange,
-    Site,
-    ThisOrganiser,
-    Visitor,
-    now,
-)
+from harness.arena.web.context import PRIVATE, OrganisersChange, Site, ThisOrganiser, Visitor, now
 from harness.arena.web.pages import history_page
 from harness.arena.web.renderer import Call
 from harness.arena.web.rendering import PER_PAGE, page

@@ -87,11 +87,7 @@ class Worker:
     """A worker, which serves until the arena lets it leave."""
 
     def __init__(
-        self,
-        arena: Connection,
-        sessions: Sequence[Session],
-        supervisor: UUID,
-        name: str,
+        self, arena: Connection, sessions: Sequence[Session], supervisor: UUID, name: str
     ) -> None:
         """sessions: of one device, one for each lane."""
         host, device = socket.gethostname(), sessions[0].info

@@ -16,13 +16,7 @@ from rich.text import Text
 from harness.cli.commands._arguments import add_json, add_seed, number, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import SafeConsole, Terminal
-from harness.cli.views.grading import (
-    RESOURCES,
-    TIMES,
-    resource_cells,
-    time_cells,
-    verdict_style,
-)
+from harness.cli.views.grading import RESOURCES, TIMES, resource_cells, time_cells, verdict_style
 from harness.cli.views.progress import TerminalProgress
 from harness.devices.available import why_no_cuda
 from harness.judge.grading import GradingOptions

@@ -9,11 +9,7 @@ import pynvml
 from harness.protocol.report import Value
 from harness.protocol.request import Fault, Request
 
-CudaError = (
-    cupy.cuda.runtime.CUDARuntimeError,
-    cupy.cuda.driver.CUDADriverError,
-    pynvml.NVMLError,
-)
+CudaError = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError, pynvml.NVMLError)
 
 _Cause = Literal["memory", "trap", "launch-refused", "time-limit", "out-of-memory"]
 

@@ -144,9 +144,5 @@ def pipeline_clocks(opcodes: Mapping[str, int], gpu: Gpu) -> dict[Unit, float]:
             multiplied += count * WARP / INTEGER * (2 if "HI" in modifiers else 1)
         elif name in _INTEGER:
             integer += count * WARP / INTEGER
-    clocks = {
-        Unit.FP64: fp64,
-        Unit.SPECIAL: special,
-        Unit.INTEGER: max(integer, multiplied),
-    }
+    clocks = {Unit.FP64: fp64, Unit.SPECIAL: special, Unit.INTEGER: max(integer, multiplied)}
     return {unit: busy for unit, busy in clocks.items() if busy}

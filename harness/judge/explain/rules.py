@@ -213,9 +213,7 @@ the products of all outputs."""
 
 
 @_rule(
-    "few-products-per-load",
-    "give each thread a tile of outputs, 8x8 at best",
-    "08_block_tile_2d",
+    "few-products-per-load", "give each thread a tile of outputs, 8x8 at best", "08_block_tile_2d"
 )
 def _few_products_per_load(evidence: Evidence) -> Saving | None:
     """A value that is loaded from shared memory into a register serves as many products as the
