@@ -125,14 +125,10 @@ class Site:
         return self.folder / MARKER
 
     def _write_assets(self) -> None:
-        assets = self.folder / "assets"
-        assets.mkdir(exist_ok=True)
-        for source in (files(__package__) / "assets").iterdir():
-            (assets / source.name).write_bytes(source.read_bytes())
-        with (assets / "site.css").open("a", encoding="utf-8") as sheet:
-            sheet.write(style_sheet())
-        library = Path(str(distribution("plotly").locate_file("plotly/package_data/plotly.min.js")))
-        (assets / library.name).write_bytes(library.read_bytes())
+        folder = self.folder / "assets"
+        folder.mkdir(exist_ok=True)
+        for name, content in assets(__package__).items():
+            (folder / name).write_bytes(content)
 
     def _write(self, file: str, template: str, **values: object) -> None:
         version = Version.current()
@@ -192,6 +188,18 @@ def entry_page(entry: Entry, report: Report) -> dict[str, Any]:
         "findings": getattr(outcome, "findings", ()),
         "listing": annotated_source(report),
     }
+
+
+def assets(*packages: str) -> dict[str, bytes]:
+    """Return the scripts and style sheets of these packages, which include this one."""
+    found = {
+        source.name: source.read_bytes()
+        for package in packages
+        for source in (files(package) / "assets").iterdir()
+    }
+    found["site.css"] += style_sheet().encode()
+    library = Path(str(distribution("plotly").locate_file("plotly/package_data/plotly.min.js")))
+    return {**found, library.name: library.read_bytes()}
 
 
 def file_names(gpus: Sequence[str]) -> dict[str, str]:

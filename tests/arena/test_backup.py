@@ -125,6 +125,6 @@ def _check_what_version_0_1_kept(connection: Connection) -> None:
     verified = {(entry.name, entry.verified) for entry in board.counting(connection)}
     assert verified == {("counts", True), ("again", True)}
     (rejudging,) = contest.rejudgings(connection)
-    assert (rejudging.reason, rejudging.ready) == ("a look", True)
+    assert (rejudging["reason"], rejudging["open"]) == ("a look", True)
     (machine,) = workers.machines(connection)
     assert machine.name == "lab-3" and machine.revoked, "its key was a login of the database"

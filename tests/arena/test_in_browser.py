@@ -190,7 +190,7 @@ def test_pages_pass_axe_and_fit_a_phone(
 ) -> None:
     olga = people.named(connection, "olga")
     link = people.invite(connection, olga.id, Role.CONTESTANT, 1, "axe")
-    number = contest.rejudgings(connection)[0].id
+    number = contest.rejudgings(connection)[0]["id"]
     results = [each for each in watching.recent(connection) if each.report]
     entry = results[-1]
     copied = next(each.id for each in results if each.name == "copied")

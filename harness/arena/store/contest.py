@@ -1,8 +1,6 @@
 """The actions of organisers, each with a line in the audit log."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, func, insert, select, text, update
 
@@ -64,28 +62,6 @@ def reinstate(connection: Connection, actor: Person, submission: str) -> None:
 # ------------------------------------------------------------------------------------- rejudging
 
 
-@dataclass(frozen=True, slots=True)
-class Rejudge:
-    """A set of submissions that were graded again, whose new results count only once applied."""
-
-    id: int
-    reason: str
-    made_by: str
-    created: datetime
-    applied: datetime | None
-    dropped: datetime | None
-    gradings: int
-    ended: int
-
-    @property
-    def open(self) -> bool:
-        return self.applied is None and self.dropped is None
-
-    @property
-    def ready(self) -> bool:
-        return self.open and self.ended == self.gradings
-
-
 def rejudge(connection: Connection, actor: Person, chosen: Collection[str], reason: str) -> int:
     """Queue the chosen submissions once more; return the rejudging's number. Raises NotPossible."""
     reason = reason.strip()[:500]
@@ -119,14 +95,19 @@ _COUNTING = text(
 )
 
 
-def rejudgings(connection: Connection, id: int | None = None) -> list[Rejudge]:
-    """Return the latest rejudgings, newest first, or the one with this number."""
-    return [Rejudge(*row) for row in connection.execute(_REJUDGINGS, {"id": id})]
+def rejudgings(connection: Connection, id: int | None = None) -> Sequence[RowMapping]:
+    """Return the latest rejudgings, newest first, or the one with this number.
+
+    Each is a set of submissions that were graded again, whose new results count only once applied.
+    open: it was neither applied nor dropped. ended: how many of its gradings have ended.
+    """
+    return connection.execute(_REJUDGINGS, {"id": id}).mappings().all()
 
 
 _REJUDGINGS = text(
-    """SELECT r.id, r.reason, p.name, r.created, r.applied, r.dropped, count(*),
-        count(*) FILTER (WHERE g.state IN ('done', 'cancelled'))
+    """SELECT r.id, r.reason, p.name AS made_by, r.created, r.applied, r.dropped,
+        r.applied IS NULL AND r.dropped IS NULL AS open, count(*) AS gradings,
+        count(*) FILTER (WHERE g.state IN ('done', 'cancelled')) AS ended
     FROM rejudges r JOIN people p ON p.id = r.made_by JOIN gradings g ON g.rejudge = r.id
     WHERE r.id = :id OR CAST(:id AS bigint) IS NULL
     GROUP BY r.id, p.name ORDER BY r.id DESC LIMIT 20"""
@@ -157,8 +138,8 @@ _CHANGES = text(
 def apply_rejudging(connection: Connection, actor: Person, id: int) -> None:
     """Let the new results count; a judge-error replaces no result. Raises NotPossible."""
     found = _open(connection, id)
-    if not found.ready:
-        raise NotPossible(f"{found.gradings - found.ended} of its gradings have not ended yet")
+    if left := found["gradings"] - found["ended"]:
+        raise NotPossible(f"{left} of its gradings have not ended yet")
     connection.execute(_APPLY, {"rejudge": id})
     connection.execute(update(rejudges).where(rejudges.c.id == id).values(applied=func.now()))
     note(connection, actor, "apply rejudging", str(id))
@@ -179,9 +160,9 @@ def drop_rejudging(connection: Connection, actor: Person, id: int) -> None:
     note(connection, actor, "drop rejudging", str(id))
 
 
-def _open(connection: Connection, id: int) -> Rejudge:
+def _open(connection: Connection, id: int) -> RowMapping:
     connection.execute(select(rejudges.c.id).where(rejudges.c.id == id).with_for_update())
     found = next(iter(rejudgings(connection, id)), None)
-    if found is None or not found.open:
+    if found is None or not found["open"]:
         raise NotPossible("there is no such rejudging, or it was applied or dropped already")
     return found

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from importlib.metadata import distribution
-from importlib.resources import files
-from pathlib import Path
 from typing import Self
 
 from fastapi import Request, Response
@@ -18,7 +15,6 @@ from starlette.responses import HTMLResponse
 
 from harness.arena.web.context import PRIVATE, Visitor
 from harness.board import site as static
-from harness.board.annotated_source import style_sheet
 from harness.board.entry import Version
 from harness.board.site import Page
 from harness.judge import figures
@@ -127,12 +123,5 @@ class File:
 @lru_cache
 def assets() -> dict[str, File]:
     """Return every file below /assets/, compressed."""
-    found = {
-        source.name: source.read_bytes()
-        for package in ("harness.board", "harness.arena")
-        for source in (files(package) / "assets").iterdir()
-    }
-    found["site.css"] += style_sheet().encode()
-    library = Path(str(distribution("plotly").locate_file("plotly/package_data/plotly.min.js")))
-    found[library.name] = library.read_bytes()
+    found = static.assets("harness.board", "harness.arena")
     return {name: File.of(content) for name, content in found.items()}
