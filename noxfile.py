@@ -187,20 +187,6 @@ def lab(session: nox.Session) -> None:
 
 
 @nox.session
-def fuzz(session: nox.Session) -> None:
-    """Add small errors to correct kernels, and list those that the judge accepts."""
-    install(session, "judge", device_group(), "arena")
-    run(session, "-m", "lab", "fuzz", *session.posargs)
-
-
-@nox.session
-def mutants(session: nox.Session) -> None:
-    """Make single changes, and list those that no test detects: nox -s mutants -- stages."""
-    install(session, "judge", device_group(), "arena", "test")
-    run(session, "-m", "lab", "mutants", *session.posargs)
-
-
-@nox.session
 def lint(session: nox.Session) -> None:
     """Check style and types of Python, its layers, and the style of CUDA."""
     install(session, "judge", device_group(), "arena", "test", "lint")

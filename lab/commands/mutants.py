@@ -16,7 +16,7 @@ from harness.cli.views.console import Terminal
 
 HELP = """\
 example:
-  nox -s mutants -- stages
+  nox -s lab -- mutants stages
 """
 
 ROOT = Path(__file__).resolve().parents[2]

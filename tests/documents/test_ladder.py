@@ -5,7 +5,7 @@ from pathlib import Path
 
 from harness.board.document import read_folder
 from harness.protocol.report import Report, Score
-from lab import readme
+from lab.commands import readme
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REPORTS, SOLUTIONS, README = ROOT / "reports", ROOT / "solutions", ROOT / "reports" / "README.md"

@@ -10,7 +10,7 @@ from harness.judge.explain.evidence import Evidence
 from harness.judge.explain.explanation import Unit
 from harness.judge.explain.gpu import gpu_named
 from harness.judge.explain.rules import RULES, advice
-from lab.measured import Measurements, agrees
+from lab.commands.measure import Measurements, agrees
 from tests.judge.explain.ladder import evidence_of_source
 
 KERNELS = Path(__file__).parent / "kernels"
