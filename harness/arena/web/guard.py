@@ -136,8 +136,7 @@ class Guard:
 
     def _count(self, scope: Scope) -> None:
         self._addresses.count(_address(scope))
-        person = _person(scope)
-        if person:
+        if person := _person(scope):
             self._people.count(person)
 
     async def _with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -163,22 +162,17 @@ class Guard:
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a page that watches: it counts while it is open, and not as a request."""
-        sources = [("address", _address(scope), STREAMS_PER_ADDRESS)]
-        person = _person(scope)
-        if person:
-            sources.append(("person", person, STREAMS_PER_PERSON))
-        for kind, who, most in sources:
-            if self._streams[kind, who] >= most:
-                raise Problem(429, f"{most} live pages are open; close one.", retry_after=10)
+        most = {("address", _address(scope)): STREAMS_PER_ADDRESS}
+        if person := _person(scope):
+            most["person", person] = STREAMS_PER_PERSON
+        for source, allowed in most.items():
+            if self._streams[source] >= allowed:
+                raise Problem(429, f"{allowed} live pages are open; close one.", retry_after=10)
+        self._streams.update(most.keys())
         try:
-            for kind, who, _ in sources:
-                self._streams[kind, who] += 1
             await self._app(scope, receive, send)
         finally:
-            for kind, who, _ in sources:
-                self._streams[kind, who] -= 1
-                if not self._streams[kind, who]:
-                    del self._streams[kind, who]
+            self._streams -= Counter(most.keys())  # sources without a stream are forgotten
 
     async def _worker(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a worker. Only requests with a wrong key are limited in number."""
@@ -211,12 +205,9 @@ def _address(scope: Scope) -> str:
 
 def _person(scope: Scope) -> str:
     """Return a hash of the request's key or cookie; empty for a stranger."""
-    headers = dict(scope["headers"])
-    shown = headers.get(b"authorization", b"")
-    if not shown:
-        found = re.search(COOKIE.encode() + rb"=([^;\s]+)", headers.get(b"cookie", b""))
-        shown = found[1] if found else b""
-    return hashlib.sha256(shown).hexdigest() if shown else ""
+    request = Request(scope)
+    shown = request.headers.get("authorization") or request.cookies.get(COOKIE)
+    return hashlib.sha256(shown.encode()).hexdigest() if shown else ""
 
 
 def _log_access(scope: Scope, status: int, seconds: float) -> None:
