@@ -41,7 +41,7 @@ SIDE_BY_SIDE = ("--numprocesses=4", "--dist=worksteal")
 submissions use all the memory that a worker may have."""
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-"""Each process uses one BLAS thread: the threads of NumPy's products spin while they wait for each
+"""Each process uses one BLAS thread. The threads of NumPy's products spin while they wait for each
 other, which took half of the time of such tests."""
 
 PROGRAMS = ENVIRONMENT / "bin"

@@ -344,9 +344,9 @@ _LARGE_INPUTS = (LARGE_IN_A, LARGE_IN_B)
 
 def outlier_cases(seed: int, count: int) -> tuple[Case, ...]:
     """Return cases of unknown sizes with many factors of 2, with a few outliers in A and in B
-    alternately, so that a sample of the elements does not represent the others. A kernel that
-    samples one element in 64 passes four such cases with a probability of 1e-5, and the unannounced
-    checks have more of them."""
+    alternately. So a sample of the elements does not represent the others. A kernel that samples
+    one element in 64 passes four such cases with a probability of 1e-5, and the unannounced checks
+    have more of them."""
     generator = np.random.default_rng([seed, CASES_VERSION, 5])
     return tuple(
         Case(

@@ -105,7 +105,7 @@ def worst_error(A: Any, B: Any, C: Any, kind: Kind, seed: int) -> float:
 
 _BLOCKS_COMPARED = 1024
 """The number of blocks compared after each launch. If one block in a hundred is wrong, 30 launches
-miss that with a probability of 1e-134; if one in 10 000 is wrong, with 5 %, but so few save no
+miss that with a probability of 1e-134. If one in 10 000 is wrong, it is 5 %, but so few save no
 time."""
 
 
@@ -127,8 +127,8 @@ def freivalds(A: Any, B: Any, C: Any, tolerance: Tolerance, seed: int) -> float:
     ‖e_i‖₂, and at most LIMIT · ‖S_i‖₂ if every block is within the limit (problem.reference), with
     ‖S_i‖₂ = ‖a_i‖₂ · ‖B‖_F · norms_scale(tolerance, N). Six deviations are allowed: 8192 rows and
     hundreds of launches do not reach them by chance, but one wrong element does. The estimate for
-    all rows together is far more precise, unless structured inputs give their errors the same sign:
-    the root of the sum of their squares is ‖C - A·B‖_F to within 1/√(2M). It may exceed LIMIT ·
+    all rows together is far more precise, unless structured inputs give their errors the same sign.
+    The root of the sum of their squares is ‖C - A·B‖_F to within 1/√(2M). It may exceed LIMIT ·
     ‖S‖_F by six such deviations.
     """
     M, N = A.shape

@@ -536,9 +536,9 @@ def _place(words: Words, length: int) -> Words:
 
 
 def _outliers(how: Draw, rows: int, columns: int) -> Iterator[tuple[int, int]]:
-    """Yield the places of the outliers. The outlier of each quarter is in an eighth of the rows
-    and an eighth of the columns that contain no other outlier: in a block of C with one large row,
-    the block rule tolerates errors in the other rows."""
+    """Yield the places of the outliers. The outlier of each quarter is in an eighth of the rows and
+    an eighth of the columns that contain no other outlier. In a block of C with one large row, the
+    block rule tolerates errors in the other rows."""
     seed = _stream(how.seed, 5)
     if not math.isfinite(how.recipe.outlier):
         yield from ((0, 0), (rows - 1, columns - 1))

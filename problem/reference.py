@@ -54,8 +54,8 @@ _LARGEST = float(np.finfo(np.float32).max)
 _SMALLEST = float(np.finfo(np.float32).tiny)
 
 _PANEL_ROWS = 256
-"""Rows of C that one thread multiplies and compares: a multiple of BLOCK_SIZE, enough for BLAS to
-be fast, and some tens of megabytes of float64 at the ranked size."""
+"""Rows of C that one thread multiplies and compares, a multiple of BLOCK_SIZE. They are enough for
+BLAS to be fast, and some tens of megabytes of float64 at the ranked size."""
 
 Float64 = NDArray[np.float64]
 

@@ -1,7 +1,7 @@
 """Grading again what is unverified, or what another version of the judge has scored.
 
 Every new report goes to a file of JSON lines as soon as it is there, so that an interrupted or
-undecided regrading is not lost: importing that file applies it.
+undecided regrading is not lost. Importing that file applies it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 it.
 
 NVRTC generates PTX. It is parsed completely, and the text printed from the parsed form is the
-program: it becomes machine code, the CPU device translates it, and its hash is the kernel's
+program. It becomes machine code, the CPU device translates it, and its hash is the kernel's
 identity. Nothing else that the compiler wrote is used, so strings in `asm` cannot hide code.
 
 The compiler runs in a child process (harness/judge/workers) with limits of time and memory, because

@@ -19,7 +19,7 @@ _SYMBOL_TABLE, _WITHOUT_CONTENT = 2, 8
 
 def without_zeros(cubin: bytes) -> bytes:
     """Return a cubin whose variables without initial values have no memory, for a program that only
-    reads the instructions: NVIDIA's disassembler fills that memory, which may be gigabytes."""
+    reads the instructions. NVIDIA's disassembler would fill that memory, which may be gigabytes."""
     edited = bytearray(cubin)
     try:
         header = np.frombuffer(edited, _HEADER, 1)[0]

@@ -207,7 +207,7 @@ _ONLY_ON = {"wgmma": "sm_90a", "setmaxnreg": "sm_90a", "tcgen05": "sm_100a"}
 
 def lacking(errors: Sequence[Diagnostic], arch: str) -> tuple[str, str] | None:
     """Return what the architecture lacks, as a sentence and as the name of the feature, if all of
-    ptxas's errors are about that; the feature that the fewest architectures have comes first."""
+    ptxas's errors are about that. The feature that the fewest architectures have comes first."""
     found: list[tuple[int, str, str]] = []
     for error in errors:
         match = _REQUIRES.search(error.message) or _NOT_SUPPORTED.search(error.message)

@@ -163,8 +163,8 @@ def _is_of_the_host(name: str) -> bool:
 
 
 def standard_library(includes: Iterable[Include], code: str) -> str:
-    """Return a header that makes libcu++'s names known under `std`: of the standard headers that
-    the file includes, and of those that nearly every other header includes."""
+    """Return a header that makes libcu++'s names known under `std`. They are those of the standard
+    headers that the file includes, and of those that nearly every other header includes."""
     wanted = dict.fromkeys((*_USED_EVERYWHERE, *(include.header for include in includes)))
     functions: tuple[str, ...] = _NOT_IN_LIBCUDACXX
     is_ambiguous = _USES_NAMESPACE_STD.search(code) is not None

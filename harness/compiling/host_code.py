@@ -124,7 +124,8 @@ def without_failed_host_code(
     code: str, errors: Iterable[Diagnostic], *, keep_lambdas: bool = False
 ) -> str:
     """Return the code without the declarations in which the compiler found errors, as far as they
-    can be host code: no declaration with a word of CUDA, and nothing inside a device function."""
+    can be host code. A declaration with a word of CUDA stays, and so does what is inside a device
+    function."""
     text = code.encode()
     tree = walked(text)
     device = functions(tree).device

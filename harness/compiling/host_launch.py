@@ -1,7 +1,7 @@
 """Reads the launch in a file's own host code: the template instance, and the size of blocks.
 
-The judge launches the kernel itself. So host code is read for two purposes only: to find the
-instance of a template that it uses, and to warn if its blocks are not the judge's.
+The judge launches the kernel itself. So host code is read for two purposes only. One is to find the
+instance of a template that it uses, the other to warn if its blocks are not the judge's.
 """
 
 import re

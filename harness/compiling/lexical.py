@@ -1,7 +1,7 @@
 """The words of a source file, as a C++ compiler divides it into strings, comments and names.
 
-One regular expression reads the file once. Its time is linear in the length of the file, because a
-word that has no end takes the rest of its line or of the file.
+One regular expression reads the file once. Its time is linear in the length of the file: a word
+that has no end takes the rest of its line or of the file.
 """
 
 import re
@@ -29,8 +29,8 @@ _FIXED_TIME = {
 
 
 def normalised(text: str) -> str:
-    """Return the text without a byte order mark, with one kind of line end, and with no white space
-    between a backslash and the line end that it splices."""
+    """Return the text without a byte order mark and with one kind of line end. No white space is
+    left between a backslash and the line end that it splices."""
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return re.sub(r"\\[ \t\v\f]+\n", "\\\\\n", lines)
 

@@ -74,8 +74,8 @@ def waits(body: Sequence[Instruction]) -> tuple[Wait, ...]:
 
 
 def loads_together(body: Sequence[Instruction]) -> tuple[dict[int, int], ...]:
-    """Return the loads from global memory that are under way when a warp waits for one of them, by
-    source line: one entry for each such wait."""
+    """Return the loads from global memory that are under way when a warp waits for one of them.
+    They are by source line, with one entry for each such wait."""
     found: list[dict[int, int]] = []
     together: dict[int, int] = {}
     pending: set[int] = set()
@@ -166,7 +166,7 @@ def issue_clocks(body: Iterable[Instruction]) -> int:
     """Return the clocks that one scheduler takes to issue the instructions of one warp.
 
     It issues one per clock. Each of the two banks, of even and of odd registers, delivers one
-    register per clock, and operands that the previous instruction read with .reuse need not be read
+    register per clock. Operands that the previous instruction read with .reuse need not be read
     again. These rules were measured with solutions/16_register_banks.cu on an H100.
     """
     clocks = 0

@@ -1,6 +1,6 @@
 """The work of one grading, done early where that saves time.
 
-A step is a piece of work with one result. Equal steps are the same work, which is done once:
+A step is a piece of work with one result. Equal steps are the same work, which is done once.
 `start` begins it in the background; `get` waits for its result, or does the work now if it was not
 started. So a stage asks for what it needs, and does not know what was started early.
 """

@@ -120,8 +120,8 @@ class Sanitize(AboutKernel, Request[Sanitized]):
     many_blocks: LaunchInputs | None = None
     """A launch that the CPU device adds if the kernel's blocks depend on one another."""
     sample_seconds: float = 30.0
-    """How long the CPU device may take for a launch of which it watches only some blocks: to watch
-    those, and then, by an estimate, to check the bounds of all."""
+    """How long the CPU device may take for a launch of which it watches only some blocks. It
+    watches those, and then, by an estimate, it checks the bounds of all."""
 
 
 class BranchesDiffer(Value):

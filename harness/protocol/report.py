@@ -649,7 +649,7 @@ class InputsTime(Value):
 
 class Sustained(Value):
     """Kernel and baseline, each launched back to back for some seconds, as a program does that
-    multiplies all the time: power may hold the clock down, which it does not in a single launch."""
+    multiplies all the time. Power may hold the clock down, which it does not in a single launch."""
 
     seconds: float
     """How long each of the two was launched."""
@@ -736,8 +736,8 @@ class LineCounters(Value):
 class Counters(Value):
     """The memory accesses of some blocks, counted by the CPU device.
 
-    A request is one warp's memory instruction; a sector is 32 bytes of global memory that it
-    touches; a wavefront is one pass of the 32 banks of shared memory.
+    A request is one warp's memory instruction. A sector is 32 bytes of global memory that it
+    touches. A wavefront is one pass of the 32 banks of shared memory.
     """
 
     shape: Shape

@@ -261,10 +261,10 @@ def oracle(session: Session, source: str, guard: Guard, generator: random.Random
 def fuzz(session: Session, kernels: Sequence[Submission], seed: int) -> Iterator[Tried]:
     """Yield mutants of these kernels and their results, without end.
 
-    A mutant is a kernel with one change: a barrier, a fence, a bound or a term is removed, a sum
-    loses bits, or an index becomes too narrow. A condition on the shape, on the block or on the
-    number of launches may guard the change, so that it takes effect in some launches only. The
-    oracle knows the condition and runs shapes that meet it, while the judge draws its own shapes.
+    A mutant is a kernel with one change. A barrier, a fence, a bound or a term is removed, a sum
+    loses bits, or an index becomes too narrow. A condition on the shape, the block or the number of
+    launches may guard the change. Then it takes effect in some launches only. The oracle knows the
+    condition and runs shapes that meet it, while the judge draws its own shapes.
     """
     generator = random.Random(seed)
     places = {kernel.name: changes(kernel.source) for kernel in kernels}

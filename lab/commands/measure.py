@@ -95,9 +95,9 @@ AGREES: dict[str, tuple[Unit | None, frozenset[str]]] = {
     "large-loop": (None, frozenset({"no_instruction"})),
     "mma-sync": (None, frozenset({"wait", "math_pipe_throttle", "short_scoreboard"})),
 }
-"""For each rule: the unit that should be the busiest of those that `ncu` counted, and the stall
-reasons that may be the largest, by the Nsight Compute documentation ("Warp Stall Reasons").
-Conversions, special functions and shared memory use the MIO queue."""
+"""For each rule, the unit that should be the busiest of those that `ncu` counted, and the stall
+reasons that may be the largest. They are by the Nsight Compute documentation ("Warp Stall
+Reasons"). Conversions, special functions and shared memory use the MIO queue."""
 
 
 def agrees(rule: str, measured: Measured) -> bool | None:

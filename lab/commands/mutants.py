@@ -1,6 +1,6 @@
 """Make single changes with mutmut, and list those that no test detects.
 
-Each area is tested in a copy of the repository, which is kept: code that has not changed since the
+Each area is tested in a copy of the repository, which is kept. Code that has not changed since the
 last time is not tested again.
 """
 

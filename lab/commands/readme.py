@@ -227,8 +227,8 @@ def _provenance(rows: Sequence[Row], reports: Sequence[Report]) -> str:
 
 
 def _other_sizes(reports: Iterable[Report]) -> list[str]:
-    """Return tables of scores at other sizes for the reports that have them (`--sizes`): one row
-    for each size, and several tables where there are many kernels."""
+    """Return tables of scores at other sizes for the reports that have them (`--sizes`). There is
+    one row for each size, and several tables where there are many kernels."""
     scored = [
         (report.submission.name, {str(size.shape): size.score for size in report.measurement.sizes})
         for report in reports

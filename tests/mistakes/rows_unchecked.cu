@@ -1,6 +1,6 @@
 // expect: memory-error
 // says: right past its end
-// says: a thread whose row is M or more
+// says: A thread whose row is M or more
 // says: ^
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
     int row = blockIdx.y * blockDim.y + threadIdx.y;

@@ -1,6 +1,6 @@
 // expect: memory-error
 // says: right past its end
-// says: a thread whose row is M or more
+// says: A thread whose row is M or more
 struct Total {
     float sum;
 };

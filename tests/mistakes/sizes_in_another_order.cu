@@ -1,5 +1,5 @@
 // expect: memory-error
-// says: The kernel takes `N`, its last parameter, for the columns of A; the judge passes
+// says: The kernel takes `N`, its last parameter, for the columns of A. The judge passes
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int K, int N) {
     int row = blockIdx.y * blockDim.y + threadIdx.y;
     int col = blockIdx.x * blockDim.x + threadIdx.x;

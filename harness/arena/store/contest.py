@@ -115,8 +115,8 @@ _REJUDGINGS = text(
 
 
 def changes(connection: Connection, rejudge: int) -> Sequence[RowMapping]:
-    """Return the results of each submission before and after a rejudging, those that differ first:
-    submission, name, author, state, and verdict and score before and after."""
+    """Return the results of each submission before and after a rejudging, those that differ first.
+    A row has submission, name, author, state, and verdict and score before and after."""
     return connection.execute(_CHANGES, {"rejudge": rejudge}).mappings().all()
 
 

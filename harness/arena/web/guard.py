@@ -25,8 +25,8 @@ MAX_BODY = MAX_BYTES + (1 << 16)
 """The size of a kernel file and of what a form adds to it."""
 
 MAX_READ = 16 << 20
-"""A body up to this size is read to its end before it is refused, because a client that is cut off
-while it sends does not read why."""
+"""A body up to this size is read to its end before it is refused. A client that is cut off while it
+sends does not read why."""
 
 BODY_SECONDS = 30.0
 REMEMBERED = 10_000

@@ -82,8 +82,8 @@ def _of_finding(found: Finding, report: Report) -> str | None:
             )
         case Hazard.OUT_OF_BOUNDS if in_matrix:
             return (
-                "Not every size is a multiple of 16: a thread whose row is M or more, or whose "
-                "column is K or more, must neither load nor store, and n must stay below N."
+                "Not every size is a multiple of 16. A thread whose row is M or more, or whose "
+                "column is K or more, must neither load nor store. Also, n must stay below N."
             )
         case Hazard.OUT_OF_BOUNDS if "of dynamic shared memory (" in found.message:
             return (
@@ -118,7 +118,7 @@ def _of_finding(found: Finding, report: Report) -> str | None:
             return _MBARRIERS
         case Hazard.DIVERGENT_BARRIER:
             return (
-                "All threads of a block must reach each barrier: put conditions around loads and "
+                "All threads of a block must reach each barrier. Put conditions around loads and "
                 "stores, in place of an early `return` or a condition around the barrier."
             )
     return None
@@ -200,7 +200,7 @@ def _order_of_sizes(source: str) -> str | None:
     if names[5] not in strides or names[4] in strides:
         return None
     return (
-        f"The kernel takes `{names[5]}`, its last parameter, for the columns of A; the judge "
+        f"The kernel takes `{names[5]}`, its last parameter, for the columns of A. The judge "
         "passes the rows of A, the columns of A and the columns of B, in this order."
     )
 

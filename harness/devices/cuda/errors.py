@@ -40,7 +40,7 @@ _NO_ANSWER = "the GPU does not answer; see what nvidia-smi says, and grade again
 _MACHINE_ERRORS: dict[int, str] = {
     3: "the CUDA driver would not start; see what nvidia-smi says",
     35: "the NVIDIA driver is older than the CUDA libraries installed here; update the driver, or "
-    "run nox again, which installs those that the driver can run",
+    "run nox again to install those that the driver can run",
     46: "the GPU is taken: by another program, or its compute mode allows one process only, where "
     "the judge needs several (nvidia-smi -c DEFAULT)",
     100: "there is no GPU any more; grade again when it is back",
@@ -48,8 +48,8 @@ _MACHINE_ERRORS: dict[int, str] = {
     214: "the GPU's memory has an uncorrectable error; reset it before grading",
     304: "the operating system refused a request of the CUDA driver, such as memory shared between "
     "processes (in a container, try --ipc=host)",
-    801: "this GPU or its driver cannot share memory between processes, or wait for a word of it, "
-    "which timed launches need; --device cpu gives everything but a score",
+    801: "this GPU or its driver cannot share memory between processes or wait for a word of it, "
+    "as timed launches need; --device cpu gives everything but a score",
     802: _NO_ANSWER,
     803: "the NVIDIA driver and its libraries are of different versions; restart the machine",
     999: _NO_ANSWER,

@@ -49,8 +49,8 @@ def read_xml(xml: bytes, tool: Tool, placements: Sequence[Placement]) -> tuple[F
 
 
 def _by_the_host(record: Element, tool: Tool) -> bool:
-    """Return whether a call of the host caused the record: C is copied even if it is incomplete,
-    and a call tells of an access that ended the kernel, which has a record of its own."""
+    """Return whether a call of the host caused the record. C is copied even if it is incomplete. A
+    call also tells of an access that ended the kernel, which has a record of its own."""
     if tool not in (Tool.MEMCHECK, Tool.INITCHECK) or record.find("who/threadIdx") is not None:
         return False
     return tool is Tool.INITCHECK or record.find("what/address") is None

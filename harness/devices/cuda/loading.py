@@ -64,9 +64,9 @@ class _Variables:
 def _found(module: Any, variables: Iterable[ModuleVariable]) -> list[_Variables]:
     """Find the variables in a module, and keep their initial values.
 
-    Adjacent small ones are copied together: each constant of a file is a variable, and a
-    copy of four bytes takes as long as one of a thousand. This uses CuPy, since newer bindings
-    request functions that an older driver lacks, and compute-sanitizer reports these errors as the
+    Adjacent small ones are copied together. Each constant of a file is a variable, and a copy of
+    four bytes takes as long as one of a thousand. This uses CuPy, since newer bindings request
+    functions that an older driver lacks, and compute-sanitizer reports these errors as the
     kernel's.
     """
     found: list[_Variables] = []

@@ -42,8 +42,8 @@ def matrices(buffers: Iterable[Buffer]) -> list[Any]:
 
 
 class Room:
-    """Memory that is reused for one matrix after another of the same size, since allocating and
-    freeing wait for every context that is created on this machine."""
+    """Memory that is reused for one matrix after another of the same size. Allocating and freeing
+    would wait for every context that is created on this machine."""
 
     def __init__(self) -> None:
         self._memory: Any = None

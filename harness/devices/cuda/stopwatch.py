@@ -32,7 +32,7 @@ class Stopwatch:
     """Times launches on the default stream.
 
     A single launch, both events and both readings of the cycles are queued behind a wait for a word
-    in host memory, which is then written. So no clock includes the time to queue them, which is
+    in host memory. Then the word is written. So no clock includes the time to queue them, which is
     longer than a small product. The kernel must have been launched before: a first launch loads
     things, and may wait for the GPU while the GPU waits for the word.
     """
@@ -133,7 +133,7 @@ class CycleCounters:
     """The cycle counters of all multiprocessors, read before and after a launch.
 
     Cycles measure a launch independently of the clock rate. Four blocks are launched for each
-    multiprocessor, because the place of a block is not specified; a multiprocessor that is not read
+    multiprocessor, because the place of a block is not specified. A multiprocessor that is not read
     twice is left out. The kernel that reads the counters runs in the process of the submission,
     which could overwrite it. So cycles can only lower a score: see `ratio` in the stage that
     scores.

@@ -3,7 +3,7 @@
 `python -m harness.devices.cuda.watched_launches RESULTS PROCESS`
 
 It may be started while the kernel is compiled. It creates its context and waits until a job is
-given to its folder of results, as long as the process exists that would give it.
+given to its folder of results. It waits as long as the process exists that would give it.
 """
 
 import sys

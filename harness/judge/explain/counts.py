@@ -63,9 +63,9 @@ def tensor_warps(counters: Counters) -> float:
 
 
 def hot_loop(facts: DisassembledKernel, counters: Counters | None) -> CodeLoop | None:
-    """Return the loop that computes most: that with the most tensor instructions, of the types that
-    were executed, since there may be another loop for small problems; else that with the most
-    multiply-adds."""
+    """Return the loop that computes most. That is the one with the most tensor instructions of the
+    types that were executed, since there may be another loop for small problems. Without such it is
+    the one with the most multiply-adds."""
     executed = {kind for kind, _ in tensor_work(counters)} if counters is not None else set()
 
     computes = Kind.FMA
@@ -114,7 +114,7 @@ def barriers_around(loop: CodeLoop, times: float, counters: Counters) -> float:
 
 def bytes_between_phases(counters: Counters) -> float:
     """Return the bytes that the blocks of the ranked size read and store before they wait for one
-    another: copies of A and B, in another format or order.
+    another. These are copies of A and B, in another format or order.
 
     All bytes that are stored in addition to C must be such copies. Bulk stores are not counted;
     they are assumed to store as many bytes as A and B have.

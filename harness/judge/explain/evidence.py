@@ -238,7 +238,7 @@ class Evidence:
         """The clocks for a result from beyond the L1 cache.
 
         Blocks are started row by row of the grid. The blocks of one row share A in the L2 cache. B
-        is too large to stay there until the next rows start, so it is shared only by blocks of one
+        is too large to stay there until the next rows start. So it is shared only by blocks of one
         column that run at the same time.
         """
         if self.counters.blocks_depend:  # they choose their tiles themselves
@@ -255,7 +255,7 @@ class Evidence:
         The counted instructions are those of PTX, of which ptxas makes fewer. So the loop that
         computes tells how many there are for each multiply-add, and those of other lines are added
         as counted. If blocks divide the work among themselves, the loop tells how many there are
-        for each matrix instruction: other parts of the work, such as splitting A and B, grow more
+        for each matrix instruction. Other parts of the work, such as splitting A and B, grow more
         slowly than the products.
         """
         counters, loop = self.counters, self.loop
@@ -326,8 +326,8 @@ class Evidence:
         return clocks
 
     def _waits(self, work: Workload, loop: CodeLoop) -> Iteration | None:
-        """Return the clocks of all iterations of a multiprocessor's warps, and how many of them
-        nothing hides the latency of memory; None where nothing is known of waits.
+        """Return the clocks of all iterations of a multiprocessor's warps, and in how many of them
+        nothing hides the latency of memory. Return None where nothing is known of waits.
 
         work: that of the other units.
         """

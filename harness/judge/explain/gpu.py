@@ -55,7 +55,7 @@ class Gpu:
     l2_bytes: int = 50 * MIB
     full_tensor_rate: bool = False
     """Whether the tensor cores of a GPU of compute capability 8.6 or 8.9 add in FP32 at the full
-    rate, as on professional cards; GeForce cards do so at half of it."""
+    rate, as on professional cards. GeForce cards do so at half of it."""
 
     @property
     def number(self) -> int:
@@ -73,8 +73,8 @@ class Gpu:
 
     @property
     def l1_passes(self) -> float:
-        """Passes of 128 bytes that the L1 cache and shared memory take together in a clock: half
-        as many on Turing, by "Dissecting the NVidia Turing T4 GPU via Microbenchmarking"."""
+        """Passes of 128 bytes that the L1 cache and shared memory take together in a clock. Turing
+        takes half as many, by "Dissecting the NVidia Turing T4 GPU via Microbenchmarking"."""
         return 0.5 if self.number == 75 else 1.0
 
     @property
@@ -144,9 +144,9 @@ GPUS = (
     Gpu("NVIDIA T4", "sm_75", 40, 1590, 320, 4 * MIB),
 )
 """Multiprocessors, boost clock in MHz, bandwidth of the device memory in GB/s and size of the L2
-cache, by NVIDIA's white papers on Turing, A100, GA102, Ada and H100 and the data sheets of the
-cards; the figures were not compared with these documents again, and nothing was measured on
-these GPUs but on the first."""
+cache. They are from NVIDIA's white papers on Turing, A100, GA102, Ada and H100 and the data sheets
+of the cards. The figures were not compared with these documents again. Measurements were made on
+the first of these GPUs only."""
 
 
 def gpu_named(text: str) -> Gpu:

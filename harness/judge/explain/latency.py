@@ -20,14 +20,13 @@ Microbenchmarking and Multiple Level Analysis". FP64 and special functions: micr
 H200, chains of DFMA and of MUFU."""
 
 L2_CACHE, DEVICE_MEMORY = 500, 950
-"""Clocks for a result from the L2 cache and from device memory while others use them, too; an
-idle L2 cache answers in about 270. Fitted, not measured: seven kernels of the tests, which wait
-most of the time (barrier_every_step, past_l1, one_block_per_sm, static_shared_80_kb,
-read_only_path, reduced_by_shuffles, phases), took on an H200 what these two figures give, within
-21 %."""
+"""Clocks for a result from the L2 cache and from device memory while others use them, too; an idle
+L2 cache answers in about 270. Fitted, not measured. Seven kernels of the tests wait most of the
+time: barrier_every_step, past_l1, one_block_per_sm, static_shared_80_kb, read_only_path,
+reduced_by_shuffles and phases. On an H200 they took what these two figures give, within 21 %."""
 
 STORED_BEFORE = 480
-"""Clocks for a value from local memory that the loop stores there, too: it is not in the L1 cache
+"""Clocks for a value from local memory that the loop stores there, too. It is not in the L1 cache
 before the L2 cache has it. Fitted to one kernel on an H200: local_array of the tests."""
 
 L1_HIT = 41

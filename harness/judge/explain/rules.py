@@ -101,8 +101,8 @@ def _rule(
 
 
 PASSES_AT_BEST = 1.5
-"""The passes of a request of one float a thread: in a block of 16x16 threads a warp lies over two
-rows, so that of two operands one comes out of two lines and the other out of one."""
+"""The passes of a request of one float a thread. In a block of 16x16 threads a warp lies over two
+rows. So of two operands one comes out of two lines and the other out of one."""
 
 ROWS_OF_A_WARP = 2
 """Rows of such a block under a warp: what all threads of a row read comes out of two lines."""
@@ -142,7 +142,7 @@ def _uncoalesced(evidence: Evidence) -> Saving | None:
 OFTEN_READ = 8
 
 WAVEFRONTS_A_REQUEST = 0.75
-"""Wavefronts that take the place of a request: of two operands one is read a float at a time, the
+"""Wavefronts that take the place of a request. Of two operands, one is read a float at a time, the
 other four at a time, in two wavefronts."""
 
 LATENCY_OF_02 = 0.42
@@ -205,7 +205,7 @@ SEVERAL_OUTPUTS = "09_vector_loads"
 
 WAVEFRONTS_OF_FLOATS, WAVEFRONTS_OF_VECTORS = 0.25, 12 / 64
 """Wavefronts for each multiply-add of a warp with 8x8 outputs per thread, if most loads bring one
-float per thread, and if they bring four: a load of A takes two, and one of B four."""
+float per thread, and if they bring four. A load of A takes two, and one of B four."""
 
 LATENCY_OF_06 = 0.27
 """The share of the latency of 02_shared_tile that is left in 06_outputs_per_thread: one wait serves
@@ -825,7 +825,7 @@ def advice(evidence: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Advice, .
 
 
 def _join_patterns(savings: dict[Rule, Saving], work: Workload) -> None:
-    """Make one finding of two that one line has for one reason: its indices are the wrong way round
+    """Make one finding of two that one line has for one reason. Its indices are the wrong way round
     in global memory and in shared memory."""
     pair = [rule for rule in savings if rule.name in ("uncoalesced", "bank-conflicts")]
     if len(pair) < 2 or savings[pair[0]].line != savings[pair[1]].line:

@@ -1,7 +1,7 @@
 """Accuracy: how far a correct kernel is off where FP32 is accurate, as grade A, B or C.
 
-Every full grading computes the grade at a small size, next to plain FP32 sums; on a GPU also at the
-ranked size, next to cuBLAS (`measure`). The grade is no verdict.
+Every full grading computes the grade at a small size, next to plain FP32 sums. On a GPU it does so
+at the ranked size, too, next to cuBLAS (`measure`). The grade is no verdict.
 """
 
 from collections.abc import Sequence

@@ -39,7 +39,8 @@ def count_on(
     seconds: float,
 ) -> Answer:
     """Count blocks of the ranked size, or all blocks of a smaller launch whose branches are the
-    same: the first of the problem's sizes, or the last on tensor cores, which are counted quickly.
+    same. That launch has the first of the problem's sizes, or the last on tensor cores, which are
+    counted quickly.
 
     chosen: a size that replaces all these sizes.
     """

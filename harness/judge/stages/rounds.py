@@ -85,7 +85,7 @@ MAX_UNANNOUNCED_SECONDS = 60.0
 
 
 SUSTAIN_SECONDS = 1.5
-"""How long kernel and baseline are each launched back to back: power is regulated within tenths of
+"""How long kernel and baseline are each launched back to back. Power is regulated within tenths of
 a second, and the GPU counts its energy in steps of some hundredths."""
 
 
@@ -244,8 +244,8 @@ CheckedLaunch = tuple[LaunchTime, Checked]
 class Measuring:
     """Timing workers on one shape. Raises Ended where something is wrong.
 
-    As a context, it closes the matrices at its end, before the checker frees them; not after an
-    interruption, which must not wait for a launch.
+    As a context, it closes the matrices at its end, before the checker frees them. It does not
+    after an interruption, which must not wait for a launch.
     """
 
     def __init__(

@@ -209,8 +209,9 @@ def _of_racecheck(finding: Finding) -> bool:
 
 
 def _ruled_out(grading: Grading, watched: Watched) -> bool:
-    """Return whether the CPU device rules out the races that the GPU's racecheck has reported: it
-    ran the same cases without a finding, and some blocks of the case that is too large for it."""
+    """Return whether the CPU device rules out the races that the GPU's racecheck has reported. It
+    does if it ran the same cases without a finding, and some blocks of the case that is too large
+    for it."""
     every = [watched]
     if not grading.quick:
         sample = sample_of(grading, grading.problem.mid_size_case(grading.seed))
@@ -246,8 +247,8 @@ def _dismiss_races(grading: Grading) -> None:
 
 
 def _on_device(grading: Grading) -> Watched:
-    """Return what the verifying device runs. On a GPU the smallest case comes first, because the
-    first error ends a tool, and memcheck takes a minute for an error of many threads."""
+    """Return what the verifying device runs. On a GPU the smallest case comes first. The first
+    error ends a tool, and memcheck takes a minute for an error of many threads."""
     tools, cases = _tools(grading), _cases(grading)
     if not grading.scores:
         return Watched(grading.watched_by, cases, _many_blocks(grading), _sample(grading), tools)

@@ -27,8 +27,8 @@ MIN_RATIOS = 6
 """Fewer ratios have no 95 % interval."""
 
 SLOWER = 0.01
-"""A kernel is slower on one kind of inputs when its median there is lower by more than that, and
-the intervals of the two kinds do not meet."""
+"""A kernel is slower on one kind of inputs if its median there is lower by more than that and the
+intervals of the two kinds do not meet."""
 
 SLOWER_OF_FEW = 0.1
 """The same for kinds with too few rounds for an interval, as those of a slow kernel."""
@@ -89,7 +89,7 @@ def too_many_dropped(rounds: Sequence[Round]) -> bool:
 
 def slower_on(rounds: Sequence[Round]) -> str | None:
     """Return the kind of inputs on which the kernel is slowest, if it is clearly slower there than
-    on the kind on which it is fastest."""
+    on its fastest kind."""
     by_kind: dict[str, list[float]] = {}
     for each in rounds:
         if not each.dropped:
@@ -182,7 +182,7 @@ def ratio_by_cycles(timed: Round) -> float | None:
 def possible_tflops(info: DeviceInfo, kernel: DisassembledKernel) -> float:
     """Return the highest throughput that is possible with the units that the machine code uses.
 
-    One level of Strassen saves an eighth of the products, two levels nearly a quarter; deeper ones
+    One level of Strassen saves an eighth of the products, two levels nearly a quarter. Deeper ones
     do not fit a single launch's accuracy, so 4/3 of the peak is allowed.
     """
     peak = info.fp32_peak_tflops or math.inf
@@ -193,32 +193,33 @@ def possible_tflops(info: DeviceInfo, kernel: DisassembledKernel) -> float:
 
 MAX_ROUND_MS = 0.1
 MAX_ROUND = 0.01
-"""How much later the host's clock may read in one round than it usually does for the baseline: so
-many milliseconds, or this share of the launch if that is more. On an H100 with 16 cores one honest
-launch in thirty is late by more than 0.05 ms. Beside a second grading on the GPU, 20 of 40 launches
-of a slow kernel were late by more than 0.1 ms, and significantly fewer of the baseline's."""
+"""How much later the host's clock may read in one round than it usually does for the baseline. It
+is so many milliseconds, or this share of the launch if that is more. On an H100 with 16 cores one
+honest launch in thirty is late by more than 0.05 ms. Beside a second grading on the GPU, 20 of 40
+launches of a slow kernel were late by more than 0.1 ms, and significantly fewer of the
+baseline's."""
 
 MAX_MEDIAN_MS = 0.04
 MAX_MEDIAN = TARGET
-"""The same for the medians of all rounds, which on an H100 differ by up to 0.015 ms, and for a
-slow kernel beside a second grading by 0.15 ms: so many milliseconds, and this share of the launch.
-Events that are changed by that share gain no more than the score's uncertainty."""
+"""The same for the medians of all rounds: so many milliseconds, and this share of the launch. On an
+H100 they differ by up to 0.015 ms, and by 0.15 ms for a slow kernel beside a second grading. Events
+that are changed by that share gain no more than the score's uncertainty."""
 
 CHANCE = 1e-6
 """The probability below which chance does not explain that the host is late more often for the
-kernel than for the baseline. It is small, because the question is asked after each round, and
-because the host is late for several launches in a row while contexts are created on the GPU: seven
-for the kernel and none for the baseline have a probability of 1/128. A higher value would gain
-nothing, since rounds in which the clocks differ do not count."""
+kernel than for the baseline. It is small, because the question is asked after each round. Also, the
+host is late for several launches in a row while contexts are created on the GPU. Seven for the
+kernel and none for the baseline have a probability of 1/128. A higher value would gain nothing,
+since rounds in which the clocks differ do not count."""
 
 
 def judge_clocks(rounds: Sequence[Round]) -> tuple[Round, ...] | RuleViolation:
     """Compare two clocks for every launch: a time counts only if they agree.
 
     Events lie in the GPU's memory, where a kernel that knows the address can write. The host's
-    clock is out of its reach, but reads later by the time in which the host notices the end of a
+    clock is out of its reach. It reads later by the time in which the host notices the end of a
     launch, which varies and is alike for all kernels. Return the rounds, without those in which the
-    clocks differ; or the verdict, if they usually or often differ for the kernel and not for the
+    clocks differ. Return the verdict if they usually or often differ for the kernel and not for the
     baseline.
     """
     usual = statistics.median(_late(r.baseline_host_ms, r.baseline_ms) for r in rounds)
@@ -251,7 +252,7 @@ def judge_clocks(rounds: Sequence[Round]) -> tuple[Round, ...] | RuleViolation:
 
 def _chance(late: int, baseline_late: int) -> float:
     """Return the probability that at least `late` of all late launches are the kernel's, if each is
-    as likely to be the baseline's: the sign test."""
+    as likely to be the baseline's. This is the sign test."""
     n = late + baseline_late
     return math.fsum(heads(k, n) for k in range(late, n + 1))
 

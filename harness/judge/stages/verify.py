@@ -28,7 +28,7 @@ from problem.problem import Inputs, Problem
 
 SAMPLED_BLOCKS = 32
 """Blocks of the ranked size that a device without a GPU runs in each of two launches, chosen afresh
-each time; fewer where a block computes more than one of 16×16 threads usually does."""
+each time. They are fewer where a block computes more than one of 16×16 threads usually does."""
 
 SAMPLED_ELEMENTS = 100_000
 """Elements of the output that the blocks of one launch may compute together."""
@@ -37,8 +37,8 @@ EXPLAINED_FLOP = 1 << 26
 """The largest case when a kernel is only explained, without a GPU: every access is checked."""
 
 MAX_LAUNCH_LIMITS = 10
-"""The time limit of all launches together, as a multiple of the limit of one, so that a kernel just
-below the limit in each of eighty cases does not take half an hour."""
+"""The time limit of all launches together, as a multiple of the limit of one. A kernel just below
+the limit in each of eighty cases would take half an hour."""
 
 
 def start_references(grading: Grading) -> None:

@@ -1,8 +1,8 @@
 """The assignment of processor cores: some are for measurements, the others for all other work.
 
-If a machine has enough cores, the processes of a measurement have cores of their own, so that
-compiling and checking the next submission does not disturb it. Each GPU has its own share of both:
-a process with threads on all cores interrupts all of them when it returns memory.
+If a machine has enough cores, the processes of a measurement have cores of their own. So compiling
+and checking the next submission does not disturb it. Each GPU has its own share of both: a process
+with threads on all cores interrupts all of them when it returns memory.
 """
 
 import os

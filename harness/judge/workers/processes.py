@@ -191,7 +191,7 @@ def environment(role: Role, scratch: Path, gpu: str | None = None) -> dict[str, 
     A worker may write to the folders that are named in it. Only the CPU device gets the cache of
     machine code, because later gradings execute that. A worker multiplies nothing large, so NumPy
     needs one thread. Looking for plugins of pydantic takes a tenth of a start. A worker launches
-    one kernel at a time, so a context needs one queue to the GPU; the driver takes twice as long to
+    one kernel at a time, so a context needs one queue to the GPU. The driver takes twice as long to
     create the usual eight.
     """
     search = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -23,8 +23,8 @@ Choice = Literal["auto", "cuda", "cpu"]
 
 SESSIONS = 4
 """Sessions that share a GPU if there are cores for them. One measures while the others compile and
-multiply on the processor; between two measurements several verify and sanitize at the same time,
-mostly on the processor, so with more of them the GPU waits less."""
+multiply on the processor. Between two measurements several verify and sanitize at the same time,
+mostly on the processor. So with more of them the GPU waits less."""
 
 
 @contextmanager

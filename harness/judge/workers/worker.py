@@ -178,11 +178,12 @@ def _timer(seconds: float, work: Callable[[], None]) -> threading.Timer:
 
 
 TRANSLATION_SECONDS = 120.0
-"""The seconds of the processor that a slow machine may need, besides the time limit of a launch, to
-translate a large kernel for the CPU device. The device itself stops launches in time."""
+"""The seconds of the processor that a slow machine may need to translate a large kernel for the CPU
+device. They come in addition to the time limit of a launch. The device itself stops launches in
+time."""
 
 _LIMITED_BY_PROCESSOR_TIME = (Role.COMPILER, Role.CPU)
-"""Workers whose verdicts must not depend on the load of the machine: their time limits count
+"""Workers whose verdicts must not depend on the load of the machine. Their time limits count
 processor time while they use the processor, or want it."""
 
 
