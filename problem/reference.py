@@ -141,7 +141,8 @@ class Expected:
                 R[rows][special[rows]] = S[special[rows]] = 0
             if tolerance is Tolerance.STRUCTURED:
                 return np.where(S > 0, np.maximum(S, _SMALLEST / LIMITS[tolerance]), 0)
-            scales = _block_scale(R[rows], S)
+            squares = (_per_block(np.square(each), np.add) for each in (R[rows], S))
+            scales = np.sqrt(np.maximum(*squares))
             return np.where(scales > 0, np.maximum(scales, _SMALLEST / LIMITS[tolerance]), 0)
 
         scales = np.concatenate(_by_panels(scale, len(R)))
@@ -202,10 +203,6 @@ def repeated(part: Matrix, rows: int, columns: int) -> Matrix:
         if part.shape[axis] != length:
             part = np.take(part, np.arange(length) % part.shape[axis], axis=axis)
     return part
-
-
-def _block_scale(R: Float64, S: Float64) -> Float64:
-    return np.sqrt(np.maximum(_per_block(np.square(R), np.add), _per_block(np.square(S), np.add)))
 
 
 def _quotient(numerator: Float64, scale: Float64) -> Float64:

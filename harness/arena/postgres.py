@@ -75,7 +75,8 @@ class Server:
         self._sockets = socket_folder(self.folder)
         if self._sockets != self.folder:
             self._make_socket_folder()
-        self._stop_orphan()
+        if (self.folder / "postmaster.pid").exists():  # a killed arena has left its server running
+            self._run("pg_ctl", "-D", str(self.folder), "-m", "fast", "-w", "stop", check=False)
 
     @property
     def url(self) -> URL:
@@ -160,11 +161,6 @@ class Server:
             raise ServerFailed(
                 f"{self._sockets} belongs to somebody else; shorten the path of the data"
             )
-
-    def _stop_orphan(self) -> None:
-        """Stop the server that a killed arena has left running."""
-        if (self.folder / "postmaster.pid").exists():
-            self._run("pg_ctl", "-D", str(self.folder), "-m", "fast", "-w", "stop", check=False)
 
     def _create(self) -> None:
         """Make a cluster in another folder, which is renamed once it is complete, so that a kill

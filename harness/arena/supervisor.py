@@ -143,8 +143,11 @@ class Supervisor:
         threading.Thread(target=started, name="greeting", daemon=True).start()
         try:
             while not self._stop.is_set() and any(part.end is None for part in self.parts):
-                if self.server is not None:
-                    self._keep_server_up(self.server)
+                try:
+                    if self.server is not None:
+                        self.server.keep_up()
+                except ServerFailed as error:
+                    log.error("the database does not start", extra={"error": str(error)})
                 for part in self.parts:
                     part.keep_running()
                 self._stop.wait(LOOK_SECONDS)
@@ -155,9 +158,3 @@ class Supervisor:
                     part.stop()
                 for part in parts:
                     part.reap()
-
-    def _keep_server_up(self, server: Server) -> None:
-        try:
-            server.keep_up()
-        except ServerFailed as error:
-            log.error("the database does not start", extra={"error": str(error)})

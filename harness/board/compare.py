@@ -58,12 +58,15 @@ def compare(a: Document, b: Document) -> Comparison:
     one, other = Entry.of(a.report, a.id), Entry.of(b.report, b.id)
     old, new = (document.report.submission.source for document in (a, b))
     too_long = old != new and (_is_too_long(old) or _is_too_long(new))
+    a_lines, b_lines = (text.splitlines(keepends=True) for text in (old, new))
+    titles = f"A {one.name}", f"B {other.name}"
+    diff = () if too_long else difflib.unified_diff(a_lines, b_lines, *titles)
     return Comparison(
         a=one,
         b=other,
         conclusion=_conclusion(one, other),
         facts=_facts(_quantities(a.report, one), _quantities(b.report, other)),
-        diff="" if too_long else _diff(old, new, f"A {one.name}", f"B {other.name}"),
+        diff="".join(diff),
         too_long=too_long,
         explained=_explained(a.report, b.report) if one.device == other.device else None,
     )
@@ -79,11 +82,6 @@ def _explained(old: Report, new: Report) -> explanation.Comparison | None:
 
 def _is_too_long(source: str) -> bool:
     return len(source) > MAX_CHARACTERS or len(source.splitlines()) > MAX_LINES
-
-
-def _diff(a: str, b: str, title_a: str, title_b: str) -> str:
-    lines_a, lines_b = a.splitlines(keepends=True), b.splitlines(keepends=True)
-    return "".join(difflib.unified_diff(lines_a, lines_b, title_a, title_b))
 
 
 def _conclusion(a: Entry, b: Entry) -> str:

@@ -43,7 +43,8 @@ class SigningKey:
         try:
             if not path.exists():
                 _create(path)
-            _check_permissions(path)
+            if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
+                raise ValueError(f"others may read it; run: chmod 600 {path}")
             key = serialization.load_pem_private_key(path.read_bytes(), password=None)
         except (OSError, ValueError, TypeError) as error:
             raise StoreError(
@@ -118,12 +119,6 @@ def _write_list(key_file: Path, keys: dict[str, str]) -> None:
 
 def _signed(text: str) -> bytes:
     return _CONTEXT + text.encode()
-
-
-def _check_permissions(path: Path) -> None:
-    """Raise ValueError where others may read the key, and so sign with it."""
-    if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
-        raise ValueError(f"others may read it; run: chmod 600 {path}")
 
 
 def _create(path: Path) -> None:

@@ -152,7 +152,8 @@ def rank(entries: Iterable[Entry], filter: Filter | None = None) -> tuple[Board,
         authors.setdefault(entry.code, set()).add(entry.author)
     scored: dict[str, list[Entry]] = {}
     for entry in everything:
-        if _is_scored(entry) and admits(entry):
+        scores = entry.accepted and not entry.quick and entry.on_gpu and entry.score
+        if scores and admits(entry):
             scored.setdefault(entry.device or "", []).append(entry)
     boards = [_board(gpu, chosen, verified, authors) for gpu, chosen in scored.items()]
     shown = [board for board in boards if board.rows or board.unranked or board.unverified]
@@ -296,10 +297,6 @@ def _gpu(entry: Entry) -> str:
 
 def _score(entry: Entry) -> float:
     return entry.score or 0.0
-
-
-def _is_scored(entry: Entry) -> bool:
-    return entry.accepted and not entry.quick and entry.on_gpu and bool(entry.score)
 
 
 def _is_steady(entry: Entry) -> bool:

@@ -145,7 +145,9 @@ def check_instructions(program: Program) -> None:
     """Raise Refused for an instruction that has an undefined effect, or could access memory outside
     a parameter."""
     for function in program.functions.values():
-        sizes = _sizes(function)
+        # Parameters that a function passes to others are among its variables.
+        passed = (v for v in function.variables.values() if v.space == "param")
+        sizes = {v.name: v.size for v in (*function.parameters, *function.results, *passed)}
         kernels = {p.name for p in function.parameters} if function.is_entry else set()
         for item in function.body:
             if not isinstance(item, Instruction):
@@ -157,12 +159,6 @@ def check_instructions(program: Program) -> None:
             else:
                 continue
             raise refuse_for(Diagnostic(severity="error", message=message, line=item.line or None))
-
-
-def _sizes(function: Function) -> dict[str, int]:
-    """Return the sizes of a function's own parameters, and of those that it passes to others."""
-    given = (v for v in function.variables.values() if v.space == "param")
-    return {v.name: v.size for v in (*function.parameters, *function.results, *given)}
 
 
 def _stays_inside(item: Instruction, sizes: dict[str, int], kernels: set[str]) -> bool:

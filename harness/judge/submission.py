@@ -37,7 +37,11 @@ def content(path: Path) -> bytes:
 
 def read(path: Path, author: str | None = None) -> Submission | Unreadable:
     """Read the submission in a file. Raises UsageError if the file cannot be opened."""
-    return from_bytes(content(path), _printable(path.stem)[:100], author)
+    # Strangers choose the names of files, too.
+    name = "".join(
+        each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in path.stem
+    )
+    return from_bytes(content(path), name[:100], author)
 
 
 def from_bytes(content: bytes, name: str, author: str | None) -> Submission | Unreadable:
@@ -59,13 +63,6 @@ def read_kernel(path: Path) -> Submission:
     if isinstance(found, Unreadable):
         raise UsageError(f"{path}: {found.error.message}")
     return found
-
-
-def _printable(name: str) -> str:
-    """Return the name of a file without unprintable characters: strangers choose names, too."""
-    return "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name
-    )
 
 
 def _decode(content: bytes) -> tuple[str, str | None]:

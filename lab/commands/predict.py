@@ -183,7 +183,8 @@ class Predictions(Value):
     @property
     def typical_error(self) -> float:
         """The median factor between predicted and measured gains, less 1."""
-        return _median_factor(step.predicted / step.measured for step in self.steps)
+        ratios = (step.predicted / step.measured for step in self.steps)
+        return math.exp(statistics.median(abs(math.log(ratio)) for ratio in ratios)) - 1
 
 
 def errors(estimates: Iterable[Estimate]) -> tuple[float, ...]:
@@ -201,7 +202,8 @@ def predict(
 
     def predicted(step: Step) -> float | None:
         if step.rule is not None and step.before in evidence:
-            return _gain(evidence[step.before], step.rule)
+            chosen = tuple(each for each in RULES if each.name == step.rule)
+            return next((found.gain for found in advice(evidence[step.before], chosen)), 1.0)
         before, after = (explained[name].estimated_ms for name in (step.before, step.after))
         return before / after if before and after else None
 
@@ -253,16 +255,6 @@ def _table(estimates: Iterable[Estimate]) -> Iterable[str]:
         agrees = "–" if each.agrees is None else "yes" if each.agrees else "no"
         cells = (each.name, estimated, f"{each.measured_ms:.2f}", error, each.first or "–", agrees)
         yield f"| {' | '.join(cells)} |"
-
-
-def _gain(evidence: Evidence, rule: str) -> float:
-    """Return the gain that the rule predicts, or 1 if the rule reports nothing."""
-    chosen = tuple(each for each in RULES if each.name == rule)
-    return next((found.gain for found in advice(evidence, chosen)), 1.0)
-
-
-def _median_factor(ratios: Iterable[float]) -> float:
-    return math.exp(statistics.median(abs(math.log(ratio)) for ratio in ratios)) - 1
 
 
 def markdown(predictions: Predictions) -> str:

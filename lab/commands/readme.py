@@ -262,7 +262,8 @@ def _chart(board: Board) -> list[str]:
     if not rows:
         return []
     scores = [row.entry.score or 0 for row in rows]
-    names = ", ".join(f'"{_label(row.entry.name)}"' for row in rows)
+    labels = (escaping.one_line(row.entry.name).replace('"', "'") for row in rows)
+    names = ", ".join(f'"{each}"' for each in labels)
     return [
         "",
         "```mermaid",
@@ -282,10 +283,6 @@ def _cell(text: str) -> str:
         f"\\{character}" if character in "\\`*[]<>|" else character
         for character in escaping.one_line(text)
     )
-
-
-def _label(text: str) -> str:
-    return escaping.one_line(text).replace('"', "'")
 
 
 def mismatches(reports: Iterable[Committed], solutions: Path) -> list[str]:

@@ -24,6 +24,7 @@ from harness.arena.processes import NICENESS
 from harness.arena.store import board, people
 from harness.arena.web.context import Site, Visitor, now
 from harness.arena.web.rendering import LEADERBOARD, File, page
+from harness.board import keys
 from harness.board.entry import Entry
 from harness.board.ranking import as_data, rank
 from harness.board.site import Page, board_page, file_names, runs_page
@@ -163,7 +164,9 @@ def render(site: Site, variant: Variant) -> Rendered:
     """Render all files of a variant. Raises Problem where the database does not answer."""
     with site.transaction() as connection:
         version = board.version(connection)
-        entries = board.counting(connection, variant.frozen_at, site.trusted_keys)
+        entries = board.counting(
+            connection, variant.frozen_at, keys.trusted(site.data_dir.signing_key)
+        )
         shown_as = people.pseudonyms(connection) if variant.pseudonyms else {}
         entries = [each._replace(author=shown_as.get(each.author, each.author)) for each in entries]
         boards = rank(entries)

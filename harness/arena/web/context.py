@@ -22,7 +22,6 @@ from harness.arena.store.database import open_engine
 from harness.arena.store.people import Person
 from harness.arena.store.watching import Status
 from harness.arena.web.guard import COOKIE
-from harness.board import keys
 from harness.board.document import Document
 from harness.board.keys import SigningKey
 from harness.protocol.report import Report
@@ -60,11 +59,6 @@ class Site:
     def root(self) -> str:
         """The path under which a proxy serves it: "" or "/arena"."""
         return self.settings.root
-
-    @property
-    def trusted_keys(self) -> frozenset[str]:
-        """The keys whose signature verifies a result."""
-        return keys.trusted(self.data_dir.signing_key)
 
     def signed(self, text: str, author: str) -> Document:
         """Return a stored report with the arena's signature.

@@ -131,13 +131,10 @@ class Guard:
             await self._stream(scope, receive, send)
         else:
             if not UNCOUNTED.fullmatch(path):
-                self._count(scope)
+                self._addresses.count(_address(scope))
+                if person := _person(scope):
+                    self._people.count(person)
             await self._with_body(scope, receive, send)
-
-    def _count(self, scope: Scope) -> None:
-        self._addresses.count(_address(scope))
-        if person := _person(scope):
-            self._people.count(person)
 
     async def _with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

@@ -114,7 +114,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     try:
         match arguments.what:
             case "run":
-                settings = _settings(arguments, data_dir)
+                names = ("host", "port", "root", "proxy", "lease")
+                chosen = {name: getattr(arguments, name) for name in names}
+                settings = Settings(data=data_dir.folder, secure=arguments.https, **chosen)
                 arena.serve(data_dir, url, settings, arguments.workers, terminal.show)
                 terminal.note("The arena has ended; all submissions are kept.")
             case "backup":
@@ -150,14 +152,6 @@ def _url(text: str | None) -> URL | None:
     if url is None:
         raise UsageError("--database takes postgresql://OWNER:PASSWORD@HOST/DATABASE")
     return url
-
-
-def _settings(arguments: argparse.Namespace, data_dir: DataDir) -> Settings:
-    return Settings(
-        data=data_dir.folder,
-        secure=arguments.https,
-        **{name: getattr(arguments, name) for name in ("host", "port", "root", "proxy", "lease")},
-    )
 
 
 def _write_private(path: Path, key: str) -> None:

@@ -209,8 +209,9 @@ class _Process:
 
     def read(self, launches: Sequence[LaunchInputs]) -> _Found:
         found = _Found(self.tool, self._ended - self._began)
-        placements = _lines(self._results / watched.PLACEMENTS)
-        places = [Placement.model_validate_json(line) for line in placements]
+        written = self._results / watched.PLACEMENTS
+        lines = written.read_text(encoding="utf-8").splitlines() if written.is_file() else []
+        places = [Placement.model_validate_json(line) for line in lines]
         try:
             found.findings = read_xml(self._xml.read_bytes(), self.tool, places)
         except (OSError, ValueError):
@@ -261,10 +262,6 @@ class _Process:
         lines = self._log.read_text(errors="replace").strip().splitlines()
         own = [line for line in lines if "Error" in line and not line.startswith("=")]
         return without_paths((own or lines or ["it printed nothing"])[-1].strip("= ")[:300])
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
 
 
 def _version(path: str) -> str:

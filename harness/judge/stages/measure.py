@@ -7,7 +7,7 @@ for that, while others have the GPU.
 import secrets
 from collections.abc import Sequence
 
-from harness.judge.grading import Compared, Failure, Grading, Measured
+from harness.judge.grading import Compared, Grading, Measured
 from harness.judge.stages import accuracy
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import Ended, finished
@@ -31,7 +31,6 @@ from harness.protocol.report import (
     HostMemoryKind,
     JudgeError,
     Measurement,
-    Outcome,
     Rule,
     RuleViolation,
     Score,
@@ -82,8 +81,9 @@ def measure(grading: Grading) -> None:
         grading.steps.start(audited)
     if not grading.quick:
         wrong = check_near_sizes(workers, problem, seconds, progress)
-        if wrong is not None:
-            raise Ended(_explained(grading, wrong))
+        if wrong is not None:  # verification runs the case again, and says what is wrong with C
+            failure = run_cases(grading, [prepare(problem, wrong.case, grading.seed)], [])
+            raise Ended(failure.outcome if failure else wrong.outcome)
     others = []
     for size in problem.other_sizes if grading.options.sizes else ():
         progress.step(f"{size}")
@@ -103,12 +103,6 @@ def measure(grading: Grading) -> None:
     if timed.accuracy:
         accuracy.add(grading, shape, problem.baseline, timed.accuracy)
     grading.measured = Measured(score(timed.rounds, info, shape), measurement, compared, audited)
-
-
-def _explained(grading: Grading, wrong: Failure) -> Outcome:
-    """Run the case again as verification does, to say what is wrong with C."""
-    failure = run_cases(grading, [prepare(grading.problem, wrong.case, grading.seed)], [])
-    return failure.outcome if failure else wrong.outcome
 
 
 def _first_launches(grading: Grading, workers: TimingWorkers, seconds: float) -> FirstLaunches:

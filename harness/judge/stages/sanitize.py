@@ -181,7 +181,9 @@ def sanitize_in_background(grading: Grading) -> None:
     wrong = grading.failure.outcome if grading.failure else None
     if grading.session.cpu_sanitizer is not None:
         watched = _on_cpu(grading)
-        doubtful = bool(grading.findings) and all(map(_of_racecheck, grading.findings))
+        doubtful = bool(grading.findings) and all(
+            each.tool is Tool.RACECHECK and each.hazard is Hazard.RACE for each in grading.findings
+        )
         if not grading.quick or wrong is not None or doubtful or _missing(grading):
             grading.progress.step(CPU_DEVICE)
             _note(grading, _result(grading, watched), watched)
@@ -202,10 +204,6 @@ def sanitize_in_background(grading: Grading) -> None:
         why = "; ".join(reasons) or "it was not started"
         message = f"no sanitizer could run {missing[0]}: {why}"
         raise Ended(JudgeError(stage=Stage.SANITIZE, message=message))
-
-
-def _of_racecheck(finding: Finding) -> bool:
-    return finding.tool is Tool.RACECHECK and finding.hazard is Hazard.RACE
 
 
 def _ruled_out(grading: Grading, watched: Watched) -> bool:

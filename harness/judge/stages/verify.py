@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import inf, prod
 
@@ -21,10 +21,10 @@ from harness.judge.stages.sanitize import sanitizers_may_say_more
 from harness.judge.steps import Executor, Step
 from harness.protocol.device import Finished, Run
 from harness.protocol.report import CaseResult, Stage, TimeLimit, Verification, WrongAnswer
-from problem.cases import Case, Shape
+from problem.cases import Case
 from problem.inputs import Matrix, Tolerance
 from problem.launcher import LaunchLine
-from problem.problem import Inputs, Problem
+from problem.problem import Inputs
 
 SAMPLED_BLOCKS = 32
 """Blocks of the ranked size that a device without a GPU runs in each of two launches, chosen afresh
@@ -64,9 +64,10 @@ def verify(grading: Grading) -> None:
         for each in steps_of_cases:
             yield steps.get(each) if each.name == sampled else steps.take(each)
         if smaller:
-            largest = grading.problem.ranked_case(
-                grading.seed, _largest(grading.problem, results, seconds)
-            )
+            # It should take a quarter of the limit, at the speed of the slowest case.
+            slowest = max(results, key=lambda result: result.seconds)
+            flop = slowest.case.shape.flop / slowest.seconds * seconds / 4
+            largest = grading.problem.ranked_case(grading.seed, grading.problem.smaller(flop))
             yield steps.take(preparing(grading.problem, largest, grading.seed))
 
     count = len(steps_of_cases) + smaller + grading.grades_accuracy
@@ -130,13 +131,6 @@ def run_cases(
             late = TimeLimit(stage=Stage.VERIFY, message=message, seconds=limit)
             return Failure(each.case, late)
     return None
-
-
-def _largest(problem: Problem, results: Sequence[CaseResult], seconds: float) -> Shape:
-    """Return a smaller ranked shape that should take a quarter of the limit, at the speed of the
-    slowest case."""
-    slowest = max(results, key=lambda result: result.seconds)
-    return problem.smaller(slowest.case.shape.flop / slowest.seconds * seconds / 4)
 
 
 def _result(grading: Grading, prepared: Prepared) -> CaseResult:

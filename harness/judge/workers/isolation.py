@@ -53,7 +53,7 @@ def confine(role: Role, scratch: Path, writable: Iterable[Path] = ()) -> tuple[s
     enforced = [*_limits(role)]
     if role not in _ON_GPU:
         enforced += _leave_network()
-    _die_with_parent()
+    _libc().prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)  # it ends with the judge that started it
     enforced += _landlock(role, [scratch, *writable])
     return tuple(enforced)
 
@@ -111,11 +111,6 @@ def _leave_network() -> Iterable[str]:
     flags = _CLONE_NEWNET if os.geteuid() == 0 else _CLONE_NEWNET | _CLONE_NEWUSER
     if _libc().unshare(flags) == 0:
         yield "no network"
-
-
-def _die_with_parent() -> None:
-    """End this process with the judge that started it."""
-    _libc().prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
 
 
 # ------------------------------------------------------------------------------------- Landlock
