@@ -6,7 +6,7 @@ import tomllib
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pydantic import (
     AwareDatetime,
@@ -17,11 +17,9 @@ from pydantic import (
     model_validator,
 )
 
+from harness.arena.store.people import Person
 from harness.protocol.errors import UsageError, first_mistake
 from harness.protocol.report import Value
-
-if TYPE_CHECKING:
-    from harness.arena.store.people import Person
 
 
 class Sources(StrEnum):

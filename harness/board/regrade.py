@@ -10,16 +10,14 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.board.document import Document
 from harness.board.entry import Entry, Version, differ
 from harness.board.ranking import Board
+from harness.board.store import Store
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Report, Submission, Verdict
-
-if TYPE_CHECKING:
-    from harness.board.store import Store
 
 Grader = Callable[[Submission], Report]
 """Grades a submission completely, on the device at hand."""

@@ -56,7 +56,7 @@ class Site:
     ) -> None:
         """Raises StoreError where the folder holds something else."""
         chosen = chosen or Filter()
-        self.folder = folder
+        self.folder, self._marker = folder, folder / MARKER
         everything = list(entries)
         self.entries = [entry for entry in everything if chosen.admits(entry)]
         self.boards = rank(everything, chosen)
@@ -83,7 +83,7 @@ class Site:
         folder = self.folder / "entries"
         folder.mkdir(exist_ok=True)
         wanted = {entry.short_id for entry in self.entries}
-        fresh = self._marker().read_text() == _template_version()
+        fresh = self._marker.read_text() == _template_version()
         there = {page.stem for page in folder.glob("*.html")}
         for gone in there - wanted:
             for suffix in (".html", ".json", ".cu"):
@@ -91,7 +91,7 @@ class Site:
         for entry in self.entries:
             if not (fresh and entry.short_id in there):
                 yield self._write_entry(entry, document)
-        self._marker().write_text(_template_version())
+        self._marker.write_text(_template_version())
 
     def _write_entry(self, entry: Entry, document: Callable[[str], Document]) -> str | None:
         """Write one page; a failure costs that page and not the site."""
@@ -113,16 +113,13 @@ class Site:
         return None
 
     def _take_folder(self) -> None:
-        if self.folder.exists() and not self._marker().exists() and any(self.folder.iterdir()):
+        if self.folder.exists() and not self._marker.exists() and any(self.folder.iterdir()):
             raise StoreError(
                 f"{self.folder} holds something other than a leaderboard's site; nothing was "
                 "written. Name an empty folder with --site."
             )
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._marker().touch()
-
-    def _marker(self) -> Path:
-        return self.folder / MARKER
+        self._marker.touch()
 
     def _write_assets(self) -> None:
         folder = self.folder / "assets"

@@ -18,6 +18,7 @@ from harness.board.ranking import Board, Row, rank
 from harness.cli.commands._command import Exit
 from harness.cli.commands.leaderboard import REPORTS
 from harness.cli.views.console import Terminal
+from harness.compiling import lexical
 from harness.judge import figures
 from harness.protocol.errors import StoreError, UsageError
 from harness.protocol.files import write_whole
@@ -63,7 +64,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
 BOARD, CHOICE = "board", "choice"
 """The names of the tables, which are between <!-- NAME --> and <!-- /NAME -->."""
 EMPTY = "No report is committed yet."
-_TOKEN = re.compile(r'// solve:[^\n]*|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\w+|\S', re.DOTALL)
 
 COLUMNS = ("kernel", "score", "95 % interval", "rank", "ms", "of FP32 peak", "cores", "accuracy")
 """The columns. Accuracy is shown only if a report has it. The score links to the report."""
@@ -313,8 +313,5 @@ def _problems(committed: Committed, solutions: Path) -> Iterator[str]:
 
 def _tokens(source: str) -> list[str]:
     """Return the tokens of a source of this repository, without comments except the launch line."""
-    return [
-        token
-        for token in _TOKEN.findall(source)
-        if token.startswith("// solve:") or not token.startswith(("//", "/*"))
-    ]
+    launch = [each[0] for each in lexical.comments(source) if each[0].startswith("// solve:")]
+    return [*launch, *re.findall(r"\w+|\S", lexical.without_comments(source))]
