@@ -80,7 +80,7 @@ def _parts(e: Explanation, source: str) -> Iterable[RenderableType]:
         yield Text.assemble((f"{e.verdict.value}: ", "bold red"), e.verdict_message)
         if e.verdict is not Verdict.JUDGE_ERROR:
             yield Text("Make it right before you make it fast; here is its speed anyway.", "dim")
-    yield _facts(e)
+    yield facts(_rows(e))
     if e.units:
         yield Text("\nHow long each unit alone would take, at the ranked size", "bold")
         yield _units(e)
@@ -124,21 +124,26 @@ def _see(finding: Advice) -> str:
     return f" → {finding.see}" if finding.see else ""
 
 
-def _facts(e: Explanation) -> Table:
+def facts(rows: Iterable[tuple[str, str]]) -> Table:
+    """Return a table of names and values."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row("kernel", f"{e.name}, for {'an ' if e.assumed else ''}{e.gpu}")
-    table.add_row("resources", figures.resources(e.resources))
-    table.add_row("occupancy", figures.occupancy(e.occupancy))
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def _rows(e: Explanation) -> Iterable[tuple[str, str]]:
+    yield "kernel", f"{e.name}, for {'an ' if e.assumed else ''}{e.gpu}"
+    yield "resources", figures.resources(e.resources)
+    yield "occupancy", figures.occupancy(e.occupancy)
     if e.block_bytes is None or e.block_flop is None:
-        table.add_row(
-            "blocks", f"{figures.grouped(e.blocks)}, which divide the work among themselves"
-        )
+        yield "blocks", f"{figures.grouped(e.blocks)}, which divide the work among themselves"
     else:
         tail = f", {100 * e.tail:.1f} % idle in the last" if e.tail > 0.001 else ""
-        table.add_row("waves", f"{figures.grouped(e.blocks)} blocks in {e.waves:.2f} waves{tail}")
-        table.add_row(
+        yield "waves", f"{figures.grouped(e.blocks)} blocks in {e.waves:.2f} waves{tail}"
+        yield (
             "per block",
             f"moves {e.block_bytes / 1e6:.2f} MB or more, does {e.block_flop / 1e6:.0f} MFLOP: "
             f"{e.block_flop / e.block_bytes:.1f} FLOP/byte",
@@ -154,11 +159,10 @@ def _facts(e: Explanation) -> Table:
         if e.loop:
             first, last = e.loop
             where = f"loop of line {first}" if first == last else f"loop of lines {first}-{last}"
-        table.add_row("machine code", f"{where}: {shown}")
+        yield "machine code", f"{where}: {shown}"
     if e.estimated_ms is not None:
         found = f", measured {figures.milliseconds(e.measured_ms)} ms" if e.measured_ms else ""
-        table.add_row("estimate", f"{figures.milliseconds(e.estimated_ms)} ms{found}")
-    return table
+        yield "estimate", f"{figures.milliseconds(e.estimated_ms)} ms{found}"
 
 
 def _units(e: Explanation) -> Table:

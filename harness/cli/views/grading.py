@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cli.views.advice import advice
-from harness.cli.views.explanation import first_finding
+from harness.cli.views.explanation import facts, first_finding
 from harness.cli.views.findings import (
     brief_message,
     counterexample,
@@ -90,9 +90,7 @@ def verdict_line(report: Report, brief: bool = False) -> Text:
 
 def _parts(report: Report) -> Iterable[RenderableType]:
     outcome = report.outcome
-    facts = _facts(report)
-    if facts.row_count:
-        yield facts
+    yield facts(_rows(report))
     warnings = [found for found in report.diagnostics if found.severity != "error"]
     if warnings:
         yield from diagnostics(warnings, report.submission)
@@ -117,15 +115,6 @@ def _parts(report: Report) -> Iterable[RenderableType]:
     if report.printed:
         yield Text("The kernel printed:", "dim")
         yield Text(report.printed[:400])
-
-
-def _facts(report: Report) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in _rows(report):
-        table.add_row(name, value)
-    return table
 
 
 def _rows(report: Report) -> Iterable[tuple[str, str]]:
