@@ -13,7 +13,7 @@ from tests.compiled import compiled
 from tests.ptxcpu import cluster_kernels
 from tests.ptxcpu.runner import KERNELS, Runner, inputs
 from tests.ptxcpu.test_cpu_clusters import PLACES, ROW, tiles
-from tests.ptxcpu.test_cpu_tensor import small_integers, wgmma_source
+from tests.ptxcpu.test_cpu_tensor import WGMMA_FORMS, small_integers, wgmma_source
 from tests.requests import inputs_of
 
 pytestmark = pytest.mark.gpu
@@ -72,20 +72,7 @@ def test_bulk_copies(cpu: Runner) -> None:
     same_bits(cpu, (KERNELS / "bulk_copy.cu").read_text(), 0, *inputs(Shape(20, 36, 24)))
 
 
-WGMMA = [
-    (kind, width, swizzle, registers, False, False)
-    for kind in ("tf32", "f16", "bf16")
-    for width in (8, 64, 256)
-    for swizzle in (0, 32, 64, 128)
-    for registers in (False, True)
-] + [
-    ("f16", 64, swizzle, False, trans_a, trans_b)
-    for swizzle in (0, 32, 64, 128)
-    for trans_a, trans_b in ((True, False), (False, True), (True, True))
-]
-
-
-@pytest.mark.parametrize("form", WGMMA, ids=str)
+@pytest.mark.parametrize("form", WGMMA_FORMS, ids=str)
 def test_wgmma_reads_shared_memory_as_the_gpu_does(
     cpu: Runner, form: tuple[str, int, int, bool, bool, bool]
 ) -> None:
