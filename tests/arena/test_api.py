@@ -64,11 +64,9 @@ def test_the_same_request_sent_again_is_the_same_submission(
     ("content", "status", "sentence"),
     [
         (b"", 422, "The file is empty"),
-        (b" \n", 422, "The file is empty"),
         (b"x" * (2 << 20), 413, "larger than 1 MiB"),
         (b"x" * ((1 << 20) + 1), 422, "larger than 1 MiB"),
         (b"int x;\n\xff\n", 422, "Line 2 is not UTF-8"),
-        (b"int x;\0", 422, "NUL byte"),
     ],
 )
 def test_an_unreadable_file_is_refused_in_a_sentence(

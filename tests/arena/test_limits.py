@@ -16,6 +16,7 @@ from sqlalchemy.exc import OperationalError
 
 from harness.arena.problems import Problem
 from harness.arena.rules import Limits
+from harness.arena.states import MAX_ATTEMPTS
 from harness.arena.store import contest, gradings, watching
 from harness.arena.store.people import Person, Role
 from harness.arena.web import connections, guard, health, renderer
@@ -23,7 +24,9 @@ from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Buckets
 from harness.arena.web.renderer import OtherProcess
+from harness.arena.workers.api import Outcome
 from harness.board.document import Document
+from harness.protocol.report import Verdict
 from tests.arena.conftest import served
 from tests.arena.submitting import Add, FakeWorker, Key, graded, submission, submit
 from tests.arena.test_attacks import connect
@@ -109,12 +112,16 @@ def test_idle_connections_and_endless_headers_are_cut(
         assert idle.recv(1) == b""
 
 
-def test_a_judge_error_does_not_count_against_the_limits(
+def test_a_judge_error_is_final_at_the_third_attempt_and_counts_against_no_limit(
     connection: Connection, worker: FakeWorker, ada: Person, client: TestClient, key: Key
 ) -> None:
     id = submit(connection, ada)
-    for day in range(3):
-        worker.finish(worker.take().attempt, Document.of(factory.our_fault(day=day)))
+    for number in range(1, MAX_ATTEMPTS + 1):
+        assert worker.status(id).verdict is None
+        failed = Document.of(factory.our_fault(day=number))
+        outcome = worker.outcome(worker.take().attempt, failed)
+        assert outcome is (Outcome.RETRY if number < MAX_ATTEMPTS else Outcome.COUNTED)
+    assert worker.status(id).verdict == Verdict.JUDGE_ERROR
     page = client.get(f"/submissions/{id}", headers=key(ada)).text
     assert "does not count against your limits" in page and "3 times" in page
     limits = Limits(per_day=1, device_seconds_per_day=1)

@@ -143,10 +143,6 @@ def test_a_provider_that_does_not_answer_is_reported(client: TestClient, rules: 
     assert "does not answer" in client.get("/openid/begin").text
 
 
-def test_without_a_provider_there_is_no_openid_page(client: TestClient) -> None:
-    assert client.get("/openid/begin").status_code == 404
-
-
 @pytest.mark.parametrize(("claim", "status"), [("cs", 303), ("law", 403), (None, 403)])
 def test_only_people_with_the_required_claim_sign_in(
     claim: str | None, status: int, client: TestClient, provider: str, rules: Path

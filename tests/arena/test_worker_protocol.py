@@ -18,11 +18,8 @@ from harness.arena.store import watching, workers
 from harness.arena.store.workers import SessionEnded
 from harness.arena.workers.api import PATH, Join, Outcome
 from harness.arena.workers.connection import Connection as WorkerConnection
-from harness.board.document import Document
 from harness.protocol.errors import UsageError
-from harness.protocol.report import Stage, Verdict
-from tests.arena.submitting import Add, FakeWorker, asking, graded, status, submit
-from tests.board import factory
+from tests.arena.submitting import FakeWorker, asking, graded
 
 
 @pytest.mark.parametrize("change", [{"judge": "0.0.9"}, {"cases": 1}, {"source": "0" * 64}])
@@ -145,17 +142,6 @@ def test_a_restarted_worker_ends_what_it_graded_before(
     assert watching.counts_by_fate(connection) == {"died": 1}
 
 
-def test_a_judge_error_is_final_only_at_the_third_attempt(worker: FakeWorker) -> None:
-    id = worker.submit()
-    for number in range(1, MAX_ATTEMPTS + 1):
-        task = worker.take()
-        failed = Document.of(factory.our_fault(day=number))
-        outcome = worker.outcome(task.attempt, failed)
-        assert outcome is (Outcome.RETRY if number < MAX_ATTEMPTS else Outcome.COUNTED)
-        assert (worker.status(id).verdict is None) == (number < MAX_ATTEMPTS)
-    assert worker.status(id).verdict == Verdict.JUDGE_ERROR
-
-
 @pytest.fixture
 def arena(client: TestClient, secrets: object) -> TestClient:
     """A client of the arena that sends the key of the arena's own workers."""
@@ -165,27 +151,6 @@ def arena(client: TestClient, secrets: object) -> TestClient:
 
 def asked(**more: object) -> dict[str, object]:
     return json.loads(asking().model_dump_json()) | more  # type: ignore[no-any-return]
-
-
-def test_a_submission_is_graded_over_http(
-    arena: TestClient, connection: Connection, person: Add
-) -> None:
-    id = submit(connection, person("ada"), "fast")
-    session = arena.post(PATH, json=asked()).json()["session"]
-    task = arena.post(f"{PATH}/{session}/fetch").json()
-    assert (task["submission"], task["name"], task["author"]) == (id, "fast", "ada")
-    so_far = GradingProgress().began(Stage.VERIFY, 10).model_dump(mode="json")
-    beat = {"attempts": {task["attempt"]: so_far}}
-    answer = arena.post(f"{PATH}/{session}/heartbeat", json=beat).json()
-    assert answer == {"leave": False, "lost": []}
-    assert status(connection, id).stages[0].total == 10
-    report = factory.report("fast", "ada", 1.5, source=task["source"])
-    address = f"{PATH}/attempts/{task['attempt']}/result"
-    sent = arena.put(address, content=report.model_dump_json())
-    assert sent.json() == {"outcome": "counted"}
-    assert status(connection, id).score == 1.5
-    assert arena.post(f"{PATH}/{session}/leave").status_code == 204
-    assert arena.post(f"{PATH}/{session}/heartbeat", json={"attempts": {}}).status_code == 410
 
 
 NOBODY = UUID(int=0)
@@ -199,6 +164,7 @@ def test_invalid_worker_requests_get_a_sentence(arena: TestClient) -> None:
         (arena.post(PATH, content=b"x" * (17 << 20)), 413),
         (arena.put(f"{PATH}/attempts/{NOBODY}/result", content=b"{}"), 422),
         (arena.post(f"{PATH}/nobody/fetch"), 404),
+        (arena.post(f"{PATH}/{NOBODY}/heartbeat", json={"attempts": {}}), 410),
         (arena.post(f"{PATH}/{NOBODY}/heartbeat", json=beat), 422),
     ):
         assert answer.status_code == code, answer.text

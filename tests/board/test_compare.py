@@ -29,12 +29,10 @@ def facts(made: Comparison) -> dict[str, tuple[Any, Any]]:
         (1.5, 1.5, "="),
         (0, 0, "="),
         (0, 3, ""),
-        (3, 0, "−100.0 %"),
         (None, 1, ""),
         (1, None, ""),
         ("x", "x", ""),
         ("x", 1, ""),
-        (1, "x", ""),
     ],
 )
 def test_a_change_needs_two_numbers(a: Any, b: Any, change: str) -> None:

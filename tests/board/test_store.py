@@ -53,16 +53,6 @@ def test_the_index_says_what_the_report_says(where: Where) -> None:
     assert (entry.seed, entry.quick, entry.on_gpu) == (str(2**64 + 1), False, True)
 
 
-def test_entering_twice_is_entering_once(where: Where) -> None:
-    report = factory.report()
-    pretty = json.dumps(json.loads(report.model_dump_json()), indent=2)
-    with where.open() as store:
-        first = store.enter(report)
-        again = store.enter_documents([Document.parse(pretty, "saved.json")])
-        assert again.ids == (first,) and again.new == 0
-        assert len(store.entries()) == 1
-
-
 def test_any_text_is_kept_or_refused(where: Where) -> None:
     model = factory.report("tile", "ada", source=factory.SOURCE)
 

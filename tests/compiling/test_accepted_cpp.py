@@ -87,18 +87,9 @@ LANGUAGE = {
 
 TEMPLATES = {
     "launched directly": f"{TEMPLATE} void solve({PARAMETERS}) {{ {NAME}<16>{LAUNCH}; }}",
-    "launched by auto": f"{TEMPLATE} void f({PARAMETERS}) {{ auto k = {NAME}<16>; k{LAUNCH}; }}",
-    "launched by a pointer": f"{TEMPLATE} void f({PARAMETERS}) {{\nvoid (*k)(const float*, "
-    f"const float*, float*, int, int, int) = {NAME}<16>; k{LAUNCH}; }}",
     "launched by a template": f"constexpr int T = 16;\n{TEMPLATE} template <int S> void run"
     f"({PARAMETERS}) {{ {NAME}<S>{LAUNCH}; }}\n"
     f"void solve({PARAMETERS}) {{ run<T>(A, B, C, M, N, K); }}",
-    "with a constant of the launcher": f"{TEMPLATE} void solve({PARAMETERS}) {{ const int T = 16; "
-    f"{NAME}<T>{LAUNCH}; }}",
-    "defaults, launched": f"template <int T = 16> {KERNEL} void solve({PARAMETERS}) "
-    f"{{ {NAME}{LAUNCH}; }}",
-    "defaults, launched with brackets": f"template <int T = 16> {KERNEL} void solve({PARAMETERS}) "
-    f"{{ {NAME}<>{LAUNCH}; }}",
     "defaults, not launched": f"template <int T = 16, bool Edge = true> {KERNEL}",
     "type that is deduced": f"template <typename X> {KERNEL}".replace("const float*", "const X*"),
     "pointers that are not const": f"template <typename X> {KERNEL}".replace("const float*", "X*"),

@@ -198,6 +198,7 @@ HARMLESS = {
     "a flood of ends": with_assembly(";" * 1000),
     "a name of 100 000 letters": f'extern "C" __device__ int {"x" * 100_000};\n'
     + KERNEL.replace("if (row", f"{'x' * 100_000} = 1; if (row"),
+    "a hundred thousand lines": "// a line\n" * 100_000 + KERNEL,
     "assembly outside": 'asm(".global .u32 trap;");\n' + KERNEL,
 }
 
@@ -207,11 +208,6 @@ def test_a_trick_that_gains_nothing_compiles(source: str) -> None:
     answer = compiler.compile_source(Compile(source=source))
     assert isinstance(answer, Compiled), answer
     assert "trap" not in answer.kernel.ptx
-
-
-def test_a_hundred_thousand_lines(tmp_path: Path, cpu_session: Session) -> None:
-    answer = compiled("// a line\n" * 100_000 + KERNEL, tmp_path, cpu_session)
-    assert verdict(answer) == "compiled"
 
 
 @pytest.mark.parametrize(
@@ -241,9 +237,7 @@ def test_messages_of_the_compiler_are_bounded(
         "/*\n" * 300_000,
         "__has_include" * 50_000,
         "a" * 1_000_000,
-        "// solve: " + "tile=1x1 " * 100_000,
         'R"' + "(" * 100_000,
-        "#define A A A\n" + "A " * 400_000,
     ],
     ids=lambda source: source[:12].strip(),
 )

@@ -75,13 +75,9 @@ def test_launch_lines(words: str, line: LaunchLine) -> None:
         ("shared_memory=1000000000000", "not shared_memory=BYTES"),
         ("x" * 40, f"unknown word `{'x' * 40}`"),
         ("x" * 41, f"unknown word `{'x' * 37}...`"),
-        ("tile=999999999x16", "1 to 65536 rows"),
         ("tile=16x16 tile=16x16", "given twice"),
-        ("shared_memory=-1", "not shared_memory=BYTES"),
         ("shared_memory=lots", "not shared_memory=BYTES"),
-        ("shared_memory=99999999", "0 to 1048576 bytes"),
         ("block=32x32", "unknown word `block=32x32`"),
-        ("x" * 500, "unknown word"),
     ],
 )
 def test_bad_launch_lines_are_one_sentence_with_an_example(words: str, message: str) -> None:

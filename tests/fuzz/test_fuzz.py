@@ -15,7 +15,6 @@ from pydantic import TypeAdapter
 from harness.compiling.lexical import normalised
 from harness.compiling.source import SourceError, parse, parse_launch_line
 from harness.devices.cuda.findings import Placement, read_xml
-from harness.judge.submission import Unreadable, read
 from harness.judge.workers import channel
 from harness.judge.workers.session import Session
 from harness.protocol.compiler import Compile, Compiled
@@ -109,18 +108,6 @@ def test_sources(text: str) -> None:
         assert "\n" not in str(error) and error.diagnostic.message
     else:
         assert source.device_code.count("\n") == normalised(text).count("\n")
-
-
-@SOME
-@given(content=st.one_of(st.binary(max_size=200), source_text().map(lambda text: text.encode())))
-def test_files(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "kernel.cu"
-    path.write_bytes(content)
-    found = read(path)
-    if isinstance(found, Unreadable):
-        assert len(found.submission.sha256) == 64 and "\n" not in found.error.message
-    else:
-        assert len(found.sha256) == 64
 
 
 PTX = (

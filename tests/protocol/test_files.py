@@ -24,11 +24,3 @@ def test_a_file_is_replaced_at_once_and_leaves_nothing_else(tmp_path: Path) -> N
     write_whole(path, "new")
     assert path.read_text() == "new" and [*tmp_path.iterdir()] == [path]
     assert path.stat().st_mode & 0o777 == 0o644
-
-
-def test_a_failed_write_leaves_the_old_content(tmp_path: Path) -> None:
-    path = tmp_path / "report.json"
-    write_whole(path, "old")
-    with pytest.raises(UnicodeEncodeError):
-        write_whole(path, "\ud800")
-    assert path.read_text() == "old" and [*tmp_path.iterdir()] == [path]
