@@ -8,7 +8,6 @@ import pytest
 
 from harness.compiling.compiler import translate_source
 from harness.devices.cpu.device import CpuDevice
-from harness.protocol import files
 from harness.protocol.compiler import PtxProgram, Translate
 from harness.protocol.device import Finished, Ready, Run
 from problem.accuracy import UNIT_ROUNDOFF
@@ -37,7 +36,7 @@ def translated(kernel: str) -> PtxProgram:
 
 
 def loaded(kernel: str) -> CpuDevice:
-    device, program = CpuDevice(files.cache_directory()), translated(kernel)
+    device, program = CpuDevice(), translated(kernel)
     ready = device.load_ptx(program.ptx, program.entry, program.launch, (16, 16, 1))
     assert isinstance(ready, Ready), ready
     return device

@@ -81,7 +81,8 @@ class FakeWorker:
         self._engine = engine
         self.build = Build.here()
         """The version that the arena runs."""
-        self.machine = machine or self.do(_own_machine)
+        own = text("SELECT id FROM worker_keys WHERE own")
+        self.machine: int = machine or self.do(lambda c: c.scalar(own))
         message = join or asking()
         self.session = self.do(lambda c: workers.join(c, self.machine, message, self.build)).session
 
@@ -141,12 +142,6 @@ class FakeWorker:
 
     def leave(self) -> None:
         self.do(lambda c: workers.leave(c, self.machine, self.session))
-
-
-def _own_machine(connection: Connection) -> int:
-    """Return the number of the arena's own key for workers."""
-    found = connection.scalar(text("SELECT id FROM worker_keys WHERE own"))
-    return int(found)
 
 
 def waiting_jobs(connection: Connection) -> int:

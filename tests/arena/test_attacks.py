@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from sqlalchemy import Connection
 
 from harness.arena.store import people, watching
@@ -79,16 +78,10 @@ def test_no_request_of_the_schema_causes_a_server_error(
     for operation in schema.get_all_operations():
 
         @settings(max_examples=10, suppress_health_check=list(HealthCheck), deadline=None)
-        @schemathesis_given(operation.ok())
+        @given(case=operation.ok().as_strategy())
         def holds(case: Case) -> None:
             case.call_and_validate(
                 headers={"Authorization": f"Bearer {key}"}, checks=(not_a_server_error,)
             )
 
         holds()
-
-
-def schemathesis_given(operation: object) -> Callable[[Callable[[Case], None]], Callable[[], None]]:
-    from hypothesis import given
-
-    return given(case=operation.as_strategy())  # type: ignore[attr-defined, no-any-return]

@@ -45,15 +45,13 @@ def submits(address: str, key: None, kernel: Path, capsys: pytest.CaptureFixture
 
 
 @contextmanager
-def working(
-    connection: Connection, worker: FakeWorker, report: Report | None = None
-) -> Iterator[None]:
+def working(worker: FakeWorker, report: Report | None = None) -> Iterator[None]:
     """Run a worker that grades every submission."""
     over = threading.Event()
 
     def work() -> None:
         while not over.wait(0.1):
-            if waiting_jobs(connection):
+            if worker.do(waiting_jobs):
                 worker.grade(report=report)
 
     thread = threading.Thread(target=work)
@@ -67,12 +65,9 @@ def working(
 
 @pytest.mark.parametrize("accepted", [True, False])
 def test_the_exit_code_says_whether_it_is_accepted(
-    accepted: bool,
-    submits: Submits,
-    connection: Connection,
-    worker: FakeWorker,
+    accepted: bool, submits: Submits, worker: FakeWorker
 ) -> None:
-    with working(connection, worker, None if accepted else factory.wrong()):
+    with working(worker, None if accepted else factory.wrong()):
         code, shown = submits()
     assert code == (0 if accepted else 1) and "my tile.cu is submission" in shown
     assert ("my tile.cu: accepted" if accepted else "my tile.cu: wrong-answer") in shown
@@ -146,15 +141,14 @@ def test_lost_requests_are_repeated_and_make_one_submission(
     lost: list[str],
     submits: Submits,
     address: str,
-    connection: Connection,
     worker: FakeWorker,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("harness.arena.client.AGAIN_SECONDS", 0.05)
-    with working(connection, worker), losing(address, lost) as relay:
+    with working(worker), losing(address, lost) as relay:
         code, shown = submits(arena=relay)
     assert lost == [], "every loss has happened"
-    assert len(watching.recent(connection)) == 1, "and it is one submission"
+    assert len(worker.do(watching.recent)) == 1, "and it is one submission"
     assert code == 0 and "accepted" in shown
 
 

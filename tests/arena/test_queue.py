@@ -17,7 +17,14 @@ from harness.arena.web.context import Site
 from harness.arena.web.workers import sweep_once
 from harness.arena.workers.api import Task
 from harness.protocol.report import Report, Stage, Verdict
-from tests.arena import submitting
+from tests.arena.submitting import (
+    Add,
+    FakeWorker,
+    graded,
+    submission,
+    submit,
+    waiting_jobs,
+)
 
 CHANGES = {
     State.QUEUED: {State.GRADING, State.CANCELLED},
@@ -28,9 +35,9 @@ CHANGES = {
 
 
 def test_the_database_allows_only_the_changes_of_state_of_the_table(
-    connection: Connection, engine: Engine, person: submitting.Add
+    connection: Connection, engine: Engine, person: Add
 ) -> None:
-    submitting.submit(connection, person("ada"))
+    submit(connection, person("ada"))
     with engine.connect() as link:
         for name in ("held_by_an_attempt", "done_with_a_report"):
             link.execute(text(f"ALTER TABLE gradings DROP CONSTRAINT ck_gradings_{name}"))
@@ -52,42 +59,38 @@ def test_a_submission_and_its_job_are_one_transaction(
     engine: Engine, connection: Connection, ada: Person
 ) -> None:
     with pytest.raises(ZeroDivisionError), engine.begin() as transaction:
-        submitting.submit(transaction, ada)
+        submit(transaction, ada)
         raise ZeroDivisionError
-    assert not submitting.waiting_jobs(connection)
+    assert not waiting_jobs(connection)
     assert watching.recent(connection) == []
     with engine.begin() as transaction:
-        submitting.submit(transaction, ada)
-        assert not submitting.waiting_jobs(connection), "nobody may have it before it is kept"
-    assert submitting.waiting_jobs(connection)
+        submit(transaction, ada)
+        assert not waiting_jobs(connection), "nobody may have it before it is kept"
+    assert waiting_jobs(connection)
 
 
-def test_a_graded_submission_has_a_report_and_a_row(
-    connection: Connection, worker: submitting.FakeWorker
-) -> None:
+def test_a_graded_submission_has_a_report_and_a_row(worker: FakeWorker) -> None:
     id = worker.submit("fast")
-    before = board.version(connection)
+    before = worker.do(board.version)
     attempt = worker.take()
     assert worker.status(id).state is State.GRADING
     so_far = GradingProgress().began(Stage.VERIFY, 96).stepped("a case").having_found(["a fact"])
     assert worker.go_on(attempt.attempt, so_far)
     now = worker.status(id)
     assert (now.stages, now.step) == (so_far.stages, so_far.step)
-    document = submitting.graded(attempt, 1.25)
+    document = graded(attempt, 1.25)
     assert worker.finish(attempt.attempt, document)
     done = worker.status(id)
     assert (done.state, done.verdict, done.score) == (State.DONE, Verdict.ACCEPTED, 1.25)
-    assert board.version(connection) > before
+    assert worker.do(board.version) > before
     spent = sum(stage.seconds for stage in document.report.stages)
     # The time that it waited for the device does not count.
-    assert watching.past_seconds(connection) == [pytest.approx(spent)]
-    assert [entry.id for entry in board.counting(connection)] == [document.id]
-    assert done.report is not None and board.report_text(connection, done.report) == document.text
+    assert worker.do(watching.past_seconds) == [pytest.approx(spent)]
+    assert [entry.id for entry in worker.do(board.counting)] == [document.id]
+    assert worker.do(lambda c: board.report_text(c, done.report or "")) == document.text
 
 
-def test_progress_that_a_worker_reports_is_bounded(
-    connection: Connection, worker: submitting.FakeWorker
-) -> None:
+def test_progress_that_a_worker_reports_is_bounded(worker: FakeWorker) -> None:
     id = worker.submit()
     attempt = worker.take()
     much = GradingProgress().began(Stage.SANITIZE, None).having_found(["x" * 10_000] * 100)
@@ -95,12 +98,13 @@ def test_progress_that_a_worker_reports_is_bounded(
     (stage,) = worker.status(id).stages
     assert stage.found == ("x" * MAX_SENTENCE,) * MAX_FOUND
     # Progress that another version of the arena wrote is ignored without an error.
-    connection.execute(text("""UPDATE gradings SET progress = '{"stages": [{"phase": 1}]}'"""))
+    other = text("""UPDATE gradings SET progress = '{"stages": [{"phase": 1}]}'""")
+    worker.do(lambda c: c.execute(other))
     assert worker.status(id).stages == ()
 
 
 def test_the_time_left_comes_from_gradings_of_that_length(
-    connection: Connection, worker: submitting.FakeWorker
+    connection: Connection, worker: FakeWorker
 ) -> None:
     for seconds in (10, 20, 300):
         worker.submit(f"took {seconds}")
@@ -118,34 +122,30 @@ def test_the_time_left_comes_from_gradings_of_that_length(
         assert worker.status(id).seconds_left == pytest.approx(left, abs=5)
 
 
-def dead(worker: submitting.FakeWorker) -> Task:
+def dead(worker: FakeWorker) -> Task:
     """Take a task and report its progress once, as a worker does that dies afterwards."""
     task = worker.take()
     assert worker.go_on(task.attempt, GradingProgress())
     return task
 
 
-def test_a_result_counts_only_for_the_current_attempt(
-    connection: Connection, worker: submitting.FakeWorker, site: Site
-) -> None:
+def test_a_result_counts_only_for_the_current_attempt(worker: FakeWorker, site: Site) -> None:
     id = worker.submit()
     slow = worker.take()
     assert sweep_once(site, lease_seconds=5) == {}, "who lives is left alone"
     assert sweep_once(site, lease_seconds=-1) == {id: True}
     quick = worker.take()
     assert not worker.go_on(slow.attempt, GradingProgress())
-    assert not worker.finish(slow.attempt, submitting.graded(slow, 9.0)), "it counted as dead"
-    assert worker.finish(quick.attempt, submitting.graded(quick, 1.0))
-    assert not worker.finish(quick.attempt, submitting.graded(quick, 2.0)), (
-        "it has a result already"
-    )
+    assert not worker.finish(slow.attempt, graded(slow, 9.0)), "it counted as dead"
+    assert worker.finish(quick.attempt, graded(quick, 1.0))
+    assert not worker.finish(quick.attempt, graded(quick, 2.0)), "it has a result already"
     assert worker.status(id).score == 1.0
-    assert [entry.score for entry in board.counting(connection)] == [1.0]
+    assert [entry.score for entry in worker.do(board.counting)] == [1.0]
 
 
 @pytest.mark.parametrize("name", ["tile", "../tile"], ids=["", "impossible name"])
 def test_three_dead_attempts_are_reported_as_a_judge_error(
-    name: str, connection: Connection, worker: submitting.FakeWorker, site: Site
+    name: str, worker: FakeWorker, site: Site
 ) -> None:
     id = worker.submit(name)
     for number in range(1, MAX_ATTEMPTS + 1):
@@ -153,12 +153,13 @@ def test_three_dead_attempts_are_reported_as_a_judge_error(
         assert sweep_once(site, lease_seconds=-1) == {id: number < MAX_ATTEMPTS}
     done = worker.status(id)
     assert (done.state, done.verdict) == (State.DONE, Verdict.JUDGE_ERROR)
-    report = Report.model_validate_json(board.report_text(connection, done.report) or "")
+    kept = worker.do(lambda c: board.report_text(c, done.report or ""))
+    report = Report.model_validate_json(kept or "")
     assert "3 workers died" in getattr(report.outcome, "message", "")
-    assert not submitting.waiting_jobs(connection)
+    assert not worker.do(waiting_jobs)
 
 
-def test_a_task_given_back_costs_no_attempt(worker: submitting.FakeWorker, site: Site) -> None:
+def test_a_task_given_back_costs_no_attempt(worker: FakeWorker, site: Site) -> None:
     id = worker.submit()
     for _ in range(MAX_ATTEMPTS):
         assert worker.give_back(worker.take().attempt)
@@ -170,12 +171,11 @@ def test_a_task_given_back_costs_no_attempt(worker: submitting.FakeWorker, site:
 
 
 def test_the_person_with_fewest_gradings_goes_first_without_starving_others(
-    connection: Connection, worker: submitting.FakeWorker, person: submitting.Add
+    worker: FakeWorker
 ) -> None:
-    ada, bob = person("ada"), person("bob")
     for number in range(4):
-        submitting.submit(connection, ada, f"a{number}")
-    submitting.submit(connection, bob, "b0")
+        worker.submit(f"a{number}", "ada")
+    worker.submit("b0", "bob")
     order = [worker.take().name for _ in range(3)]
     assert order == ["a0", "b0", "a1"]
     for number in range(3):  # all but a newcomer's first submission alternate with those of others
@@ -185,19 +185,19 @@ def test_the_person_with_fewest_gradings_goes_first_without_starving_others(
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_report_after_cancelling_does_not_count(
-    begun: bool, connection: Connection, worker: submitting.FakeWorker, site: Site
+    begun: bool, worker: FakeWorker, site: Site
 ) -> None:
     id = worker.submit()
     attempt = worker.take() if begun else None
-    assert gradings.cancel(connection, id)
+    assert worker.do(lambda c: gradings.cancel(c, id))
     assert worker.status(id).state is State.CANCELLED
-    assert not gradings.cancel(connection, id)
+    assert not worker.do(lambda c: gradings.cancel(c, id))
     if attempt is not None:
         assert not worker.go_on(attempt.attempt, GradingProgress()), "the worker is told"
-        assert not worker.finish(attempt.attempt, submitting.graded(attempt))
+        assert not worker.finish(attempt.attempt, graded(attempt))
     sweep_once(site, lease_seconds=-1)
     assert worker.fetch() is None, "nobody grades what was cancelled"
-    assert not submitting.waiting_jobs(connection)
+    assert not worker.do(waiting_jobs)
 
 
 def test_limits_hold_under_simultaneous_submissions(
@@ -208,7 +208,7 @@ def test_limits_hold_under_simultaneous_submissions(
     def one(_: int) -> bool:
         try:
             with engine.begin() as transaction:
-                gradings.submit(transaction, ada.id, submitting.submission(), limits, None)
+                gradings.submit(transaction, ada.id, submission(), limits, None)
         except Problem as refused:
             assert refused.status == 429
             return False
@@ -232,14 +232,14 @@ def test_a_refusal_names_the_limit_and_when_to_return(
     begun: bool,
     reason: str,
     connection: Connection,
-    worker: submitting.FakeWorker,
+    worker: FakeWorker,
     ada: Person,
 ) -> None:
-    submitting.submit(connection, ada)
+    submit(connection, ada)
     if begun:
         worker.take()
     if limits.device_seconds_per_day == 1:
         connection.execute(text("UPDATE gradings SET seconds = 2, ended = now()"))
     with pytest.raises(Problem, match=reason) as refused:
-        gradings.submit(connection, ada.id, submitting.submission(), limits, None)
+        gradings.submit(connection, ada.id, submission(), limits, None)
     assert 0 < int(refused.value.headers["Retry-After"]) <= 86400

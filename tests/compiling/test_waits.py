@@ -5,6 +5,12 @@ import pytest
 from harness.compiling.waits import Instruction, issue_clocks, loads_together, waits
 from harness.protocol.report import Producer
 
+
+def at(line: int | None, text: str) -> Instruction:
+    opcode, _, operands = text.partition(" ")
+    return Instruction(opcode, operands, None, line)
+
+
 LOADS = ("LDG.E R2,desc[UR6][R8.64]", "LDG.E R3,desc[UR6][R10.64]")
 
 
@@ -30,25 +36,16 @@ LOADS = ("LDG.E R2,desc[UR6][R8.64]", "LDG.E R3,desc[UR6][R10.64]")
 def test_an_instruction_waits_for_its_operands(
     code: tuple[str, ...], expected: list[tuple[Producer, int, int]]
 ) -> None:
-    body = []
-    for text in code:
-        opcode, _, operands = text.partition(" ")
-        body.append(Instruction(opcode, operands, None, 7))
-    assert [each[:3] for each in waits(body)] == expected
+    assert [each[:3] for each in waits([at(7, text) for text in code])] == expected
 
 
 def test_generic_loads_of_a_library_count_as_shared_memory() -> None:
     """Fragments of wmma load so; the submission's own lines name the memory that they read."""
-    load = Instruction("LD.E", "R4,[R20.64]", None, None)
-    body = [load, Instruction("FADD", "R9,R4,R8", None, 7)]
+    body = [at(None, "LD.E R4,[R20.64]"), at(7, "FADD R9,R4,R8")]
     assert [each[:3] for each in waits(body)] == [(Producer.SHARED, 0, 1)]
 
 
 def test_loads_that_are_waited_for_together_are_one_wait() -> None:
-    def at(line: int, text: str) -> Instruction:
-        opcode, _, operands = text.partition(" ")
-        return Instruction(opcode, operands, None, line)
-
     a, b = at(7, LOADS[0]), at(9, LOADS[1])
     store_a, store_b = at(8, "STS [R20],R2"), at(10, "STS [R21],R3")
     assert loads_together((a, b, store_a, store_b)) == ({7: 1, 9: 1},)
@@ -66,5 +63,6 @@ def test_loads_that_are_waited_for_together_are_one_wait() -> None:
     ],
 )
 def test_a_register_bank_delivers_one_register_a_clock(operands: str, clocks: float) -> None:
-    body = [Instruction("FFMA", operands, None, None) for _ in range(100)]
-    assert issue_clocks(body) == pytest.approx(100 * clocks, rel=0.05)
+    assert issue_clocks([at(None, f"FFMA {operands}")] * 100) == pytest.approx(
+        100 * clocks, rel=0.05
+    )

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from harness.board.document import read_folder
-from harness.protocol.report import Report, Score
+from harness.protocol.report import Report
 from lab.commands import readme
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -27,13 +27,6 @@ def test_the_choice_of_kernels_is_that_of_the_reports() -> None:
     assert shown == readme.fastest(read_folder(REPORTS), SOLUTIONS, page), (
         "the README is out of step; run: python3 -m lab readme"
     )
-
-
-def score_of(kernel: Path) -> Score:
-    """Return the score of the committed report."""
-    score = report_of(kernel).score
-    assert score is not None, kernel
-    return score
 
 
 def report_of(kernel: Path) -> Report:
@@ -61,7 +54,7 @@ def test_a_kernel_quotes_its_own_report() -> None:
         quoted = re.search(
             r"In the judge, on an (H\d00): (\S+) x cuBLAS \(95 %: (\S+) to (\S+)\), (\S+) ms", text
         )
-        report, score = report_of(kernel), score_of(kernel)
+        report, score = report_of(kernel), report_of(kernel).score
         assert quoted is not None and report.device is not None, kernel
         found = (score.ratio, score.low, score.high, score.kernel_ms)
         assert quoted.groups()[1:] == tuple(f"{value:.3f}" for value in found), kernel
@@ -70,5 +63,5 @@ def test_a_kernel_quotes_its_own_report() -> None:
         gain = re.search(r" ms, (\S+) x the speed of (\d\d);", text)
         if gain is not None:
             (before,) = SOLUTIONS.glob(f"{gain[2]}_*.cu")
-            assert gain[1] == f"{score.ratio / score_of(before).ratio:.2f}", kernel
+            assert gain[1] == f"{score.ratio / report_of(before).score.ratio:.2f}", kernel
             assert quoted[1] in str(report_of(before).device), kernel

@@ -76,9 +76,7 @@ def test_a_directory_that_cannot_be_made_is_ignored(tmp_path: Path) -> None:
     assert Cache(tmp_path / "file").get(("key",), lambda: b"made") == b"made"
 
 
-def test_kernels_are_taken_from_it(
-    cpu: Runner, cache_directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kernels_are_taken_from_it(cpu: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     cpu.load_file("tile")
     first = cpu.error(Shape(20, 20, 20))
 
@@ -87,7 +85,7 @@ def test_kernels_are_taken_from_it(
 
     for name in ("compile_well", "compile_vectors", "compile_plainly"):
         monkeypatch.setattr(native, name, never)
-    again = Runner(CpuDevice(cache_directory))
+    again = Runner(CpuDevice())
     again.load_file("tile")
     assert again.error(Shape(20, 20, 20)) == first
 

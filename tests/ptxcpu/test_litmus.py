@@ -221,18 +221,13 @@ def test_two_threads_race_as_the_model_says(tests: Sequence[Litmus], space: str)
 
 def assert_races(tests: Sequence[Litmus], result: Result, distance: int, place: str) -> None:
     """Check that the words and flags race of which the model says so, and no others."""
-    races = {i for i, test in enumerate(tests) if test.races(distance)}
-    _assert_equal(tests, raced(result, "data"), races, place)
+    words = {i for i, test in enumerate(tests) if test.races(distance)}
     flags = {i for i, test in enumerate(tests) if test.flag_races(distance)}
-    _assert_equal(tests, raced(result, "flags"), flags, place)
-
-
-def _assert_equal(tests: Sequence[Litmus], found: set[int], expected: set[int], place: str) -> None:
-    missed, invented = expected - found, found - expected
-    some = [tests[i] for i in sorted(missed | invented)[:3]]
-    assert not missed and not invented, (
-        f"{place}: {len(missed)} missed, {len(invented)} invented, {some}"
-    )
+    for name, expected in (("data", words), ("flags", flags)):
+        found = raced(result, name)
+        missed, invented = expected - found, found - expected
+        some = [tests[i] for i in sorted(missed | invented)[:3]]
+        assert not some, f"{place}: {len(missed)} missed, {len(invented)} invented, {some}"
 
 
 @dataclass(frozen=True)

@@ -313,18 +313,6 @@ def test_many_sums_have_the_same_bits_on_both_paths(name: str) -> None:
     assert done.fault is None and done.vector_blocks == 16
 
 
-SPOILS_A_NEIGHBOUR = "*c = 1; if (col + 16 < K) c[16] = 2; if (row >= 16) c[-16 * K] = 3;"
-
-
-def test_a_write_into_a_neighbours_tile_is_found() -> None:
-    vector, threads = kernels(KERNEL.format(body=SPOILS_A_NEIGHBOUR))
-    fast, done = run(vector, (4, 4, 1), 64, 50, 64)
-    slow, _ = run(threads, (4, 4, 1), 64, 50, 64)
-    assert done.vector_blocks > 0
-    assert (fast != 1).any()
-    assert (slow != 1).any()
-
-
 LEFT = {
     "loops of different lengths",
     "a barrier after an early exit",

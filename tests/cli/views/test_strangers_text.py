@@ -67,12 +67,6 @@ def places(data: Any) -> Iterator[tuple[Any, Any]]:
             yield from places(value)
 
 
-def poisoned_report(report: Report) -> Report:
-    made = poisoned(report, keep=("created", "judge"))
-    assert isinstance(made, Report)
-    return made
-
-
 @cache
 def poisoned_reports() -> tuple[Report, ...]:
     """One of each kind. Made by the first test: everybody who tests side by side collects these."""
@@ -89,7 +83,7 @@ def poisoned_reports() -> tuple[Report, ...]:
         factory.report().model_copy(update={"printed": "words"}),
     )
     assert len(made) == KINDS
-    return tuple(poisoned_report(report) for report in made)
+    return tuple(poisoned(report, keep=("created", "judge")) for report in made)
 
 
 def entry(report: Report) -> Entry:
