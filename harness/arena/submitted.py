@@ -1,11 +1,9 @@
 """Reading uploaded files, and submissions that the arena has stored."""
 
 import hashlib
-import platform
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from harness import __version__
 from harness.arena.problems import NotPossible
 from harness.board import admission, names
 from harness.judge.submission import Unreadable, from_bytes
@@ -52,12 +50,7 @@ def stored(name: str, author: str, source: str) -> Submission:
 def gave_up(submission: Submission, reason: str) -> Report:
     """Return the report of a submission that no worker could grade to the end."""
     return Report(
-        environment=Environment(
-            judge=__version__,
-            cases=CASES_VERSION,
-            python=platform.python_version(),
-            system=f"{platform.system()} {platform.release()} {platform.machine()}",
-        ),
+        environment=Environment.here(CASES_VERSION),
         created=datetime.now(UTC).replace(microsecond=0),
         seed=0,
         quick=False,

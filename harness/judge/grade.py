@@ -1,12 +1,10 @@
 """Grade a submission: compile → verify → sanitize → measure → report."""
 
-import platform
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from enum import Enum, auto
 from typing import NamedTuple
 
-from harness import __version__
 from harness.judge.grading import Grading, GradingOptions
 from harness.judge.progress import Progress, Silent
 from harness.judge.session import Session
@@ -174,11 +172,8 @@ def run(grading: Grading, parts: Sequence[Part], *, own_processes: bool = True) 
 def _report(grading: Grading, outcome: Outcome) -> Report:
     compiled, disassembled = grading.compiled, grading.disassembled
     return Report(
-        environment=Environment(
-            judge=__version__,
-            cases=grading.problem.version,
-            python=platform.python_version(),
-            system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        environment=Environment.here(
+            grading.problem.version,
             nvrtc=compiled.nvrtc if compiled else None,
             isolation=grading.session.isolation(),
         ),

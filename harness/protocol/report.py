@@ -5,6 +5,7 @@ report has a score or says why not, a wrong answer has a counterexample. `Outcom
 with these fields, and `Report`, at the end, is the whole.
 """
 
+import platform
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -19,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from harness import __version__
 from problem.cases import Case, Shape
 from problem.grades import Errors, Grade
 from problem.launcher import LaunchLine
@@ -786,6 +788,13 @@ class Environment(Value):
     nvrtc: str | None = None
     isolation: tuple[str, ...] = ()
     """Restrictions by the operating system on the processes that compiled and ran the kernel."""
+
+    @classmethod
+    def here(cls, cases: int, **more: Any) -> Self:
+        """Return that of this process. more: the fields that a machine does not give."""
+        system = f"{platform.system()} {platform.release()} {platform.machine()}"
+        python = platform.python_version()
+        return cls(judge=__version__, cases=cases, python=python, system=system, **more)
 
 
 class Signature(Value):

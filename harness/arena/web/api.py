@@ -1,6 +1,6 @@
 """The API, version 1: submit, watch, read, cancel. Keys come as `Authorization: Bearer`."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -44,10 +44,8 @@ class Me(Value):
 
 
 _PROBLEM = {"model": ProblemDetails, "content": {"application/problem+json": {}}}
-ERRORS: dict[int | str, dict[str, Any]] = dict.fromkeys(
-    (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503), _PROBLEM
-)
-router = APIRouter(prefix="/api/v1", responses=ERRORS)
+_STATUSES = (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
+router = APIRouter(prefix="/api/v1", responses=dict.fromkeys(_STATUSES, _PROBLEM))
 
 _BODY = {
     "requestBody": {
