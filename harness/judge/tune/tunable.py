@@ -11,6 +11,7 @@ may use every constant of the file. Only the tuner reads these comments.
 import math
 import random
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -85,11 +86,8 @@ class Tunables:
         others."""
         numbers: Iterable[int] = range(self._combinations)
         if self._combinations > limit:
-            draw = random.Random(seed)
-            drawn: dict[int, None] = {}
-            while len(drawn) < limit:
-                drawn[draw.randrange(self._combinations)] = None
-            numbers = drawn
+            most = min(self._combinations, sys.maxsize)  # of a range with a length
+            numbers = random.Random(seed).sample(range(most), limit)
         others = (each for each in map(self._setting, numbers) if each != self.written)
         return [self.written, *others][:limit]
 
