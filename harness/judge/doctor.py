@@ -7,7 +7,7 @@ from harness.devices.available import why_no_cuda
 from harness.judge.grading import launch_inputs
 from harness.judge.session import Session
 from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembled, Kernel
-from harness.protocol.device import LaunchInputs, Load, Ready, Run, Sanitize, Sanitized
+from harness.protocol.device import Load, Ready, Run, Sanitize, Sanitized
 from harness.protocol.report import DeviceKind, Tool
 from harness.protocol.request import Fault
 from harness.protocol.timing import Attach, LayOut
@@ -17,6 +17,7 @@ from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import compare
 
 CASE = Case(Shape(33, 40, 50))
+_INPUTS = launch_inputs(MATRIX_MULTIPLICATION, CASE, CASE.draw(1))
 SECONDS = 60.0
 
 
@@ -71,20 +72,15 @@ def _run(session: Session, kernel: Kernel) -> Check:
     ready = session.device.ask(Load(kernel=kernel))
     if not isinstance(ready, Ready):
         return Check("device", False, ready.message)
-    inputs = CASE.draw(1)
-    finished = session.device.ask(Run(inputs=_inputs(), seconds=SECONDS))
+    finished = session.device.ask(Run(inputs=_INPUTS, seconds=SECONDS))
     if isinstance(finished, Fault):
         return Check("device", False, finished.message)
-    right = compare(*inputs, finished.output).passed
+    right = compare(*CASE.draw(1), finished.output).passed
     return Check("device", right, session.info.name if right else "its product is wrong")
 
 
-def _inputs() -> LaunchInputs:
-    return launch_inputs(MATRIX_MULTIPLICATION, CASE, CASE.draw(1))
-
-
 def _sanitizers(session: Session, kernel: Kernel) -> Iterator[Check]:
-    request = Sanitize(launches=(_inputs(),), tools=tuple(Tool), seconds=SECONDS)
+    request = Sanitize(launches=(_INPUTS,), tools=tuple(Tool), seconds=SECONDS)
     session.sanitizer.ask(Load(kernel=kernel))
     answer = session.sanitizer.ask(request)
     if not isinstance(answer, Sanitized):

@@ -38,9 +38,7 @@ def content(path: Path) -> bytes:
 def read(path: Path, author: str | None = None) -> Submission | Unreadable:
     """Read the submission in a file. Raises UsageError if the file cannot be opened."""
     # Strangers choose the names of files, too.
-    name = "".join(
-        each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in path.stem
-    )
+    name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in path.stem)
     return from_bytes(content(path), name[:100], author)
 
 

@@ -171,7 +171,7 @@ def test_a_task_given_back_costs_no_attempt(worker: FakeWorker, site: Site) -> N
 
 
 def test_the_person_with_fewest_gradings_goes_first_without_starving_others(
-    worker: FakeWorker
+    worker: FakeWorker,
 ) -> None:
     for number in range(4):
         worker.submit(f"a{number}", "ada")
