@@ -112,7 +112,10 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("outside", OUTSIDE.values(), ids=OUTSIDE.keys())
-def test_refused_outside_the_kernel(cpu: Runner, outside: str) -> None:
+def test_refused_outside_the_kernel(
+    cpu: Runner, outside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.ptxcpu.analysis.inline.MAX_INSTRUCTIONS", 30_000)
     name = "f30" if "f30" in outside else "f" if ".func f()" in outside else None
     body = f"call.uni {name};" if name else ""
     answer = cpu.device.load_ptx(module(body, outside), "k")
