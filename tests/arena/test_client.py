@@ -77,16 +77,11 @@ def test_the_exit_code_says_whether_it_is_accepted(
 
 def test_a_refusal_is_one_sentence_and_exit_code_2(
     submits: Submits,
-    tmp_path: Path,
     rules: Path,
     connection: Connection,
     person: Add,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    large = tmp_path / "large.cu"
-    large.write_bytes(b"x" * (2 << 20))
-    code, said = submits(large)
-    assert code == 2 and "larger than 1 MiB" in said
     rules.write_text("ends = 2026-01-01T00:00:00Z\n")
     code, said = submits()
     assert code == 2 and "the arena: The contest ended at 2026-01-01 00:00 UTC." in said

@@ -98,12 +98,10 @@ def test_a_report_sent_twice_counts_once(worker: FakeWorker, connection: Connect
     assert connection.scalar(text("SELECT count(*) FROM reports")) == 1
 
 
-def test_another_machine_cannot_touch_an_attempt(
-    worker: FakeWorker, connection: Connection, engine: Engine
-) -> None:
+def test_another_machine_cannot_touch_an_attempt(worker: FakeWorker, engine: Engine) -> None:
     id = worker.submit()
     task = worker.take()
-    machine = workers.machine_of(connection, workers.new_machine(connection, "other"))
+    machine = worker.do(lambda c: workers.machine_of(c, workers.new_machine(c, "other")))
     stranger = FakeWorker(engine, asking("other", supervisor=uuid4()), machine)
     assert not stranger.go_on(task.attempt, GradingProgress())
     assert not stranger.give_back(task.attempt)
@@ -111,9 +109,7 @@ def test_another_machine_cannot_touch_an_attempt(
     assert worker.status(id).state is State.GRADING
 
 
-def test_an_undelivered_task_is_queued_again_without_an_attempt(
-    worker: FakeWorker, connection: Connection
-) -> None:
+def test_an_undelivered_task_is_queued_again_without_an_attempt(worker: FakeWorker) -> None:
     id = worker.submit()
     long_ago = text(
         "UPDATE attempts SET started = now() - interval '11 seconds' WHERE ended IS NULL;"
@@ -121,25 +117,24 @@ def test_an_undelivered_task_is_queued_again_without_an_attempt(
     )
     for _ in range(MAX_ATTEMPTS + 1):
         worker.take()
-        connection.execute(long_ago)
+        worker.do(lambda c: c.execute(long_ago))
         worker.beat()
         assert worker.status(id).state is State.QUEUED
-    assert watching.counts_by_fate(connection) == {"given back": MAX_ATTEMPTS + 1}
+    assert worker.do(watching.counts_by_fate) == {"given back": MAX_ATTEMPTS + 1}
 
 
-def test_a_restarted_worker_ends_what_it_graded_before(
-    worker: FakeWorker, connection: Connection, engine: Engine
-) -> None:
+def test_a_restarted_worker_ends_what_it_graded_before(worker: FakeWorker, engine: Engine) -> None:
     id = worker.submit()
     task = worker.take()
     assert worker.go_on(task.attempt, GradingProgress())
     again = FakeWorker(engine)
     again.beat()
     assert worker.status(id).state is State.GRADING, "it may only just have fetched it"
-    connection.execute(text("UPDATE attempts SET started = now() - interval '11 seconds'"))
+    long_ago = text("UPDATE attempts SET started = now() - interval '11 seconds'")
+    worker.do(lambda c: c.execute(long_ago))
     again.beat()
     assert worker.status(id).state is State.QUEUED
-    assert watching.counts_by_fate(connection) == {"died": 1}
+    assert worker.do(watching.counts_by_fate) == {"died": 1}
 
 
 @pytest.fixture

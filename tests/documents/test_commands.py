@@ -65,7 +65,7 @@ RUN: dict[str, tuple[int, str]] = {
     "nox -s export > contest.jsonl": (0, ""),
     "nox -s import -- contest.jsonl --store other.sqlite": (0, "1 entered into other.sqlite"),
     # examples of --help
-    "python3 -m harness doctor --device cpu": (0, "works"),
+    "python3 -m harness doctor --device cpu": (0, "scores        no"),
     "python3 -m harness explain --json - my_kernel.cu | jq .findings": (0, '"rule"'),
     'python3 -m harness explain --gpu "RTX 4090" my_kernel.cu': (0, "4090"),
     "python3 -m harness explain --against old.cu my_kernel.cu": (0, "Against old"),

@@ -8,7 +8,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -35,8 +35,7 @@ SOURCES = [
     for path in sorted((ROOT / "tests" / "submissions").glob("*/*.cu"))
     if path.parent.name != "time-limit"  # bombs stay bombs, and cost their minute each time
 ]
-SOME = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-SLOW = settings(SOME, max_examples=max(15, settings().max_examples // 4))
+SLOW = settings(max_examples=max(15, settings().max_examples // 4))
 """For what a worker does: a tenth of a second each."""
 
 C_WORDS = (

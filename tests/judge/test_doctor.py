@@ -1,9 +1,7 @@
 """The doctor reports parts that work, and says what to do about those that do not."""
 
 import numpy as np
-import pytest
 
-from harness.cli.main import main
 from harness.judge.doctor import Check, check_parts
 from harness.protocol.request import Fault
 from tests.judge.stages.fakes import INFO, FakeDevice, on_cpu
@@ -34,12 +32,3 @@ def test_a_part_that_fails_says_why() -> None:
     broken = parts(FakeDevice(unavailable=("initcheck",)))
     assert not broken["initcheck"].works and broken["initcheck"].message == "out of order"
     assert broken["memcheck"].works
-
-
-@pytest.mark.usefixtures("shared_workers")
-def test_the_command_names_every_part_on_the_cpu_device(capsys: object) -> None:
-    assert main(["doctor", "--device", "cpu"]) == 0
-    shown = capsys.readouterr().out  # type: ignore[attr-defined]
-    for name in ("compiler", "device", "racecheck", "isolation"):
-        assert f"\n{name}" in f"\n{shown}"
-    assert "scores        no" in shown

@@ -62,14 +62,18 @@ def test_plain_fma_kernels_give_the_same_bits(cpu: Runner, name: str, shape: Sha
     same_bits(cpu, (KERNELS / f"{name}.cu").read_text(), PLAIN[name], *inputs(shape))
 
 
-@pytest.mark.parametrize("name", ["mma_tf32", "ldmatrix_f16"])
-def test_fragments_have_the_layout_of_the_gpu(cpu: Runner, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "tile", "shape"),
+    [
+        *((name, 16, Shape(20, 24, 36)) for name in ("mma_tf32", "ldmatrix_f16")),
+        ("bulk_copy", 0, Shape(20, 36, 24)),
+    ],
+)
+def test_fragments_and_copies_have_the_layout_of_the_gpu(
+    cpu: Runner, name: str, tile: int, shape: Shape
+) -> None:
     """Small integers, so that the order of sums does not matter."""
-    same_bits(cpu, (KERNELS / f"{name}.cu").read_text(), 16, *small_integers(Shape(20, 24, 36)))
-
-
-def test_bulk_copies(cpu: Runner) -> None:
-    same_bits(cpu, (KERNELS / "bulk_copy.cu").read_text(), 0, *inputs(Shape(20, 36, 24)))
+    same_bits(cpu, (KERNELS / f"{name}.cu").read_text(), tile, *small_integers(shape))
 
 
 @pytest.mark.parametrize("form", WGMMA_FORMS, ids=str)

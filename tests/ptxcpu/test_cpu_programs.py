@@ -4,25 +4,16 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.devices.cpu.device import parameter_kinds
-from harness.ptxcpu.arguments import Buffer
-from problem.signature import SIGNATURE
-from tests.ptxcpu.programs import kernel_of
+from harness.ptxcpu.arguments import Buffer, ParameterKind
+from tests.ptxcpu.programs import entry, kernel_of
 
-KINDS = parameter_kinds(SIGNATURE)
+KINDS = (ParameterKind.READ_ONLY, ParameterKind.WRITABLE)
 
-HEAD = """.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 A, .param .u64 B, .param .u64 C,
-                  .param .u32 M, .param .u32 N, .param .u32 K)
-{
-.reg .b64 %in, %out, %at, %d<4>; .reg .b32 %r<6>, %i<8>; .reg .f32 %f<6>; .reg .pred %p<4>;
-ld.param.u64 %in, [A]; ld.param.u64 %out, [C];
+HEAD = """.reg .b64 %in, %out, %at, %d<4>; .reg .b32 %i<8>;
+ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
 cvta.to.global.u64 %in, %in; cvta.to.global.u64 %out, %out;
 mov.u32 %r0, %tid.x; mul.wide.u32 %at, %r0, 64;
-add.s64 %in, %in, %at; add.s64 %out, %out, %at;
-"""
+add.s64 %in, %in, %at; add.s64 %out, %out, %at;"""
 WORDS = 16  # 32-bit words that each thread reads, and writes
 
 integer = st.integers(0, 5).map(lambda i: f"%r{i}")
@@ -117,7 +108,7 @@ def program(block: Block) -> str:
     lines += [f"st.global.u32 [%out+{4 * i}], %r{i};" for i in range(6)]
     lines += [f"st.global.f32 [%out+{24 + 4 * i}], %f{i};" for i in range(6)]
     lines += [f"st.global.u64 [%out+{48 + 8 * i}], %d{i};" for i in range(2)]
-    return "\n".join([*lines, "ret;\n}"])
+    return entry("u64 in, u64 out", "\n".join(lines))
 
 
 def same(found: np.ndarray, expected: np.ndarray) -> bool:
@@ -137,13 +128,11 @@ def test_random_programs(block: Block, seed: int) -> None:
     words = random.integers(0, 2**32, (threads, WORDS), np.uint32)
     words[:, 6:12] = random.normal(0, 100, (threads, 6)).astype(np.float32).view(np.uint32)
     words[::3, :3] = random.integers(0, 40, words[::3, :3].shape)
-    A, B = words.view(np.float32), np.zeros((1, 1), np.float32)
     outputs = []
     for vector_above in (0, float("inf")):  # the second leaves all blocks to threads
-        kernel = kernel_of(program(block), KINDS, threads, "k", vector_above=vector_above)
+        kernel = kernel_of(program(block), KINDS, threads, vector_above=vector_above)
         C = np.zeros((threads, WORDS), np.float32)
-        buffers = [Buffer(A, name="A"), Buffer(B, name="B"), Buffer(C, True, name="C")]
-        result = kernel.run((1, 1, 1), [*buffers, threads, WORDS, WORDS])
+        result = kernel.run((1, 1, 1), [Buffer(words), Buffer(C, writable=True)])
         assert result.fault is None
         assert result.vector_blocks == (1 if vector_above == 0 else 0)
         outputs.append(C)

@@ -1,5 +1,7 @@
 """Sums of wgmma are read only when their group was waited for, however they are copied before."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -21,9 +23,14 @@ READS = {
 HARMLESS = {"by a copy alone", "after it was written", "by another product"}
 
 
-@pytest.mark.parametrize("how", READS)
-@pytest.mark.parametrize("group", range(GROUPS))
-@pytest.mark.parametrize("pending", [0, 1, 2, None])
+CASES = [
+    *itertools.product(["by arithmetic"], range(GROUPS), [0, 1, 2, None]),
+    *itertools.product(READS, [1], [1, 2]),
+]
+"""A read, the group of the sum, and the groups that may be pending."""
+
+
+@pytest.mark.parametrize(("how", "group", "pending"), CASES)
 def test_a_sum_is_read_after_the_wait_for_its_group(
     how: str, group: int, pending: int | None
 ) -> None:
