@@ -141,7 +141,10 @@ def _check_signature(kernels: list[Node], signature: Signature) -> None:
 
 _KNOWN_TYPES = {
     base + stars
-    for base in ("float", "double", "int", "unsigned", "char", "short", "long", "void", "size_t")
+    for base in (
+        *("float", "double", "int", "unsigned", "char", "short", "long", "void", "size_t"),
+        *("half", "__half", "nv_bfloat16", "__nv_bfloat16"),
+    )
     for stars in ("", "*", "**")
 }
 

@@ -19,11 +19,13 @@ from harness.ptxcpu.results import (
 )
 from harness.ptxcpu.runtime.layout import (
     BLOCK_BITS,
+    LANES,
     Access,
     Cause,
     Context,
     FindingKind,
     RawFinding,
+    State,
     Window,
     window_and_offset,
 )
@@ -140,10 +142,11 @@ class Explainer:
         found: Finding | None = None
         if cause is Cause.MEMORY:
             place = stopped.fault_address, stopped.fault_bytes, stopped.block
-            found = self._bad_access(at, *place, stopped.fault_access, 1)
+            found = self._bad_access(at, instruction, *place, stopped.fault_access, 1)
         elif cause is Cause.DEADLOCK:
             threads = f"{stopped.fault_count} threads wait for each other without end"
-            found = Finding(Hazard.DEADLOCK, f"{threads}, the first at {line}", at)
+            message = f"{threads}, the first at {line}{self._awaited(stopped)}"
+            found = Finding(Hazard.DEADLOCK, message, at)
         elif cause is Cause.BARRIER_COUNT:
             counts = f"for {stopped.fault_bytes} threads, and others for {stopped.fault_address}"
             message = f"at a barrier, {line} waits or arrives {counts}; name the same number"
@@ -164,13 +167,38 @@ class Explainer:
         }
         return Fault(cause, found.message if found else messages[cause], at, found)
 
+    def _awaited(self, stopped: Context) -> str:
+        """Return what the first thread of a deadlock waits for."""
+        state, found = stopped.fault_access, stopped.fault_bytes
+        if state == State.BARRIER:
+            here, needed = found & 0xFFFFFFFF, found >> 32
+            return f": barrier {stopped.fault_address} has {here} of {needed} threads"
+        if state != State.MBARRIER:
+            return ""
+        pending, expected = found & 0xFFFFF, found >> 20 & 0xFFFFF
+        left = found >> 40 & 0x7FFFFF
+        left -= left >> 22 << 23  # it has a sign
+        missing = []
+        if pending > expected:
+            missing.append(f"has had more than its {expected} arrivals")
+        elif pending:
+            missing.append(f"lacks {pending} of {expected} arrivals")
+        if left:
+            missing.append(f"lacks {left} bytes" if left > 0 else f"has had {-left} bytes too many")
+        spot = self._spot(stopped.fault_address, 8, stopped.block).text
+        return (
+            f": the phase of parity {int(found < 0)} of an mbarrier {' and '.join(missing)}: {spot}"
+        )
+
     # -- findings
 
     def finding(self, raw: RawFinding) -> Finding:
         """Return the finding of one row of the runtime's checks."""
         at, other = self._location(raw.pc, raw.thread, raw.block), self._other(raw)
         if raw.kind == FindingKind.BAD_ACCESS:
-            return self._bad_access(at, raw.address, raw.bytes, raw.block, raw.access, raw.count)
+            item = self.kernel.instruction(raw.pc)
+            place = raw.address, raw.bytes, raw.block
+            return self._bad_access(at, item.text if item else "", *place, raw.access, raw.count)
         if raw.kind == FindingKind.UNINITIALISED:
             message = f"{_line(at)} reads {raw.bytes} uninitialised bytes of {{spot}}"
             return self._access_finding(raw, Hazard.UNINITIALISED, message)
@@ -199,10 +227,18 @@ class Explainer:
         return Finding(Hazard.DIVERGENT_BARRIER, message, at, other, occurrences=raw.count)
 
     def _bad_access(
-        self, at: Location, address: int, size: int, block: int, access: int, count: int
+        self,
+        at: Location,
+        instruction: str,
+        address: int,
+        size: int,
+        block: int,
+        access: int,
+        count: int,
     ) -> Finding:
         spot = self._spot(address, size, block)
-        what = f"{_line(at)} {_verb(access)}s {size} bytes of {spot.text}"
+        how = ", by a matrix descriptor," if instruction.startswith("wgmma") else ""
+        what = f"{_line(at)} {_verb(access)}s{how} {size} bytes of {spot.text}"
         alignment = _alignment(size)
         if spot.memory is not None and spot.outside is None and address % alignment:
             hazard = Hazard.MISALIGNED
@@ -290,10 +326,10 @@ def _barrier_message(raw: RawFinding, at: Location, other: Location | None) -> s
             f"{_access_of(at)} is a product of four warps, and another warp of the four has not "
             "issued as many"
         )
-    return (
-        f"{_access_of(at)} names lanes {raw.address % (1 << 32):#010x}, but its own is not among "
-        "them, or it needs one that has returned"
-    )
+    lanes = raw.address % (1 << 32)
+    is_named = lanes >> raw.thread % LANES & 1
+    but = "one of which it needs and which has returned" if is_named else "but not its own"
+    return f"{_access_of(at)} names lanes {lanes:#010x}, {but}"
 
 
 def _outside(offset: int, size: int, length: int) -> int | None:

@@ -3,7 +3,7 @@
 import re
 from itertools import islice
 
-from harness.compiling.lexical import without_comments
+from harness.compiling.lexical import without_comments, without_text
 from harness.protocol.report import (
     Array,
     DeviceKind,
@@ -27,12 +27,17 @@ _STATE = re.compile(
 
 _WITHOUT_VALUE = re.compile(r"^[ \t]*(?:float|double)\s+(\w+)\s*(?:\[[^\]]*\]\s*)*;", re.MULTILINE)
 
+_CLASS = re.compile(r"\b(?:struct|class|union)\b[^;{}()]*\{")
+
 _LANES = (
     "The lanes that a warp-wide instruction reads must reach it, too: put a condition around loads "
     "and stores, not around the instruction."
 )
 _WARP_WIDE = re.compile(r"\b__\w+_sync\b")
-_USES_MBARRIERS = re.compile(r"\bmbarrier\b|\bcuda::barrier\b")
+_USES_MBARRIERS = re.compile(r"\bmbarrier|\bcuda::barrier\b")
+_HAS_VOLATILE_DATA = re.compile(r"\bvolatile\b(?!\s*\()")
+_OTHER_NUMBERS = re.compile(r"threadIdx\b(?!\s*\.\s*x)|thread_rank|tid\.y")
+_LOCKS = re.compile(r"\batomic(?:CAS|Exch)\b|\bcompare_exchange_|\bexchange\(")
 _MBARRIERS = (
     "A phase of an mbarrier ends when all arrivals that it was initialised for, and all bytes that "
     "it expects, have come. A wait names the parity of its phase: 0 for the first, then 1, then 0. "
@@ -61,12 +66,34 @@ def advice(report: Report) -> str | None:
         return _of_finding(outcome.findings[0], report)
     if isinstance(outcome, TimeLimit):
         return _of_time(report)
-    if isinstance(outcome, WrongAnswer) and "low precision" in outcome.counterexample.pattern:
+    if isinstance(outcome, WrongAnswer):
+        return _of_pattern(outcome.counterexample.pattern, report) or _of_state(source)
+    return _of_state(source)
+
+
+def _of_pattern(pattern: str, report: Report) -> str | None:
+    if "low precision" in pattern:
         return (
             "TF32, FP16 and BF16 keep fewer bits than a float. Split each float into several such "
             "parts and add their products, as `solutions/30_mma_tf32x3.cu` does."
         )
-    return _of_state(source)
+    if "never written" in pattern and report.kernel is not None:
+        launch = report.kernel.launch
+        if (launch.tile_rows, launch.tile_columns) != (16, 16):
+            return (
+                f"The launch line declares a tile of {launch.tile_rows}×{launch.tile_columns}. "
+                "If a block computes fewer elements, the launch has too few blocks: write the "
+                "block's own tile there."
+            )
+    if "far from the right" in pattern and _HAS_VOLATILE_DATA.search(
+        without_text(report.submission.source)
+    ):
+        return (
+            "Threads of a warp do not run in step, and `volatile` does not make one wait for "
+            "another: write `__syncwarp();` or `__syncthreads();` before a thread reads what "
+            "another has stored, and before it is overwritten."
+        )
+    return None
 
 
 def _of_finding(found: Finding, report: Report) -> str | None:
@@ -84,6 +111,13 @@ def _of_finding(found: Finding, report: Report) -> str | None:
             return (
                 "Not every size is a multiple of 16. A thread whose row is M or more, or whose "
                 "column is K or more, must neither load nor store. Also, n must stay below N."
+            )
+        case Hazard.OUT_OF_BOUNDS if "by a matrix descriptor" in found.message:
+            return (
+                "A matrix descriptor has the first address in bits 0 to 13 and two distances in "
+                "bits 16 to 29 and 32 to 45, in units of 16 bytes. If the inner dimension is "
+                "contiguous and not swizzled, they are those of neighbouring 8×16-byte parts: "
+                "first along the inner dimension, then along rows or columns."
             )
         case Hazard.OUT_OF_BOUNDS if "of dynamic shared memory (" in found.message:
             return (
@@ -108,13 +142,28 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "extends beyond A or B. A block has 16×16 threads, whatever its tile, so a larger "
                 "tile takes several loads per thread."
             )
+        case Hazard.RACE if found.array == SIGNATURE.output and _both_write(found):
+            return (
+                "Two threads store one element of C. A block may store only the elements of its "
+                "own tile, which has 16×16 elements or those of the launch line, and each of them "
+                "by one thread."
+            )
         case Hazard.RACE if found.array == Array.SHARED and "no barrier between" in found.message:
             return _missing_barrier(found, source)
+        case Hazard.RACE if "no release and acquire" in found.message:
+            return (
+                "A block that stores for another must then execute `__threadfence();` and "
+                "`__syncthreads();` before one thread sets a flag or counter by an atomic. The "
+                "other block must read that by an atomic, then execute `__syncthreads();` and "
+                "`__threadfence();` before it reads."
+            )
+        case Hazard.DIVERGENT_BARRIER if "but not its own" in found.message:
+            return "A thread may execute a warp-wide instruction only with a mask that names it."
         case Hazard.DIVERGENT_BARRIER if "names lanes" in found.message:
             return _LANES
         case Hazard.DEADLOCK if _WARP_WIDE.search(line):
             return _LANES
-        case Hazard.DEADLOCK if _USES_MBARRIERS.search(without_comments(source)):
+        case Hazard.DEADLOCK if "mbarrier" in found.message:
             return _MBARRIERS
         case Hazard.DIVERGENT_BARRIER:
             return (
@@ -133,6 +182,11 @@ def _has_no_edge(found: Finding, report: Report) -> bool:
     return is_whole and shape.N % 128 == 0 and tuple(launch.cluster) == (1, 1, 1)
 
 
+def _both_write(found: Finding) -> bool:
+    both = re.search(r"\bwrites what\b.*\bwrites, with\b", found.message)
+    return both is not None and found.access != "atomic"
+
+
 def _missing_barrier(found: Finding, source: str) -> str:
     at, other = found.at, found.other
     if other and at.block and other.block and at.block != other.block:
@@ -140,8 +194,19 @@ def _missing_barrier(found: Finding, source: str) -> str:
             "The two threads are in different blocks of a cluster: only a barrier of the cluster, "
             "such as `cluster.sync();`, orders them."
         )
+    code = without_text(source)
     if _USES_MBARRIERS.search(without_comments(source)):
         return _MBARRIERS
+    if other and at.line == other.line and at.line and "[" not in code.splitlines()[at.line - 1]:
+        if _LOCKS.search(code):
+            return (
+                "A lock orders accesses only with fences: execute `__threadfence_block();` after "
+                "the atomic that takes it, and before the one that gives it back."
+            )
+        return (
+            "Several threads change one variable by the same statement: use an atomic, such as "
+            "`atomicAdd`, or let one thread execute the statement."
+        )
     return _next_iteration(found, source) or (
         "Write `__syncthreads();` between the two, where all threads of the block reach "
         "it: no thread continues past it before. If only threads of one warp share the "
@@ -192,11 +257,13 @@ def _is_in_a_loop(lines: list[str], barrier: int, read: int) -> bool:
 
 def _order_of_sizes(source: str) -> str | None:
     """Say so if the kernel takes its last parameter, the columns of B, for the columns of A."""
-    found = _PARAMETERS.search(source)
+    code = without_comments(source)
+    found = _PARAMETERS.search(code)
     names = [] if found is None else [each.split()[-1].strip("*&") for each in found[1].split(",")]
-    if len(names) != 6:
+    if found is None or len(names) != 6:
         return None
-    strides = re.findall(rf"\b{re.escape(names[0])}\s*\[[^\]]*?\*\s*(\w+)", source)
+    body = code[found.end() : _end_of_block(code, found.end())]
+    strides = re.findall(rf"\b{re.escape(names[0])}\s*\[[^\]]*?\*\s*(\w+)", body)
     if names[5] not in strides or names[4] in strides:
         return None
     return (
@@ -205,9 +272,19 @@ def _order_of_sizes(source: str) -> str | None:
     )
 
 
+def _end_of_block(code: str, start: int) -> int:
+    """Return where the first block that opens from here on is closed."""
+    depth = 0
+    for brace in re.compile("[{}]").finditer(code, start):
+        depth += 1 if brace[0] == "{" else -1
+        if depth <= 0:
+            return brace.end()
+    return len(code)
+
+
 def _one_dimensional(source: str) -> str | None:
     """Say so if the kernel numbers its threads as if a block were a row of them."""
-    if "threadIdx.x" not in source or "threadIdx.y" in source:
+    if "threadIdx.x" not in source or _OTHER_NUMBERS.search(source):
         return None
     return (
         "A block has 16×16 threads: number the threads of a block by "
@@ -218,8 +295,13 @@ def _one_dimensional(source: str) -> str | None:
 def _sum_without_start(source: str) -> str | None:
     """Say so if the first statement that uses a variable adds to it. Members of a struct, which may
     have been set together, are not meant."""
+    members = [
+        range(each.start(), _end_of_block(source, each.start())) for each in _CLASS.finditer(source)
+    ]
     for found in _WITHOUT_VALUE.finditer(source):
         name = found[1]
+        if any(found.start() in inside for inside in members):
+            continue
         first = re.compile(rf"(?<![\w.>]){name}\b\s*(?:\[[^\]]*\]\s*)*(\+=)?")
         use = first.search(source, found.end())
         if use is not None and use[1]:

@@ -84,6 +84,26 @@ __device__ void collect_runnable(Context* c, Round* round) {
     *round = r;
 }
 
+// Notes what a thread waits for: an mbarrier and its state, or a barrier with the number of threads
+// there, and of those that it needs.
+__device__ void note_deadlock(Context* c, const Round* r) {
+    Thread* thread = c->thread + r->stuck;
+    Address awaited = thread->barrier;
+    long long state = thread->state, found = 0, pc = pc_of(thread);
+    if (state == STATE_MBARRIER) {
+        awaited = thread->argument;
+        int access = ACCESS_WRITE | ACCESS_ATOMIC | ACCESS_GPU_SCOPE | ACCESS_MBARRIER | ACCESS_OWN;
+        const unsigned long long* word = mbarrier_at(c, r->stuck, pc, awaited, access);
+        if (word) found = (long long)*word;
+    } else if (state == STATE_BARRIER) {
+        found = c->arrived[thread->barrier];
+        for (long long t = 0; t < c->threads; ++t)
+            found += c->thread[t].state == STATE_BARRIER && c->thread[t].barrier == thread->barrier;
+        found |= (long long)(thread->expected ? thread->expected : r->alive) << 32;
+    }
+    rt_fault(c, r->stuck, CAUSE_DEADLOCK, pc, awaited, found, state);
+}
+
 // bar.red: the reduction of the predicates of all threads at a barrier.
 __device__ void reduce_barrier(Context* c, int barrier) {
     int count = 0, all = 1, any = 0;
@@ -183,8 +203,9 @@ __device__ void run_cluster(Context* c, bool backward) {
         }
         if (alive == 0) break;
         if (*c->stop || !moving) {
-            long long fault = *c->stop ? CAUSE_TIME_LIMIT : CAUSE_DEADLOCK, t = rounds[stuck->rank].stuck;
-            rt_fault(stuck, t, fault, pc_of(stuck->thread + t), 0, 0, 0);
+            const Round* round = rounds + stuck->rank;
+            if (*c->stop) rt_fault(stuck, round->stuck, CAUSE_TIME_LIMIT, pc_of(stuck->thread + round->stuck), 0, 0, 0);
+            else note_deadlock(stuck, round);
             stuck->fault_count = alive;
             return;
         }

@@ -103,6 +103,25 @@ def test_bounds_are_not_blamed_where_there_is_no_edge(
     assert ("Not every size is a multiple of 16" in said) != is_an_index
 
 
+KERNEL = (
+    "matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K)"
+)
+HONEST = [
+    # a helper has its own names for the sizes
+    f"void helper(int M, int N, int K) {{ A[r * K + k]; }} void {KERNEL} {{ helper(M, K, N); }}",
+    # a constructor sets the member
+    "struct Sum {\n    float s;\n    void add(float x) { s += x; }\n    Sum() : s(0) {}\n};",
+    # the groups number the threads of both dimensions
+    "int t = cg::this_thread_block().thread_rank(), x = threadIdx.x;",
+]
+
+
+@pytest.mark.parametrize("source", HONEST)
+def test_what_is_no_mistake_is_not_blamed(source: str) -> None:
+    given = report(WRONG, submission=TWO.model_copy(update={"source": source}))
+    assert advice(given) is None
+
+
 def test_inputs_of_low_precision_have_a_cure() -> None:
     pattern = "errors up to 3.0e-04 look like inputs of low precision (TF32, FP16, BF16)"
     found = WRONG.counterexample.model_copy(update={"pattern": pattern})

@@ -1,6 +1,6 @@
 // A named barrier expects 256 threads, and only half of the block arrives. A GPU would wait for ever;
 // the CPU device detects that no other thread can arrive.
-// expect: device=cpu message="" cpu="wait for each other without end" finding=deadlock,divergent-barrier seconds=2 quick=yes
+// expect: device=cpu message="" cpu="barrier 1 has 128 of 256 threads" finding=deadlock,divergent-barrier seconds=2 quick=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
