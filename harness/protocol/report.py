@@ -326,9 +326,11 @@ class Array(StrEnum):
 
 
 class Place(Value):
-    """A place in the source, and the thread that was there."""
+    """A place in the source, and the thread that was there. caller: the line of the call, if the
+    line is of a function that the compiler inlined at several lines."""
 
     line: PositiveInt | None = None
+    caller: PositiveInt | None = None
     thread: tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt] | None = None
     block: tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt] | None = None
 
@@ -442,6 +444,7 @@ class TimeLimit(Value):
     message: str
     seconds: float
     at: Place | None = None
+    shape: Shape | None = None
 
 
 class Rule(StrEnum):

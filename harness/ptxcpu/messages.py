@@ -1,13 +1,16 @@
 """Converts the records of the runtime into findings and faults, with a message for people."""
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from harness.ptxcpu.analysis.inline import InlinedKernel, Placed
 from harness.ptxcpu.arguments import Buffer
 from harness.ptxcpu.grid import Clusters, Size, position
+from harness.ptxcpu.ptx.syntax import Instruction
 from harness.ptxcpu.results import (
     LOCAL_MEMORY,
     MODULE_MEMORY,
@@ -79,10 +82,22 @@ class Explainer:
         clusters = Clusters(self.grid, self.kernel.cluster)
         return clusters.blocks(clusters.of(block)).index(block)
 
+    @cached_property
+    def _callers(self) -> dict[int, set[int]]:
+        """The lines where a line is called, by line: one for code that is not inlined."""
+        found: dict[int, set[int]] = defaultdict(set)
+        for item in self.kernel.body:
+            if isinstance(item, Instruction):
+                found[item.line].add(item.caller)
+        return found
+
     def _location(self, index: int, thread: int, block: int) -> Location:
         item = self.kernel.instruction(index)
         line = item.line if item and item.line > 0 else None
-        return Location(line, position(thread, self.block), position(block, self.grid))
+        caller = item.caller if item and len(self._callers[item.line]) > 1 else None
+        return Location(
+            line, position(thread, self.block), position(block, self.grid), caller or None
+        )
 
     def _other(self, raw: RawFinding) -> Location | None:
         if raw.other_pc < 0:
@@ -350,8 +365,12 @@ def _alignment(size: int) -> int:
     return size if size and not size & (size - 1) and size <= 16 else 16
 
 
-def _line(at: Location) -> str:
-    return f"line {at.line}" if at.line else "an unknown line"
+def _line(at: Location, *more: str) -> str:
+    """Return the line, with what more is known of it in brackets."""
+    if at.caller:
+        more = f"called at line {at.caller}", *more
+    name = f"line {at.line}" if at.line else "an unknown line"
+    return f"{name} ({', '.join(more)})" if more else name
 
 
 def _thread(at: Location) -> str:
@@ -359,7 +378,7 @@ def _thread(at: Location) -> str:
 
 
 def _access_of(at: Location) -> str:
-    return f"{_line(at)} ({_thread(at)})"
+    return _line(at, _thread(at))
 
 
 def _verb(access: int) -> Literal["read", "write"]:

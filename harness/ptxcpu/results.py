@@ -25,11 +25,13 @@ SHARED_MEMORY, LOCAL_MEMORY, MODULE_MEMORY = "shared memory", "local memory", "m
 
 @dataclass(frozen=True)
 class Location:
-    """An instruction of a thread. line: the line of the source; None if the PTX has none."""
+    """An instruction of a thread. line: the line of the source; None if the PTX has none. caller:
+    the line of the call, if it is in a function that the compiler inlined at several lines."""
 
     line: int | None
     thread: Size
     block: Size
+    caller: int | None = None
 
 
 @dataclass(frozen=True)

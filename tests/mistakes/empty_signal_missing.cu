@@ -1,5 +1,5 @@
 // expect: race
-// says: barrier 1 has 128 of 256 threads
+// says: line 5 (called at line 30): barrier 1 has 128 of 256 threads
 // solve: tile=32x32
 constexpr int BK = 16;
 __device__ __forceinline__ void named_sync(int id, int n) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory"); }

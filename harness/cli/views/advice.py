@@ -27,6 +27,8 @@ _STATE = re.compile(
 
 _WITHOUT_VALUE = re.compile(r"^[ \t]*(?:float|double)\s+(\w+)\s*(?:\[[^\]]*\]\s*)*;", re.MULTILINE)
 
+_TINY_FLOP = 1 << 20
+
 _CLASS = re.compile(r"\b(?:struct|class|union)\b[^;{}()]*\{")
 
 _LANES = (
@@ -65,7 +67,7 @@ def advice(report: Report) -> str | None:
     if isinstance(outcome, MemoryFault | Race) and outcome.findings:
         return _of_finding(outcome.findings[0], report)
     if isinstance(outcome, TimeLimit):
-        return _of_time(report)
+        return _of_time(outcome, report)
     if isinstance(outcome, WrongAnswer):
         return _of_pattern(outcome.counterexample.pattern, report) or _of_state(source)
     return _of_state(source)
@@ -130,6 +132,12 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 f"A row of A begins at a multiple of {found.size} bytes only if N is a multiple of "
                 f"{floats}, and a row of B or C only if K is. Load and store single floats at "
                 "other sizes."
+            )
+        case Hazard.MISALIGNED if found.array == Array.SHARED and found.size in (8, 16):
+            return (
+                f"A row of a shared array begins at a multiple of {found.size} bytes only if the "
+                "array does, by `alignas(16)`, and the row, with its padding, has a multiple of "
+                f"{found.size} bytes."
             )
         case Hazard.UNINITIALISED if found.array == SIGNATURE.output:
             return (
@@ -310,15 +318,21 @@ def _sum_without_start(source: str) -> str | None:
     return None
 
 
-def _of_time(report: Report) -> str | None:
+def _of_time(outcome: TimeLimit, report: Report) -> str | None:
     """Return why a kernel may not end in time; the messages say where it was."""
     causes = []
+    is_tiny = outcome.shape is not None and outcome.shape.flop <= _TINY_FLOP
     if state := _of_state(report.submission.source):
         causes.append(state)
         causes.append(
             "A block may wait only for blocks before it: later ones may not start until it ends."
         )
-    if report.device is not None and report.device.kind is DeviceKind.CPU:
+    if is_tiny:
+        causes.append(
+            "At this size any other kernel ends within a second, even here: the loop has no end. "
+            "If it waits for a value, the thread that stores it may wait at a barrier."
+        )
+    elif report.device is not None and report.device.kind is DeviceKind.CPU:
         causes.append(
             "This device is much slower than a GPU, so a slow kernel may reach the limit here only."
         )

@@ -81,4 +81,4 @@ def counters(counted: results.Counters, shape: Shape, depends: bool) -> report.C
 
 
 def _place(at: results.Location) -> Place:
-    return Place(line=at.line, thread=at.thread, block=at.block)
+    return Place(line=at.line, caller=at.caller, thread=at.thread, block=at.block)

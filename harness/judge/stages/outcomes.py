@@ -122,6 +122,7 @@ def launch_outcome(fault: Fault, shape: Shape, seconds: float, stage: RunStage) 
                 message=f"the kernel did not end within {seconds:g} s{where}{line}",
                 seconds=seconds,
                 at=at,
+                shape=shape,
             )
         case "judge":
             return judge_error(fault, stage)

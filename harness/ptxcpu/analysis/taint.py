@@ -34,9 +34,10 @@ BITS = "the bits of a pointer"
 LARGEST_ALIGNMENT = 256
 """The alignment of every allocation in bytes: testing the bits below causes no taint."""
 
+_TIME = "%globaltimer"
 _MACHINE = {
     **dict.fromkeys(("clock", "clock_hi", "clock64"), "%clock"),
-    **dict.fromkeys(("globaltimer", "globaltimer_lo", "globaltimer_hi"), "%globaltimer"),
+    **dict.fromkeys(("globaltimer", "globaltimer_lo", "globaltimer_hi"), _TIME),
     **{name: f"%{name}" for name in ("smid", "nsmid", "gridid")},
 }
 _KEEP_POINTERS = {
@@ -84,7 +85,8 @@ def machine_dependent(program: Program, entry: str) -> tuple[Dependence, ...]:
             if isinstance(operand, Special) and operand.name in _MACHINE:
                 read.setdefault(_MACHINE[operand.name], item.line)
         for source in flow.decides(item):
-            branches[source].add(item.line)
+            if not (item.in_header and source == _TIME):  # a header's wait with a time limit
+                branches[source].add(item.line)
     return tuple(
         Dependence(source, max(read.get(source, min(lines)), 0) or None, len(lines))
         for source, lines in sorted(branches.items())

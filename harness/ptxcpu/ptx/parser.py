@@ -350,8 +350,8 @@ class _Parser(Declarations):
         """Parse `.loc file line column, function_name label, inlined_at file line column`.
 
         The line of the user's file, which is the first file, is kept. For inlined code of a header
-        it is the line of the call. Line 0 means that the compiler has no line, so the previous line
-        stays.
+        it is the line of the call. Of an inlined function of the user's, the line of the call is
+        kept, too. Line 0 means that the compiler has no line, so the previous line stays.
         """
         start = self.at
         self.take()
@@ -365,10 +365,11 @@ class _Parser(Declarations):
             self.expect("inlined_at")
             places.append([self.natural() for _ in range(3)])
         self.finish(start, is_debugging=True)
-        for file, line, _ in places:
-            if file == 1:
-                self.line = line or self.line
-                return
+        of_user = [line for file, line, _ in places if file == 1]
+        self.in_header = places[0][0] != 1
+        if of_user:
+            self.line = of_user[0] or self.line
+            self.caller = of_user[1] if len(of_user) > 1 else 0
 
     def register_declaration(self, function: Function) -> None:
         written = [self.take(), self.next]
@@ -431,7 +432,9 @@ class _Parser(Declarations):
         operands = self.items(";")
         self.finish(start)
         text = self.program.statements[-1].text
-        function.body.append(Instruction(opcode, operands, guard, self.line, text))
+        function.body.append(
+            Instruction(opcode, operands, guard, self.line, text, self.caller, self.in_header)
+        )
 
     def operand(self) -> Operand:
         first = self.simple_operand()

@@ -27,7 +27,8 @@ class TokenStream:
     def __init__(self, text: str) -> None:
         self.tokens = [*tokens(text), ""]
         self.at = 0
-        self.line = 0
+        self.line = self.caller = 0
+        self.in_header = False
         self.owner = ""
         self.program = Program()
 

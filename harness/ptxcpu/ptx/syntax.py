@@ -134,11 +134,20 @@ def symbols(operand: Operand) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Instruction:
+    """An instruction.
+
+    line: the line of the user's source, or of the call if the code is a header's; 0 if unknown.
+    caller: the line of the call if the compiler inlined the user's function; otherwise 0.
+    in_header: whether a header has the code.
+    """
+
     opcode: str
     operands: tuple[Operand, ...]
     guard: Register | Not | None
     line: int
     text: str
+    caller: int = 0
+    in_header: bool = False
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,11 @@ def test_a_kernel_that_does_not_end_may_wait_for_a_later_block(source: str, said
     assert ("wait only for blocks before it" in (advice(given) or "")) == said
 
 
+def test_a_tiny_case_that_does_not_end_has_an_endless_loop() -> None:
+    late = LATE.model_copy(update={"shape": Shape(16, 16, 16)})
+    assert "the loop has no end" in (advice(report(late, submission=TWO)) or "")
+
+
 @pytest.mark.parametrize(
     ("shape", "tile", "is_an_index"),
     [

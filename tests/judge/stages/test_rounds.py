@@ -264,7 +264,9 @@ def test_a_launch_that_does_not_end_is_a_time_limit() -> None:
     fault = Fault(cause="time-limit", message="no end within 25 s")
     outcome = ended(kernel_time=lambda n: fault if n > 8 else launch_time(10))
     message = "the kernel did not end within 20 s at 64×32×48"
-    assert outcome == protocol.TimeLimit(stage=protocol.Stage.MEASURE, message=message, seconds=20)
+    assert outcome == protocol.TimeLimit(
+        stage=protocol.Stage.MEASURE, message=message, seconds=20, shape=Shape(64, 32, 48)
+    )
 
 
 class Clock:

@@ -252,9 +252,10 @@ class Saying(FakeDevice):
 
 
 def test_a_device_that_fails_is_a_verdict_of_this_stage() -> None:
-    message = f"the kernel did not end within {sanitize.SECONDS:g} s at {cases_of()[0].shape}"
+    shape = cases_of()[0].shape
+    message = f"the kernel did not end within {sanitize.SECONDS:g} s at {shape}"
     expected = protocol.TimeLimit(
-        stage=protocol.Stage.SANITIZE, message=message, seconds=sanitize.SECONDS
+        stage=protocol.Stage.SANITIZE, message=message, seconds=sanitize.SECONDS, shape=shape
     )
     assert outcome(Saying(answer=Fault(cause="time-limit", message="no end"))) == expected
 

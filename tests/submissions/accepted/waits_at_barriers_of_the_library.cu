@@ -1,5 +1,5 @@
 // Tiles are loaded between waits at a cuda::barrier, and the first one after a cuda::latch.
-// expect: message="" quick=yes
+// expect: message="" absent="globaltimer" quick=yes
 
 #include <cuda/barrier>
 #include <cuda/latch>
