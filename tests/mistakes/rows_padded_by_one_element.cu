@@ -1,5 +1,5 @@
 // expect: memory-error
-// says: A row of a shared array begins at a multiple of 16 bytes only if
+// says: pad its rows so that each begins at a multiple of 16 bytes
 // solve: tile=64x64
 #include <cuda_bf16.h>
 #include <cstdint>

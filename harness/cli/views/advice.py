@@ -92,7 +92,7 @@ def _of_pattern(pattern: str, report: Report) -> str | None:
     ):
         return (
             "Threads of a warp do not run in step, and `volatile` does not make one wait for "
-            "another: write `__syncwarp();` or `__syncthreads();` before a thread reads what "
+            "another. Write `__syncwarp();` or `__syncthreads();` before a thread reads what "
             "another has stored, and before it is overwritten."
         )
     return None
@@ -118,8 +118,8 @@ def _of_finding(found: Finding, report: Report) -> str | None:
             return (
                 "A matrix descriptor has the first address in bits 0 to 13 and two distances in "
                 "bits 16 to 29 and 32 to 45, in units of 16 bytes. If the inner dimension is "
-                "contiguous and not swizzled, they are those of neighbouring 8×16-byte parts: "
-                "first along the inner dimension, then along rows or columns."
+                "contiguous and not swizzled, they are those of neighbouring 8×16-byte parts. "
+                "The first is along the inner dimension, the second along rows or columns."
             )
         case Hazard.OUT_OF_BOUNDS if "of dynamic shared memory (" in found.message:
             return (
@@ -135,9 +135,8 @@ def _of_finding(found: Finding, report: Report) -> str | None:
             )
         case Hazard.MISALIGNED if found.array == Array.SHARED and found.size in (8, 16):
             return (
-                f"A row of a shared array begins at a multiple of {found.size} bytes only if the "
-                "array does, by `alignas(16)`, and the row, with its padding, has a multiple of "
-                f"{found.size} bytes."
+                "Align an array in shared memory by `alignas(16)`, and pad its rows so that each "
+                f"begins at a multiple of {found.size} bytes."
             )
         case Hazard.UNINITIALISED if found.array == SIGNATURE.output:
             return (
@@ -153,8 +152,8 @@ def _of_finding(found: Finding, report: Report) -> str | None:
         case Hazard.RACE if found.array == SIGNATURE.output and _both_write(found):
             return (
                 "Two threads store one element of C. A block may store only the elements of its "
-                "own tile, which has 16×16 elements or those of the launch line, and each of them "
-                "by one thread."
+                "own tile, each by one thread. A tile has 16×16 elements, or as many as the "
+                "launch line says."
             )
         case Hazard.RACE if found.array == Array.SHARED and "no barrier between" in found.message:
             return _missing_barrier(found, source)
