@@ -1,6 +1,5 @@
 """Tests of the API: submit, watch, read and cancel, and one clear sentence for each error."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -83,18 +82,6 @@ def test_an_impossible_name_or_no_file_is_refused(client: TestClient, ada: dict[
     assert "no file" in problem(sent, 422)
     broken = ada | {"Content-Type": "multipart/form-data"}
     problem(client.post(SUBMISSIONS, content=b"--x\r\n", headers=broken), 400)
-
-
-def test_events_tell_every_change_until_the_end(
-    client: TestClient, ada: dict[str, str], worker: FakeWorker
-) -> None:
-    id = client.post(SUBMISSIONS, content=SOURCE, headers=ada).json()["id"]
-    worker.grade()
-    with client.stream("GET", f"{SUBMISSIONS}/{id}/events", headers=ada) as stream:
-        assert stream.headers["content-type"].startswith("text/event-stream")
-        lines = [line for line in stream.iter_lines() if line.startswith("data: ")]
-    last = json.loads(lines[-1].removeprefix("data: "))
-    assert (last["state"], last["verdict"]) == ("done", "accepted")
 
 
 def test_a_graded_submission_has_a_signed_report(

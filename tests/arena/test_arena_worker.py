@@ -122,11 +122,6 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
         eventually(lambda: status(connection, id).state.final, "done")
         done = status(connection, id)
         assert (done.verdict, done.attempts) == (Verdict.COMPILE_ERROR, 2)
-        # What no page would have let in is refused, not tried for ever.
-        elsewhere = submit(connection, person("eve"), BROKEN, "../kernel")
-        eventually(lambda: status(connection, elsewhere).state.final, "refused")
-        refused = status(connection, elsewhere)
-        assert (refused.verdict, refused.attempts) == (Verdict.COMPILE_ERROR, 1)
         # Told to stop in the middle of the next, it gives that back at once.
         other = submit(connection, person("bob"), ENDLESS)
         eventually(lambda: in_the_middle(connection, other), "begun")

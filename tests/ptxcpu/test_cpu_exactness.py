@@ -30,6 +30,7 @@ from harness.ptxcpu.ptx.types import TYPES
 from problem.cases import Shape
 from problem.launcher import LaunchLine
 from tests.ptxcpu import oracle
+from tests.ptxcpu.programs import entry
 from tests.ptxcpu.runner import Runner
 from tests.requests import inputs_of
 
@@ -45,15 +46,6 @@ ELSEWHERE = {"cvta", "isspacep", "mov"}
 
 THREADS = 512 if settings().max_examples > 1000 else 32  # the nightly profile tries more
 CLASSES = ("b16", "b32", "b64", "f16", "bf16", "f32", "f64", "f16x2", "bf16x2", "pred")
-
-HEAD = """.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 A, .param .u64 B, .param .u64 C,
-                  .param .u32 M, .param .u32 N, .param .u32 K)
-{
-.reg .b64 %in, %out, %row, %size, %d; .reg .b32 %t; .reg .pred %p, %q;
-"""
 
 
 def expansions(form: Form) -> Iterator[tuple[str, dict[str, str]]]:
@@ -146,7 +138,7 @@ def table(seed: int) -> dict[str, list[list[int]]]:
 
 
 def kernel(batch: list[tuple[str, list[str]]]) -> str:
-    lines = [HEAD]
+    lines = [".reg .b64 %in, %out, %row, %size, %d; .reg .b32 %t; .reg .pred %p, %q;"]
     for class_ in CLASSES:
         width = {"pred": ".pred"}.get(class_, f".b{TYPES[class_].bits}")
         lines.append(f".reg {width} %{class_}_<4>; .reg .b64 %w_{class_};")
@@ -175,7 +167,7 @@ def kernel(batch: list[tuple[str, list[str]]]) -> str:
         lines.append(f"st.global.u64 [%out+{16 * i}], %d;")
         second = "selp.u64 %d, 1, 0, %q;" if opcode.startswith("setp") else "mov.u64 %d, 0;"
         lines.append(f"{second} st.global.u64 [%out+{16 * i + 8}], %d;")
-    return "\n".join([*lines, "ret;\n}"])
+    return entry("u64 A, u64 B, u64 C, u32 M, u32 N, u32 K", "\n".join(lines))
 
 
 LOOKUP = 0xCA
@@ -198,7 +190,7 @@ COUNTS = {"integer": 432, "bits": 43, "select": 968, "floating": 276, "convert":
 
 def is_translatable(case: tuple[str, list[str]]) -> bool:
     try:
-        inlined = inline(parse(kernel([case])), "k", 0)
+        inlined = inline(parse(kernel([case])), "litmus", 0)
         ThreadTranslator(inlined, INSTRUCTIONS, (THREADS, 1, 1), Mode.RUN).module()
     except CannotTranslate:
         return False
@@ -214,7 +206,7 @@ def results(cpu: Runner, text: str, operands: dict[str, list[list[int]]], count:
     A = raw.reshape(THREADS, -1).view(np.float32)
     shape = Shape(THREADS, A.shape[1], 4 * count)
     line = LaunchLine(tile_rows=shape.M, tile_columns=shape.K)
-    ready = cpu.device.load_ptx(text, "k", line, (THREADS, 1, 1))
+    ready = cpu.device.load_ptx(text, "litmus", line, (THREADS, 1, 1))
     assert isinstance(ready, Ready), ready
     B = np.zeros((shape.N, shape.K), np.float32)
     done = cpu.device.run(Run(inputs=inputs_of(shape, A, B), seconds=30))

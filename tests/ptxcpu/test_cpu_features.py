@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
-from harness.ptxcpu.ptx.syntax import Instruction, Label, Sink
 from problem.cases import Matrix, Shape
 from tests.ptxcpu.runner import Runner, inputs
 
@@ -261,11 +259,3 @@ def test_copies_arrive(cpu: Runner, name: str) -> None:
     C = run(cpu, name)
     A = inputs(SHAPE)[0].reshape(-1)
     assert np.array_equal(C[:16, :16].reshape(-1), A[:256][::-1])
-
-
-def test_modifiers_get_their_order_and_types_keep_theirs() -> None:
-    written = "ld.global.volatile.v4.f32", "cvt.rn.s32.f32"  # the manual has only cvt.rn.f32.s32
-    given: list[Instruction | Label]
-    given = [Instruction(each, (Sink(), Sink()), None, 1, "") for each in written]
-    INSTRUCTIONS.put_in_order(given)
-    assert "'ld.volatile.global.v4.f32'" in str(given[0]) and "'cvt.rn.s32.f32'" in str(given[1])

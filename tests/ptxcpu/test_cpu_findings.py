@@ -30,11 +30,7 @@ def test_a_kernel_without_an_error_is_clean(cpu: Runner, name: str) -> None:
 
 FOUND = {
     # kernel: (shape, hazard, tool, array, words of the line)
-    "tile_not_released": (SHAPE, Hazard.RACE, Tool.RACECHECK, Array.SHARED, "tile[i] = 0.0f"),
     "shared_overflow": (SHAPE, Hazard.OUT_OF_BOUNDS, Tool.MEMCHECK, Array.SHARED, "first[id] = "),
-    "uninitialised_shared": (
-        *(ODD, Hazard.UNINITIALISED, Tool.INITCHECK, Array.SHARED, "s[255 - id]"),
-    ),
     "uninitialised_local": (ODD, Hazard.UNINITIALISED, Tool.INITCHECK, Array.LOCAL, "sum +="),
     "reads_c": (ODD, Hazard.UNINITIALISED, Tool.INITCHECK, "C", "+="),
     "missing_lanes": (EVEN, Hazard.DIVERGENT_BARRIER, Tool.SYNCCHECK, None, "__shfl_sync"),
