@@ -24,6 +24,10 @@ from harness.cli.views.console import Terminal
 from lab.arena_process import ROOT, running_arena
 from tests.board.factory import crowd
 
+PORT = 8933
+VISITORS = 330
+"""One in eleven reads pages, the others watch."""
+
 HELP = """\
 example:
   python3 -m lab load --out load.json
@@ -33,23 +37,19 @@ It needs the packages of the dependency group `test`.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--entries", type=int, default=10_000)
-    parser.add_argument("--visitors", type=int, default=330, help="one in eleven reads pages")
-    parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--port", type=int, default=8933)
     parser.add_argument("--out", type=Path, help="write the percentiles of each page as JSON")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
         data = Path(folder, "data")
-        keys = fill(DataDir(data), arguments.entries)
-        with running_arena(data, arguments.port):
+        keys = fill(DataDir(data), 10_000)
+        with running_arena(data, PORT):
             options = [
-                f"--host=http://127.0.0.1:{arguments.port}",
-                f"--users={arguments.visitors}",
-                f"--spawn-rate={arguments.visitors}",
-                f"--run-time={arguments.seconds}s",
+                f"--host=http://127.0.0.1:{PORT}",
+                f"--users={VISITORS}",
+                f"--spawn-rate={VISITORS}",
+                "--run-time=60s",
                 *([f"--json-file={arguments.out.with_suffix('')}"] if arguments.out else []),
             ]
             load = [sys.executable, "-m", "locust", "--locustfile=lab/arena_load.py", "--headless"]

@@ -45,14 +45,8 @@ example:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--submissions", type=int, default=100)
-    parser.add_argument("--minutes", type=float, default=1e9, help="nothing is submitted after it")
-    parser.add_argument("--people", type=int, default=20)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--port", type=int, default=8931)
-    parser.add_argument("--lease", type=float, default=5.0)
-    parser.add_argument("--between", type=float, nargs=2, default=(2.0, 6.0), metavar="SECONDS")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="write the kills and the results as JSON")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -61,10 +55,15 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         data_dir = DataDir(Path(folder, "data"))
         data_dir.make()
         data_dir.rules.write_text(RULES)
-        more = ("--lease", str(arguments.lease), "--workers", str(arguments.workers))
-        with running_arena(data_dir.folder, arguments.port, *more) as arena:
+        more = ("--lease", "5", "--workers", str(arguments.workers))
+        with running_arena(data_dir.folder, PORT, *more) as arena:
             return soak(data_dir, arena, arguments)
 
+
+PEOPLE = 20
+PORT = 8931
+BETWEEN = 2.0, 6.0
+"""The seconds between two kills."""
 
 KERNELS = {
     "solutions/02_shared_tile.cu": "accepted",
@@ -111,27 +110,22 @@ class Soak:
 
 def soak(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Namespace) -> Exit:
     """Return NO if anything was lost or doubled."""
-    address = f"http://127.0.0.1:{options.port}"
     engine = open_engine(database_address(data_dir.database, data_dir.secrets().owner))
     with engine.begin() as connection:
         keys = []
-        for number in range(options.people):
+        for number in range(PEOPLE):
             person = people.add_person(connection, f"person {number}", Role.CONTESTANT)
             keys.append(people.new_key(connection, person.id, "soak"))
     began = time.monotonic()
     record = Soak()
     over = threading.Event()
-    killer = threading.Thread(target=kill, args=(arena, engine, options, record, over))
+    killer = threading.Thread(target=kill, args=(arena, engine, record, over))
     killer.start()
     threading.Thread(target=show, args=(engine, record, over), daemon=True).start()
     try:
-        with ThreadPoolExecutor(options.people) as pool:
+        with ThreadPoolExecutor(PEOPLE) as pool:
             submitting = [
-                pool.submit(
-                    submit_all,
-                    *(address, key, range(first, options.submissions, options.people)),
-                    *(record, began + 60 * options.minutes),
-                )
+                pool.submit(submit_all, key, range(first, options.submissions, PEOPLE), record)
                 for first, key in enumerate(keys)
             ]
             for each in submitting:
@@ -141,7 +135,7 @@ def soak(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Na
         over.set()
         killer.join()
     wait(engine, len(record.answered))  # the last kill may have hit the database
-    result = judged(engine, record, options) | {"seconds": round(time.monotonic() - began, 1)}
+    result = judged(engine, record) | {"seconds": round(time.monotonic() - began, 1)}
     content = json.dumps(result, indent=1) + "\n"
     if options.out:
         write_whole(options.out, content)
@@ -149,15 +143,13 @@ def soak(data_dir: DataDir, arena: subprocess.Popen[bytes], options: argparse.Na
     return Exit.YES if result["right"] else Exit.NO
 
 
-def submit_all(address: str, key: str, numbers: range, record: Soak, deadline: float) -> None:
+def submit_all(key: str, numbers: range, record: Soak) -> None:
     """Submit kernels as one person, one after another."""
     for number in numbers:
-        if time.monotonic() > deadline:
-            return
         file, verdict = list(KERNELS.items())[number % len(KERNELS)]
         idempotency_key = f"soak-{number}"
         request = Request(
-            f"{address}/api/v1/submissions?name=kernel%20{number}",
+            f"http://127.0.0.1:{PORT}/api/v1/submissions?name=kernel%20{number}",
             (ROOT / file).read_bytes(),
             {"Authorization": f"Bearer {key}", "Idempotency-Key": idempotency_key},
         )
@@ -171,22 +163,17 @@ def submit_all(address: str, key: str, numbers: range, record: Soak, deadline: f
 
 
 def kill(
-    arena: subprocess.Popen[bytes],
-    engine: Engine,
-    options: argparse.Namespace,
-    record: Soak,
-    over: threading.Event,
+    arena: subprocess.Popen[bytes], engine: Engine, record: Soak, over: threading.Event
 ) -> None:
-    generator = random.Random(options.seed)
-    while not over.wait(generator.uniform(*options.between)):
-        part = generator.choice(list(PARTS))
+    while not over.wait(random.uniform(*BETWEEN)):
+        part = random.choice(list(PARTS))
         below = psutil.Process(arena.pid).children(recursive=True)
         chosen = [each for each in below if PARTS[part] in command_line(each)]
         # Three dead attempts are a judge-error by design, which another test covers.
         if not chosen or on_its_last_attempt(engine):
             continue
         with suppress(psutil.Error):
-            generator.choice(chosen).kill()
+            random.choice(chosen).kill()
             record.kills[part] += 1
 
 
@@ -229,7 +216,7 @@ def done(engine: Engine) -> int | None:
         return None
 
 
-def judged(engine: Engine, record: Soak, options: argparse.Namespace) -> dict[str, Any]:
+def judged(engine: Engine, record: Soak) -> dict[str, Any]:
     """Compare the answers that people got with the stored results."""
     with engine.connect() as connection:
         rows = connection.execute(
@@ -260,9 +247,6 @@ def judged(engine: Engine, record: Soak, options: argparse.Namespace) -> dict[st
     return {
         "right": not (lost or doubled or wrong or several_results)
         and len(record.answered) == entries,
-        "people": options.people,
-        "workers": options.workers,
-        "seed": options.seed,
         "answered_202": len(record.answered),
         "kept": kept,
         "results": entries,

@@ -98,7 +98,6 @@ ROUTES: dict[str, Row] = {
     "POST /organiser/workers/keys/revoke": Row(FINDS_NOTHING, NONE),
     "POST /organiser/disqualify": Row(ACTS, {"data": {"id": "{id}", "reason": "a test"}}),
     "POST /organiser/reinstate": Row(ACTS, {"data": {"id": "{id}"}}),
-    "GET /api/v1/me": Row(SIGNED_IN),
     "POST /api/v1/submissions": Row("401 202 202 202", FILE),
     "GET /api/v1/submissions": Row(SIGNED_IN),
     "GET /api/v1/submissions/{id}": Row(OWN),

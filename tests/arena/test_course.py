@@ -90,7 +90,7 @@ def test_a_program_does_with_a_key_what_the_forms_do(
     (until,) = (each["extended"] for each in get("/people")["everybody"] if each["id"] == ada)
     assert datetime.fromisoformat(until) == datetime(2026, 12, 20, 18, tzinfo=UTC)
     key = {"Authorization": f"Bearer {post('/people/key', id=ada).json()['key']}"}
-    assert client.get("/api/v1/me", headers=key).json()["name"] == "ada"
+    assert client.get("/who", headers=key).json()["name"] == "ada"
     (invitation,) = get("/people")["invitations"]
     assert post("/invitations/end", id=invitation["id"]).status_code == 303
     assert get("/people")["invitations"] == []

@@ -63,9 +63,9 @@ def test_too_many_requests_of_one_person_or_address_are_refused(
 ) -> None:
     rules.write_text("[limits]\nper_person_per_minute = 5\nper_address_per_minute = 20\n")
     ada, bob = key(person("ada")), key(person("bob"))
-    answers = [client.get("/api/v1/me", headers=ada).status_code for _ in range(7)]
+    answers = [client.get("/api/v1/submissions", headers=ada).status_code for _ in range(7)]
     assert answers == [200] * 5 + [429] * 2
-    assert client.get("/api/v1/me", headers=bob).status_code == 200
+    assert client.get("/api/v1/submissions", headers=bob).status_code == 200
     while client.get("/problem").status_code == 200:
         pass
     refused = client.get("/problem")

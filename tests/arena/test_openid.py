@@ -44,7 +44,7 @@ def sign_in(client: TestClient, subject: str) -> httpx.Response:
 
 
 def name_of(client: TestClient) -> str:
-    return str(client.get("/api/v1/me").json()["name"])
+    return str(client.get("/who").json()["name"])
 
 
 def test_a_person_signs_in_and_is_recognised_later(

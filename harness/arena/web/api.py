@@ -38,11 +38,6 @@ class ProblemDetails(Value):
     detail: str
 
 
-class Me(Value):
-    name: str
-    role: str
-
-
 _PROBLEM = {"model": ProblemDetails, "content": {"application/problem+json": {}}}
 _STATUSES = (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
 router = APIRouter(prefix="/api/v1", responses=dict.fromkeys(_STATUSES, _PROBLEM))
@@ -62,13 +57,6 @@ _BODY = {
         },
     }
 }
-
-
-@router.get("/me")
-def me(visitor: ThisVisitor) -> Me:
-    """Return the person whose key this is."""
-    person = visitor.signed_in
-    return Me(name=person.name, role=person.role)
 
 
 @router.post("/submissions", status_code=202, openapi_extra=_BODY)
