@@ -122,10 +122,6 @@ class Recipe:
     high: int = 0
     outliers: Outliers = Outliers.NONE
 
-    def __post_init__(self) -> None:
-        if self.low > self.high:
-            raise ValueError(f"a range of exponents goes up, not from {self.low} to {self.high}")
-
     @property
     def outlier(self) -> float:
         return _OUTLIERS.get(self.outliers, 0.0)

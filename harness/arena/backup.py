@@ -41,7 +41,7 @@ def backup(data_dir: DataDir, url: URL | None, file: Path) -> None:
         reached(data_dir, url) as owner,
     ):
         dump = Path(folder, DUMP)
-        _run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={dump}", owner)
+        _run("pg_dump", owner, "--format=custom", f"--file={dump}")
         whole = Path(folder, file.name)
         with tarfile.open(whole, "w") as archive:
             archive.add(dump, DUMP)
@@ -75,7 +75,7 @@ def restore(data_dir: DataDir, url: URL | None, file: Path) -> None:
         if not dump.is_file():
             raise UsageError(f"{file} is no backup of an arena: it has no {DUMP}")
         with alone_in(data_dir), _new_database(data_dir, url) as owner:
-            _run("pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", str(dump), owner)
+            _run("pg_restore", owner, "--exit-on-error", str(dump))
             prepare(owner, data_dir.secrets())
             for name, path in _files(data_dir):
                 if (found := Path(folder, name)).is_file():
@@ -112,13 +112,12 @@ def _new_database(data_dir: DataDir, url: URL | None) -> Iterator[URL]:
     unfinished.rename(data_dir.database)
 
 
-def _run(program: str, *arguments: str | URL) -> None:
-    """Run one of PostgreSQL's programs on the database that the last argument names."""
-    *options, owner = arguments
-    assert isinstance(owner, URL)
+def _run(program: str, owner: URL, *options: str) -> None:
+    """Run one of PostgreSQL's programs on a database."""
     path = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION] / program
+    database = f"--dbname={conninfo(owner.set(password=None))}"
     done = subprocess.run(
-        [str(path), f"--dbname={conninfo(owner.set(password=None))}", *map(str, options)],
+        [str(path), database, "--no-owner", "--no-privileges", *options],
         env={**os.environ, "PGPASSWORD": str(owner.password or "")},
         capture_output=True,
         text=True,
