@@ -122,19 +122,17 @@ class Boards:
         readable = visitor.reads_imported
         variant = Variant(form, self._site.rules_file.stamp, frozen, everything, hidden, readable)
         kept = self._kept.get(variant)
-        if kept is None:
-            return await self._renew(variant)
-        if not kept.fresh:
-            await asyncio.wait([self._renew(variant)], timeout=PATIENCE_SECONDS)
-        return self._kept.get(variant, kept).rendered
-
-    def _renew(self, variant: Variant) -> asyncio.Future[Rendered]:
-        """Render once for all visitors who wait. A visitor who disconnects cancels nothing."""
+        if kept is not None and kept.fresh:
+            return kept.rendered
+        # It is rendered once for all visitors who wait. One who disconnects cancels nothing.
         task = self._making.get(variant)
         if task is None:
             task = self._making[variant] = asyncio.create_task(self._renewed(variant))
             task.add_done_callback(lambda task: self._over(variant, task))
-        return asyncio.shield(task)
+        if kept is None:
+            return await asyncio.shield(task)
+        await asyncio.wait([task], timeout=PATIENCE_SECONDS)
+        return self._kept.get(variant, kept).rendered
 
     def _over(self, variant: Variant, task: asyncio.Task[Rendered]) -> None:
         del self._making[variant]
