@@ -11,7 +11,6 @@ from typing import Any, cast
 import pytest
 
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.progress import Progress
 from harness.judge.session import Process, Session
 from harness.judge.submission import read
 from harness.judge.workers.session import Choice, open_session
@@ -20,12 +19,10 @@ from harness.protocol.report import DisassembledKernel, Report
 from harness.protocol.request import Request
 
 
-def grade_file(
-    path: Path, device: Choice, options: GradingOptions, progress: Progress | None = None
-) -> Report:
+def grade_file(path: Path, device: Choice, options: GradingOptions) -> Report:
     """Grade as the command line does."""
     with open_session(device) as session:
-        return grade(read(path), session, options, progress)
+        return grade(read(path), session, options)
 
 
 class LastingCompiler:

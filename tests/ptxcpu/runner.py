@@ -7,7 +7,7 @@ import numpy as np
 
 from harness.devices.cpu.device import CpuDevice
 from harness.protocol.device import Finished, Ready, Run, Sanitized
-from harness.protocol.report import Counters, Finding, Hazard, Unsupported
+from harness.protocol.report import Counters, Finding, Hazard, LineCounters, Unsupported
 from harness.protocol.request import Fault
 from problem.cases import Matrix, Shape
 from tests.compiled import compiled
@@ -20,6 +20,12 @@ def line_of(name: str, text: str) -> int:
     """Return the line of a kernel that contains `text`."""
     lines = (KERNELS / f"{name}.cu").read_text().splitlines()
     return next(i for i, line in enumerate(lines, 1) if text in line)
+
+
+def quantities(line: LineCounters) -> tuple[int, ...]:
+    """Return what the hardware counts of a line, too."""
+    shared = line.shared_wavefronts, line.shared_min_wavefronts
+    return line.global_sectors, line.global_passes, *shared
 
 
 def inputs(shape: Shape) -> tuple[Matrix, Matrix]:

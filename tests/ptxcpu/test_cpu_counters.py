@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from harness.protocol.device import Count, MergeLoads
-from harness.protocol.report import CodeLine, Counters, LineCounters
+from harness.protocol.report import CodeLine, Counters
 from problem.cases import Shape
-from tests.ptxcpu.runner import KERNELS, Runner, line_of
+from tests.ptxcpu.runner import KERNELS, Runner, line_of, quantities
 from tests.requests import inputs_of
 
 WIDTH32 = Shape(32, 32, 32)
@@ -105,9 +105,9 @@ def test_async_copies_count_as_the_hardware_counts_them(cpu: Runner) -> None:
     answer = cpu.device.count(Count(inputs=inputs, max_blocks=1, seconds=60))
     assert isinstance(answer, Counters), answer
     differing = [
-        (*(lines[x.line][name] for name in ("copy", "bytes", "name", *HARDWARE)), _of(x))
+        (*(lines[x.line][name] for name in ("copy", "bytes", "name", *HARDWARE)), quantities(x))
         for x in answer.lines
-        if x.line in lines and _of(x) != tuple(lines[x.line][name] for name in HARDWARE)
+        if x.line in lines and quantities(x) != tuple(lines[x.line][name] for name in HARDWARE)
     ]
     assert differing == []
     assert answer.shared_load_requests == answer.global_store_requests == 0
@@ -115,15 +115,6 @@ def test_async_copies_count_as_the_hardware_counts_them(cpu: Runner) -> None:
 
 
 HARDWARE = ("sectors", "passes", "wavefronts", "fewest")
-
-
-def _of(line: LineCounters) -> tuple[int, ...]:
-    return (
-        line.global_sectors,
-        line.global_passes,
-        line.shared_wavefronts,
-        line.shared_min_wavefronts,
-    )
 
 
 def test_data_that_controls_a_loop_is_computed(cpu: Runner) -> None:

@@ -14,6 +14,7 @@ from harness.protocol.report import Counters
 from problem.cases import Shape
 from tests.compiled import compiled, disassembled
 from tests.judge.explain.ladder import device_with
+from tests.ptxcpu.runner import quantities
 from tests.requests import count_on
 
 NCU = Path(__file__).parent / "ncu"
@@ -58,15 +59,7 @@ def by_cpu(name: str) -> Quantities:
     (device, _), shape = device_with(compiled(source)), Shape(256, 256, 256)
     assert isinstance(device.count(count_on(shape, max_blocks=1 << 20)), Counters)
     counters = device.merge_loads(MergeLoads(shape=shape, code=disassembled(source).lines))
-    found = {
-        line.line: [
-            line.global_sectors,
-            line.global_passes,
-            line.shared_wavefronts,
-            line.shared_min_wavefronts,
-        ]
-        for line in counters.lines
-    }
+    found = {line.line: [*quantities(line)] for line in counters.lines}
     return {line: each for line, each in found.items() if any(each)}
 
 
