@@ -214,6 +214,11 @@ def _missing_barrier(found: Finding, source: str) -> str:
             "Several threads change one variable by the same statement: use an atomic, such as "
             "`atomicAdd`, or let one thread execute the statement."
         )
+    if other and at.line == other.line and _both_write(found):
+        return (
+            "Two threads store one element by the same statement, so their index is the same. Is "
+            "it computed from `threadIdx.y * 16 + threadIdx.x`?"
+        )
     return _next_iteration(found, source) or (
         "Write `__syncthreads();` between the two, where all threads of the block reach "
         "it: no thread continues past it before. If only threads of one warp share the "

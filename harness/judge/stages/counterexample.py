@@ -122,9 +122,9 @@ def _values(problem: Problem, inputs: Inputs, output: Matrix, comparison: Compar
             return f"NaN or infinity in the inputs does not reach all elements of {C} that it must"
     elif not finite.all():
         return (
-            f"{C} is not finite somewhere: perhaps a read outside "
-            f"{' or '.join(problem.signature.inputs)}, after whose ends the judge puts NaN, or an "
-            "accumulator that was not set to zero"
+            f"{C} is not finite somewhere: perhaps by a division by zero, by an accumulator that "
+            f"was not set to zero, or by a read outside {' or '.join(problem.signature.inputs)}, "
+            "after whose ends the judge puts NaN"
         )
     if not output.any():
         return f"every element of {C} is zero{_smallest(inputs)}"
