@@ -363,15 +363,16 @@ __device__ __forceinline__ void record_read_of_cell(Context* c, long long t, lon
     if (access & ACCESS_ASYNC && !is_awaited(block, warp, g)) await_products(c, warp, g);
     begin_cell(k, cell);
     cell->readers |= 1u << warp % READERS;
-    int second = mine->access & ACCESS_SECOND;
-    bool is_own = mine->thread == number_of(c, t);
+    bool is_of_this_run = mine->clock > k->base || may_still_read(mine);
+    int second = is_of_this_run ? mine->access & ACCESS_SECOND : 0;
+    bool is_own = is_of_this_run && mine->thread == number_of(c, t);
     if (is_own && is_weak(mine->access) && !is_weak(access) && !second) {
         // A strong write is a conflict with the weak read only, so that read is kept.
         if (mine->clock == *own_clock(c, t) && !(mine->access & ACCESS_ASYNC)) return;
         is_own = false;
     }
     if (!is_own) {
-        second = mine->clock > k->base || may_still_read(mine) ? ACCESS_SECOND : 0;
+        second = is_of_this_run ? ACCESS_SECOND : 0;
         if (second) k->second_reads[place_of_reads(block, warp, g)] = *mine;
     }
     record(c, mine, t, pc, access | second);
