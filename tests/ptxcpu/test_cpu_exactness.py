@@ -23,7 +23,7 @@ from harness.ptxcpu.codegen.instructions import (
 )
 from harness.ptxcpu.codegen.matching import Form
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
+from harness.ptxcpu.codegen.thread import Mode, Translator
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.ptx.types import TYPES
@@ -191,7 +191,7 @@ COUNTS = {"integer": 432, "bits": 43, "select": 968, "floating": 276, "convert":
 def is_translatable(case: tuple[str, list[str]]) -> bool:
     try:
         inlined = inline(parse(kernel([case])), "litmus", 0)
-        ThreadTranslator(inlined, INSTRUCTIONS, (THREADS, 1, 1), Mode.RUN).module()
+        Translator(inlined, INSTRUCTIONS, (THREADS, 1, 1), Mode.RUN).module()
     except CannotTranslate:
         return False
     return True

@@ -10,8 +10,7 @@ from harness.ptxcpu.analysis.inline import inline
 from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
-from harness.ptxcpu.codegen.translator import Translator
+from harness.ptxcpu.codegen.thread import Mode, Translator
 from harness.ptxcpu.errors import CannotTranslate, InternalError
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.runtime.layout import WINDOWS, Window, base_of
@@ -85,7 +84,7 @@ def test_a_bug_is_not_reported_as_a_limit(error: Exception) -> None:
         raise error
 
     kernel = inline(parse(module("frobnicate.b32 %r1, %r2;")), "k", 0)
-    translator = ThreadTranslator(kernel, InstructionTable(INSTRUCTIONS, broken), BLOCK, Mode.RUN)
+    translator = Translator(kernel, InstructionTable(INSTRUCTIONS, broken), BLOCK, Mode.RUN)
     expected = CannotTranslate if isinstance(error, CannotTranslate) else InternalError
     with pytest.raises(expected):
         translator.module()

@@ -7,7 +7,8 @@ kernels anyway: so no second compiler is needed, and the runtime also tests both
 from harness.ptxcpu.analysis.inline import InlinedKernel, Memory, call_parts
 from harness.ptxcpu.codegen import products
 from harness.ptxcpu.codegen.llvm_ir import IrValue, llvm_type
-from harness.ptxcpu.codegen.translator import B64, Lowerings, MemoryAccess, Translator
+from harness.ptxcpu.codegen.operands import B64, MemoryAccess
+from harness.ptxcpu.codegen.thread import Lowerings, Mode, Translator
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.syntax import Address, Function, Instruction, Program, Register, Symbol
 from harness.ptxcpu.runtime.layout import State
@@ -40,13 +41,12 @@ declare void @llvm.coro.resume(ptr)
 
 def host_module(program: Program, lowerings: Lowerings) -> str:
     """The IR of all functions of a PTX module. Those named rt_... can be called from outside."""
-    declarations: set[str] = set()
-    texts = []
+    texts, declarations = products.primitives()
     for function in program.functions.values():
         translator = HostTranslator(program, function, lowerings)
         texts.append(translator.text())
         declarations |= translator.declarations
-    return "\n".join([*texts, *sorted(declarations), _PRIMITIVES, products.primitives()])
+    return "\n".join([*texts, *sorted(declarations), _PRIMITIVES])
 
 
 def _as_kernel(function: Function) -> InlinedKernel:
@@ -74,7 +74,7 @@ class HostTranslator(Translator):
     """One function of the runtime: device addresses are host addresses."""
 
     def __init__(self, program: Program, function: Function, lowerings: Lowerings) -> None:
-        super().__init__(_as_kernel(function), lowerings)
+        super().__init__(_as_kernel(function), lowerings, (1, 1, 1), Mode.RUN)
         self.program = program
         self.function = function
 
@@ -133,6 +133,9 @@ class HostTranslator(Translator):
 
     def suspend(self, index: int, state: State, phase: int = 0, **cells: IrValue | int) -> None:
         """Do nothing: a thread of the host never waits for another."""
+
+    def poll(self, index: int) -> None:
+        """Do nothing: the runtime has no time limit of its own."""
 
     def call_function(self, index: int, item: Instruction) -> None:
         name, results, arguments = call_parts(item)

@@ -2,8 +2,8 @@
 
 import operator
 import struct
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from harness.ptxcpu.ptx.types import TYPES, Type
 
@@ -18,14 +18,7 @@ _NAMES = {
 }
 _BITS = {_NAMES[name]: t.bits for name, t in TYPES.items()}
 
-_SUFFIX = {
-    "float": "f32",
-    "double": "f64",
-    "half": "f16",
-    "bfloat": "bf16",
-    "<2 x half>": "v2f16",
-    "<2 x bfloat>": "v2bf16",
-}
+_SUFFIX = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}
 ELEMENT = {"<2 x half>": "half", "<2 x bfloat>": "bfloat"}
 
 
@@ -44,18 +37,36 @@ def llvm_type(type_: Type) -> str:
     return _NAMES[type_.name]
 
 
+def element_of(vector: str) -> str:
+    """Return `i8` for `<64 x i8>`."""
+    return vector[1:-1].partition(" x ")[2]
+
+
+def with_elements(vector: str, element: str) -> str:
+    """Return the type of vectors of the same length with other elements."""
+    return f"{vector.partition(' x ')[0]} x {element}>"
+
+
+def _suffix(type_: str) -> str:
+    """Return how the names of intrinsic functions call a type: `v64i8` for `<64 x i8>`."""
+    if type_.startswith("<"):
+        return f"v{type_[1:].partition(' ')[0]}{_suffix(element_of(type_))}"
+    return _SUFFIX.get(type_, type_)
+
+
 def bits(llvm: str) -> int:
     return _BITS[llvm] if llvm in _BITS else int(llvm.removeprefix("i"))
 
 
 def constant(type_: str, number: int | float) -> IrValue:
-    """Return a constant. An integer is reduced modulo 2^bits; a float must be exact in `type_`."""
+    """Return a constant, in all elements of a vector. An integer is reduced modulo 2^bits; a float
+    must be exact in `type_`."""
     if type_.startswith("i"):
         if type_ == "i1":
             return IrValue("true" if number else "false", "i1")
         return IrValue(str(int(number) % (1 << bits(type_))), type_)
-    if type_ in ELEMENT:
-        return IrValue(f"<{', '.join([str(constant(ELEMENT[type_], number))] * 2)}>", type_)
+    if type_.startswith("<"):
+        return IrValue(f"splat ({constant(element_of(type_), number)})", type_)
     if type_ == "bfloat":
         top = struct.unpack("<I", struct.pack("<f", number))[0] >> 16
         return IrValue(f"0xR{top:04X}", type_)
@@ -65,26 +76,6 @@ def constant(type_: str, number: int | float) -> IrValue:
 
 
 TRUE, FALSE = constant("i1", 1), constant("i1", 0)
-
-V = TypeVar("V")
-
-
-def transposed(rows: Sequence[V], shuffle: Callable[[V, V, Sequence[int]], V]) -> list[V]:
-    """Transpose both halves of four vectors of eight elements, as matrices of 4 x 4, by
-    permutations within 128 bits, which take AVX one cycle.
-
-    shuffle: selects elements of two vectors; those of the second follow those of the first.
-    """
-    pairs = [
-        [shuffle(rows[i], rows[i + 1], lanes) for i in (0, 2)]
-        for lanes in ((0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15))
-    ]
-    return [
-        shuffle(upper, lower, lanes)
-        for upper, lower in pairs
-        for lanes in ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15))
-    ]
-
 
 _FOLDED = {
     "add": operator.add,
@@ -130,6 +121,11 @@ class Builder:
         self.lines.append("  " + text)
 
     def value(self, type_: str, text: str) -> IrValue:
+        """Append an instruction, and return its result."""
+        return self.raw(type_, text)
+
+    def raw(self, type_: str, text: str) -> IrValue:
+        """Do the same, also for vectors of lanes (vector/builder.py)."""
         self._serial += 1
         name = f"%v{self._serial}"
         self.lines.append(f"  {name} = {text}")
@@ -205,7 +201,7 @@ class Builder:
     def intrinsic(self, name: str, *arguments: IrValue) -> IrValue:
         """`llvm.fma` of three floats; the result has the type of the first argument."""
         first = arguments[0].type
-        return self.call(first, f"llvm.{name}.{_SUFFIX.get(first, first)}", *arguments)
+        return self.call(first, f"llvm.{name}.{_suffix(first)}", *arguments)
 
     def call(self, type_: str, name: str, *arguments: IrValue) -> IrValue:
         """Call an external function, and declare it if it is not yet declared."""
@@ -258,6 +254,14 @@ class Builder:
 
     def insert(self, vector: IrValue, item: IrValue, index: int) -> IrValue:
         return self.value(vector.type, f"insertelement {vector}, {item}, i32 {index}")
+
+    def shuffle(self, a: IrValue, b: IrValue | None, indices: Sequence[int]) -> IrValue:
+        """Select elements of two vectors of one type, or of one vector; those of the second follow
+        those of the first."""
+        mask = ", ".join(f"i32 {i}" for i in indices)
+        two = f"{a}, {b or IrValue('poison', a.type)}"
+        whole = f"<{len(indices)} x {element_of(a.type)}>"
+        return self.raw(whole, f"shufflevector {two}, <{len(indices)} x i32> <{mask}>")
 
     # -- memory of the host
 

@@ -9,7 +9,7 @@ Matrices that ldmatrix loads are part of a batch, too, and its products find the
 
 from collections.abc import Mapping, Sequence
 
-from harness.ptxcpu.codegen.translator import MatrixProduct
+from harness.ptxcpu.codegen.operands import MatrixProduct
 from harness.ptxcpu.ptx.effects import COMPUTED, registers_of
 from harness.ptxcpu.ptx.syntax import Instruction, Operand, Register
 from harness.ptxcpu.runtime.layout import LANE_BUFFER_WORDS, LOADS

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
-from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
-from harness.ptxcpu.codegen.translator import Lowerings, MatrixProduct
+from harness.ptxcpu.codegen.operands import MatrixProduct
+from harness.ptxcpu.codegen.thread import Lowerings, Mode, Translator
 from harness.ptxcpu.ptx.syntax import Instruction, Operand, Register, Vector
 from harness.ptxcpu.ptx.types import TYPES, Type
 from harness.ptxcpu.runtime.layout import Collective, State
@@ -25,7 +25,7 @@ _COMMITTED, _COMPLETE = Register("groups committed"), Register("groups complete"
 """How many groups of products the thread has committed, and waited for."""
 
 
-class ProductWatcher(ThreadTranslator):
+class ProductWatcher(Translator):
     """A watched thread that reports each read of a register to which products may add."""
 
     def __init__(

@@ -18,7 +18,7 @@ from typing import Concatenate
 
 from harness.ptxcpu.codegen.llvm_ir import IrValue
 from harness.ptxcpu.codegen.matching import Form, MatchedInstruction
-from harness.ptxcpu.codegen.translator import Translator
+from harness.ptxcpu.codegen.thread import Translator
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.syntax import Instruction, Label
 from harness.ptxcpu.ptx.types import TYPES

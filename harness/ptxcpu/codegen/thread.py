@@ -1,25 +1,26 @@
 """Makes one coroutine per GPU thread of a kernel. It is suspended only where threads wait for each
 other, and checks every access to memory."""
 
+from __future__ import annotations
+
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from harness.ptxcpu.analysis.inline import DYNAMIC, InlinedKernel
+from harness.ptxcpu.analysis.inline import DYNAMIC, InlinedKernel, call_parts
 from harness.ptxcpu.analysis.pointers import pointer_windows
-from harness.ptxcpu.codegen.calls import call_host
-from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
-from harness.ptxcpu.codegen.product_batch import ProductBatch
-from harness.ptxcpu.codegen.split import split
-from harness.ptxcpu.codegen.translator import (
+from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant
+from harness.ptxcpu.codegen.operands import (
     PREDICATE,
-    Lowerings,
     MatrixProduct,
     MemoryAccess,
-    Translator,
+    OperandTranslator,
 )
+from harness.ptxcpu.codegen.product_batch import ProductBatch
+from harness.ptxcpu.codegen.split import split
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Label, Not, Operand, Register, Symbol
 from harness.ptxcpu.ptx.types import TYPES
@@ -56,10 +57,18 @@ class Module(NamedTuple):
     is_split: bool
 
 
-class ThreadTranslator(Translator):
+class Lowerings(Protocol):
+    """The lowerings of all instructions to IR."""
+
+    def lower(self, t: Translator, item: Instruction, index: int) -> None:
+        """Emit the IR of one instruction. Raises CannotTranslate for one that is not known."""
+
+
+class Translator(OperandTranslator):
     """One GPU thread as a coroutine `ptr @thread(context, thread index)`.
 
-    Called with a negative index it returns the bytes of its frame.
+    Called with a negative index it returns the bytes of its frame. The lowerings of instructions
+    use this class. Subclasses make one coroutine of several threads, or no coroutine at all.
     """
 
     def __init__(
@@ -69,10 +78,10 @@ class ThreadTranslator(Translator):
         block: tuple[int, int, int],
         mode: Mode,
     ) -> None:
-        super().__init__(kernel, lowerings)
+        super().__init__(kernel)
+        self._lowerings = lowerings
         self.block = block
         self.mode = mode
-        self._windows = pointer_windows(kernel) if mode is Mode.RUN else {}
         self._products = ProductBatch()
         self._is_guarded = False
         self._since_label = 0
@@ -162,6 +171,7 @@ class ThreadTranslator(Translator):
         return self.load(type_, where, ", !invariant.load !0")
 
     def cell(self, name: str) -> IrValue:
+        """The address of a field of this thread's record."""
         return self.offset(IrValue("%me", "ptr"), layout.THREAD_OFFSET[name])
 
     def thread_index(self) -> IrValue:
@@ -294,6 +304,7 @@ class ThreadTranslator(Translator):
         batch.note_published(sums)
 
     def stop_unless(self, ok: IrValue, fault: Cause, index: int) -> None:
+        """End the thread with a fault unless this holds."""
         good, bad = self.new_label(), self.new_label()
         self.branch(ok, good, bad, likely=True)
         self.continue_at(bad)
@@ -301,14 +312,21 @@ class ThreadTranslator(Translator):
         self.continue_at(good)
 
     def leave_unless(self, ok: IrValue) -> None:
+        """End the thread unless this holds. If it does not, the runtime has recorded a fault."""
         good = self.new_label()
         self.branch(ok, good, self.faulty, likely=True)
         self.continue_at(good)
 
     def tell(self, name: str, *arguments: IrValue | int) -> None:
+        """Call a runtime function for this thread; integers are passed as i64."""
         self.call_void(name, *self._given(arguments))
 
+    def must(self, name: str, *arguments: IrValue | int) -> None:
+        """Call a runtime function, and end the thread if it returns 0: it has recorded a fault."""
+        self.leave_unless(self.compare("ne", self.ask("i64", name, *arguments), 0))
+
     def ask(self, type_: str, name: str, *arguments: IrValue | int) -> IrValue:
+        """Call a runtime function that returns a value."""
         return self.call(type_, name, *self._given(arguments))
 
     def _given(self, arguments: Sequence[IrValue | int]) -> list[IrValue]:
@@ -318,6 +336,7 @@ class ThreadTranslator(Translator):
     # -- memory
 
     def pointer(self, space: str, address: Address, access: MemoryAccess) -> IrValue:
+        """A host pointer to the bytes at a device address, which is checked."""
         where = self.address_value(address)
         if space == "shared":
             access = replace(access, kind=access.kind | Access.OWN)
@@ -349,6 +368,10 @@ class ThreadTranslator(Translator):
     def _local_row(self) -> IrValue:
         """Return the offset at which this thread's local memory begins."""
         return self.op("mul", self.thread_index(), self.kernel.local_bytes)
+
+    @functools.cached_property
+    def _windows(self) -> dict[str, int]:
+        return pointer_windows(self.kernel)
 
     def _window_of(self, space: str, address: Address) -> int | None:
         if isinstance(address.base, Register) and space in ("global", "const", ""):
@@ -383,6 +406,7 @@ class ThreadTranslator(Translator):
         return self.ask("ptr", name, access.index, generic, access.n, int(access.kind))
 
     def count_matrices(self, index: int, row: IrValue, matrices: int) -> None:
+        """Count a move of 8x8 matrices. row: the address that this lane supplies."""
         if self.mode is Mode.WATCH:
             self._trace(index, 1, row, matrices << 8 | Event.MATRIX)
 
@@ -393,6 +417,7 @@ class ThreadTranslator(Translator):
         self.tell("rt_trace", *event)
 
     def parameter(self, address: Address, n: int) -> IrValue:
+        """A host pointer into the kernel's parameters or a call's temporaries."""
         if not isinstance(address.base, Symbol):
             raise CannotTranslate("a parameter that is indexed at run time")
         name, offset = address.base.name, address.offset
@@ -410,11 +435,13 @@ class ThreadTranslator(Translator):
         return bases[space].base if space in bases else 0
 
     def shared_address(self) -> IrValue:
+        """Return the address of the block's shared memory in that of its cluster."""
         if self.kernel.cluster_blocks == 1:
             return constant("i64", 0)
         return self.field("shared_address", "i64")
 
     def fence(self, name: str, *arguments: int) -> None:
+        """Report a fence to the checks by calling this function of the runtime."""
         if self.mode is Mode.WATCH:
             self.tell(name, *arguments)
 
@@ -527,19 +554,44 @@ class ThreadTranslator(Translator):
             self._products.forget_published()
 
     def poll(self, index: int) -> None:
+        """Stop if the time limit is reached."""
         asked = self.value("i8", f"load volatile i8, {self.field('stop', 'ptr')}")
         self.stop_unless(self.compare("eq", asked, 0), Cause.TIME_LIMIT, index)
 
     def count_branch(self, index: int, taken: IrValue) -> None:
+        """Count before a conditional jump whether the lanes of the warp diverge."""
         if self.mode is Mode.WATCH:
             self._trace(index, 1, self.resize(taken, "i64"), Event.BRANCH)
 
     def count_block(self, index: int) -> None:
+        """Count at the beginning of a basic block which lanes run it."""
         if self.mode is Mode.WATCH:
             self._trace(index, 2, 0, Event.BLOCK)
 
+    def lower(self, index: int, item: Instruction) -> None:
+        if item.opcode.split(".")[0] == "call":
+            self.call_function(index, item)
+        else:
+            self._lowerings.lower(self, item, index)
+
     def call_function(self, index: int, item: Instruction) -> None:
-        call_host(self, index, item)
+        """Call one of the two functions that CUDA provides to kernels."""
+        name, results, arguments = call_parts(item)
+        if name == "vprintf":
+            if len(arguments) != 2:
+                raise CannotTranslate("printf needs a format and its arguments")
+            words = [self.load("i64", self.parameter(_address(x), 8)) for x in arguments]
+            self.tell("rt_print", index, *words)
+            if results:
+                self.store(constant("i32", 0), self.parameter(_address(results[0]), 4))
+        elif name == "__assertfail":
+            self.stop_unless(FALSE, Cause.TRAP, index)
+        else:
+            raise CannotTranslate(f"a call of {name}")
+
+
+def _address(name: str) -> Address:
+    return Address(Symbol(name), 0)
 
 
 _POSITIONS = {

@@ -16,7 +16,7 @@ from harness.ptxcpu.arguments import Bytes, zeros
 from harness.ptxcpu.codegen.host import host_module
 from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
 from harness.ptxcpu.codegen.product_watch import ProductWatcher, watches_products
-from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
+from harness.ptxcpu.codegen.thread import Mode, Translator
 from harness.ptxcpu.errors import InternalError
 from harness.ptxcpu.execution import native
 from harness.ptxcpu.execution.cache import Cache
@@ -140,9 +140,7 @@ def _loaded(
     return Loaded(kernel, code, block, frame_bytes, lanes)
 
 
-def _compiled(
-    translator: ThreadTranslator, compile_small: Callable[[str], bytes], most: float
-) -> bytes:
+def _compiled(translator: Translator, compile_small: Callable[[str], bytes], most: float) -> bytes:
     """Compile a kernel so if its IR has at most so many characters, otherwise plainly."""
     module = translator.module(most)
     return (native.compile_plainly if module.is_split else compile_small)(module.text)
@@ -187,9 +185,9 @@ def build_kernel(
     def make() -> bytes:
         given = kernel, INSTRUCTIONS, block
         if mode is Mode.WATCH and watches_products(kernel):
-            translator: ThreadTranslator = ProductWatcher(*given)
+            translator: Translator = ProductWatcher(*given)
         else:
-            translator = ThreadTranslator(*given, mode)
+            translator = Translator(*given, mode)
         most = 0 if mode is Mode.WATCH else LARGE_IR
         return _compiled(translator, native.compile_well, most)
 

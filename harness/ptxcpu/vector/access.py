@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness.ptxcpu.codegen.instructions.memory import is_volatile, space
-from harness.ptxcpu.codegen.llvm_ir import IrValue, llvm_type, transposed
+from harness.ptxcpu.codegen.llvm_ir import IrValue, llvm_type
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.effects import is_ordered
@@ -110,14 +110,11 @@ class LaneMemory(VectorBuilder):
         halves = at[: n // 2], at[n // 2 :]
         if count == 4 and size == 4 and n == 8 and all(len(set(half)) > 1 for half in halves):
             rows = {x: self._load_vector(host, x, element, 4, size) for x in at}
-            return self._transposed([rows[x] for x in at], element)
+            return self._transposed([rows[x] for x in at])
         if n <= 2:
             scalars_of = [self.load_elements(host, x, type_, count) for x in at]
             return [self._packed(x) for x in zip(*scalars_of, strict=True)]
-        return [
-            self.joined([a, b], element)
-            for a, b in zip(load(halves[0]), load(halves[1]), strict=True)
-        ]
+        return [self.joined([a, b]) for a, b in zip(load(halves[0]), load(halves[1]), strict=True)]
 
     def _load_nearby(
         self, host: IrValue, at: tuple[int, ...], type_: Type, count: int
@@ -134,8 +131,7 @@ class LaneMemory(VectorBuilder):
             for part in (0, 1)
         )
         return [
-            self.shuffle(low, high, [(x - first) // size + i for x in at], element)
-            for i in range(count)
+            self.shuffle(low, high, [(x - first) // size + i for x in at]) for i in range(count)
         ]
 
     def load_elements(self, host: IrValue, offset: int, type_: Type, count: int) -> list[IrValue]:
@@ -156,7 +152,7 @@ class LaneMemory(VectorBuilder):
     def _splat(self, x: IrValue, n: int) -> IrValue:
         whole = f"<{n} x {x.type}>"
         first = self.raw(whole, f"insertelement {whole} poison, {x}, i32 0")
-        return self.shuffle(first, IrValue("poison", whole), [0] * n, x.type)
+        return self.shuffle(first, None, [0] * n)
 
     def _packed(self, scalars: Sequence[IrValue]) -> IrValue:
         """Return a vector with these scalars as its elements."""
@@ -166,25 +162,35 @@ class LaneMemory(VectorBuilder):
             whole = self.raw(whole.type, f"insertelement {whole}, {x}, i32 {i}")
         return whole
 
-    def joined(self, parts: Sequence[IrValue], element: str) -> IrValue:
+    def joined(self, parts: Sequence[IrValue]) -> IrValue:
         """Return the concatenation of vectors of one length."""
         parts = list(parts)
         length = int(parts[0].type[1:].split(" ")[0])
         while len(parts) > 1:
             parts = [
-                self.shuffle(parts[i], parts[i + 1], range(2 * length), element)
+                self.shuffle(parts[i], parts[i + 1], range(2 * length))
                 for i in range(0, len(parts), 2)
             ]
             length *= 2
         return parts[0]
 
-    def _transposed(self, rows: Sequence[IrValue], element: str) -> list[IrValue]:
+    def _transposed(self, rows: Sequence[IrValue]) -> list[IrValue]:
         """Transpose eight rows of four elements to four columns of eight."""
+        pairs = [self.shuffle(rows[i], rows[i + 4], range(8)) for i in range(4)]
+        return self._transposed_halves(pairs)
 
-        def two(a: IrValue, b: IrValue, lanes: Sequence[int]) -> IrValue:
-            return self.shuffle(a, b, lanes, element)
-
-        return transposed([two(rows[i], rows[i + 4], range(8)) for i in range(4)], two)
+    def _transposed_halves(self, rows: Sequence[IrValue]) -> list[IrValue]:
+        """Transpose both halves of four vectors of eight elements, as matrices of 4 x 4, by
+        permutations within 128 bits, which take AVX one cycle."""
+        pairs = [
+            [self.shuffle(rows[i], rows[i + 1], lanes) for i in (0, 2)]
+            for lanes in ((0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15))
+        ]
+        return [
+            self.shuffle(upper, lower, lanes)
+            for upper, lower in pairs
+            for lanes in ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15))
+        ]
 
     def store_lanes(
         self, host: IrValue, offsets: Sequence[int], type_: Type, values: Sequence[IrValue]
@@ -200,14 +206,11 @@ class LaneMemory(VectorBuilder):
         if n > 8:
             half = n // 2
             for first in (0, half):
-                parts = [
-                    self.shuffle(x, IrValue("poison", x.type), range(first, first + half), element)
-                    for x in values
-                ]
+                parts = [self.shuffle(x, None, range(first, first + half)) for x in values]
                 self.store_lanes(host, offsets[first : first + half], type_, parts)
             return
         if n == 8 and len(values) == 4 and size == 4:
-            for row, offset in zip(self._rows(values, element), offsets, strict=True):
+            for row, offset in zip(self._rows(values), offsets, strict=True):
                 self.emit(f"store {row}, {self.offset(host, offset)}, align {size}")
             return
         for lane, offset in enumerate(offsets):
@@ -215,15 +218,10 @@ class LaneMemory(VectorBuilder):
                 scalar = self.raw(element, f"extractelement {x}, i32 {lane}")
                 self.store(scalar, self.offset(host, offset + i * size), f", align {size}")
 
-    def _rows(self, columns: Sequence[IrValue], element: str) -> list[IrValue]:
+    def _rows(self, columns: Sequence[IrValue]) -> list[IrValue]:
         """Transpose four columns of eight elements to eight rows of four."""
-
-        def two(a: IrValue, b: IrValue, lanes: Sequence[int]) -> IrValue:
-            return self.shuffle(a, b, lanes, element)
-
-        pairs = transposed(columns, two)
-        nothing = IrValue("poison", pairs[0].type)
-        return [two(pair, nothing, range(half, half + 4)) for half in (0, 4) for pair in pairs]
+        pairs = self._transposed_halves(columns)
+        return [self.shuffle(x, None, range(half, half + 4)) for half in (0, 4) for x in pairs]
 
     def gather(self, pointers: IrValue, type_: Type, count: int) -> list[IrValue]:
         """Load as `load_lanes` does, with a pointer for each lane."""
@@ -243,8 +241,8 @@ class LaneMemory(VectorBuilder):
         each = [self._pointer(pointers, lane) for lane in range(n)]
         if count == 4 and size == 4 and n % 8 == 0:
             rows = [self._load_vector(p, 0, element, 4, size) for p in each]
-            blocks = [self._transposed(rows[i : i + 8], element) for i in range(0, n, 8)]
-            return [self.joined(x, element) for x in zip(*blocks, strict=True)]
+            blocks = [self._transposed(rows[i : i + 8]) for i in range(0, n, 8)]
+            return [self.joined(x) for x in zip(*blocks, strict=True)]
         scalars = [self.load_elements(p, 0, type_, count) for p in each]
         return [self._packed(x) for x in zip(*scalars, strict=True)]
 

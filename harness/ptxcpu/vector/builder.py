@@ -55,10 +55,6 @@ class VectorBuilder(Builder):
             raise CannotTranslate("an instruction that has no vector form here")
         return super().value(type_, text)
 
-    def raw(self, type_: str, text: str) -> IrValue:
-        """Append an instruction as it is written, and return its result."""
-        return super().value(type_, text)
-
     def vector(self, a: IrValue) -> LaneVector:
         """Return a vector with the same value in all lanes."""
         if isinstance(a, LaneVector):
@@ -81,13 +77,6 @@ class VectorBuilder(Builder):
         """Return a vector of integer constants."""
         items = ", ".join(str(constant(type_, number)) for number in numbers)
         return LaneVector.of(f"<{items}>", type_, self.lanes)
-
-    def shuffle(self, a: IrValue, b: IrValue, indices: Sequence[int], type_: str) -> IrValue:
-        """Select elements of two vectors of one type; those of the second follow those of the
-        first."""
-        mask = ", ".join(f"i32 {i}" for i in indices)
-        whole = f"<{len(indices)} x {type_}>"
-        return self.raw(whole, f"shufflevector {a}, {b}, <{len(indices)} x i32> <{mask}>")
 
     def element(self, vector: LaneVector, lane: int) -> IrValue:
         return self.raw(vector.type, f"extractelement {vector}, i32 {lane}")

@@ -26,9 +26,9 @@ from harness.ptxcpu.analysis.block_dependence import exchanged_windows
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.liveness import liveness
 from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant, llvm_type
+from harness.ptxcpu.codegen.operands import B32, B64, CARRY, PREDICATE, MemoryAccess
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.thread import Mode, ThreadTranslator
-from harness.ptxcpu.codegen.translator import B32, B64, CARRY, PREDICATE, MemoryAccess
+from harness.ptxcpu.codegen.thread import Mode, Translator
 from harness.ptxcpu.errors import CannotTranslate, InternalError
 from harness.ptxcpu.ptx.effects import COMPUTED, written_by
 from harness.ptxcpu.ptx.syntax import (
@@ -122,8 +122,8 @@ def lanes_for(kernel: InlinedKernel, block: tuple[int, int, int]) -> int:
     return wanted
 
 
-class VectorTranslator(LaneMemory, ThreadTranslator):
-    """A unit as a coroutine `ptr @thread(context, unit)`, called like that of ThreadTranslator."""
+class VectorTranslator(LaneMemory, Translator):
+    """A unit as a coroutine `ptr @thread(context, unit)`, called like that of Translator."""
 
     def __init__(
         self,
@@ -313,13 +313,10 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
         elif type_ == "i1":
             vector = self._spread_predicate(leaders)
         else:
-            packed = self._packed(leaders)
             size = self.lanes // len(leaders)
-            mask = ", ".join(f"i32 {lane // size}" for lane in range(self.lanes))
-            vector = self.lane_value(
-                type_,
-                f"shufflevector {packed}, {packed.type} poison, <{self.lanes} x i32> <{mask}>",
-            )
+            groups = [lane // size for lane in range(self.lanes)]
+            raw = self.shuffle(self._packed(leaders), None, groups)
+            vector = LaneVector.of(raw.text, type_, self.lanes)
         if any(shape.offsets):
             sum_ = self.op("add", vector, self.constants(type_, shape.offsets))
             assert isinstance(sum_, LaneVector)
@@ -707,8 +704,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             )
             for host, part in zip(hosts, parts, strict=True)
         ]
-        element = llvm_type(access.type)
-        loaded = [self.joined(pieces, element) for pieces in zip(*vectors, strict=True)]
+        loaded = [self.joined(pieces) for pieces in zip(*vectors, strict=True)]
         if not row:
             return loaded
         base = place[0]
@@ -793,8 +789,7 @@ class VectorTranslator(LaneMemory, ThreadTranslator):
             for item in access.items:
                 raw = self._raw(item, access)
                 if len(hosts) > 1:
-                    element = llvm_type(access.type)
-                    raw = self.shuffle(raw, raw, range(last - size + 1, last + 1), element)
+                    raw = self.shuffle(raw, raw, range(last - size + 1, last + 1))
                 values.append(raw)
             self.store_lanes(host, offsets, access.type, values)
 

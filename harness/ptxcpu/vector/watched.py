@@ -32,8 +32,8 @@ from itertools import product
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
+from harness.ptxcpu.codegen.operands import MemoryAccess
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.translator import MemoryAccess
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.effects import COMPUTED, is_ordered
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Integer

@@ -4,8 +4,9 @@ only when a thread waits for it."""
 from harness.ptxcpu.codegen.instructions.memory import PREFETCH, space
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
 from harness.ptxcpu.codegen.matching import MatchedInstruction
+from harness.ptxcpu.codegen.operands import PREDICATE
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.translator import PREDICATE, Translator
+from harness.ptxcpu.codegen.thread import Translator
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.syntax import Integer, Register, Sink
 from harness.ptxcpu.ptx.types import TYPES

@@ -3,7 +3,7 @@
 from harness.ptxcpu.codegen.llvm_ir import IrValue
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.translator import Translator
+from harness.ptxcpu.codegen.thread import Translator
 from harness.ptxcpu.ptx.types import TYPES
 from harness.ptxcpu.runtime.layout import BLOCK_BITS, Cause, State
 

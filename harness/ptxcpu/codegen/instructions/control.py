@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant
 from harness.ptxcpu.codegen.matching import MatchedInstruction
+from harness.ptxcpu.codegen.operands import PREDICATE
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.translator import PREDICATE, Translator
+from harness.ptxcpu.codegen.thread import Translator
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.syntax import Integer, Symbol
 from harness.ptxcpu.ptx.types import TYPES

@@ -12,7 +12,7 @@ from harness.ptxcpu.codegen.instructions.floating import (
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.translator import Translator
+from harness.ptxcpu.codegen.thread import Translator
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.types import TYPES, Type
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from harness.ptxcpu.codegen.llvm_ir import ELEMENT, IrValue, constant
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.translator import Translator
+from harness.ptxcpu.codegen.thread import Translator
 
 TABLE = InstructionTable()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.translator import Translator
+from harness.ptxcpu.codegen.thread import Translator
 from harness.ptxcpu.ptx.types import TYPES, Type
 
 TABLE = InstructionTable()

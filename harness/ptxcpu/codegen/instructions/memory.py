@@ -2,8 +2,9 @@
 
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.matching import MatchedInstruction
+from harness.ptxcpu.codegen.operands import MemoryAccess
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.translator import MemoryAccess, Translator
+from harness.ptxcpu.codegen.thread import Translator
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.syntax import Operand
 from harness.ptxcpu.ptx.types import Type

@@ -3,8 +3,9 @@
 from harness.ptxcpu.codegen.instructions.floating import HALVES, each, flush, widen_half
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
 from harness.ptxcpu.codegen.matching import MatchedInstruction
+from harness.ptxcpu.codegen.operands import PREDICATE
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.translator import PREDICATE, Translator
+from harness.ptxcpu.codegen.thread import Translator
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.syntax import Pair
 from harness.ptxcpu.ptx.types import Type

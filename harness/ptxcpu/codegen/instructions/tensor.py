@@ -5,8 +5,9 @@ import re
 from harness.ptxcpu.codegen.instructions.memory import space
 from harness.ptxcpu.codegen.llvm_ir import IrValue
 from harness.ptxcpu.codegen.matching import MatchedInstruction
+from harness.ptxcpu.codegen.operands import MatrixProduct
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.translator import MatrixProduct, Translator
+from harness.ptxcpu.codegen.thread import Translator
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.syntax import Integer, Operand, Vector
 from harness.ptxcpu.ptx.types import TYPES

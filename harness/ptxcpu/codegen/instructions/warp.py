@@ -2,8 +2,9 @@
 
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
 from harness.ptxcpu.codegen.matching import MatchedInstruction
+from harness.ptxcpu.codegen.operands import PREDICATE
 from harness.ptxcpu.codegen.table import InstructionTable
-from harness.ptxcpu.codegen.translator import PREDICATE, Translator
+from harness.ptxcpu.codegen.thread import Translator
 from harness.ptxcpu.ptx.types import TYPES
 from harness.ptxcpu.runtime.layout import Collective
 

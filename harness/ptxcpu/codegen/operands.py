@@ -1,15 +1,7 @@
-"""Translates a kernel into LLVM IR: registers, operands, branches and memory accesses.
+"""Translates registers, operands and branches into LLVM IR. See thread.py, which translates whole
+kernels by means of it."""
 
-`Translator` is the interface for the lowerings of instructions. It has two subclasses: thread.py
-makes a coroutine of a kernel, with every access checked; host.py makes plain functions of the
-runtime. The lowerings are passed in.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.codegen.liveness import liveness
@@ -31,7 +23,7 @@ from harness.ptxcpu.ptx.syntax import (
     Vector,
 )
 from harness.ptxcpu.ptx.types import TYPES, Type
-from harness.ptxcpu.runtime.layout import Access, Cause, Collective, State
+from harness.ptxcpu.runtime.layout import Access
 
 PREDICATE, B32, B64 = TYPES["pred"], TYPES["b32"], TYPES["b64"]
 
@@ -75,19 +67,11 @@ class MatrixProduct:
         return (self.a, self.b) if self.uses_start is None else (self.a, self.b, (self.uses_start,))
 
 
-class Lowerings(Protocol):
-    """The lowerings of all instructions to IR."""
+class OperandTranslator(Builder):
+    """Registers, operands and branches of one function."""
 
-    def lower(self, t: Translator, item: Instruction, index: int) -> None:
-        """Emit the IR of one instruction. Raises CannotTranslate for one that is not known."""
-
-
-class Translator(Builder):
-    """Registers and operands of one function, and the IR of its instructions."""
-
-    def __init__(self, kernel: InlinedKernel, lowerings: Lowerings) -> None:
+    def __init__(self, kernel: InlinedKernel) -> None:
         super().__init__()
-        self._lowerings = lowerings
         self.kernel = kernel
         self._registers = {name: f"%r{i}" for i, name in enumerate(kernel.registers)}
         self._types = {
@@ -105,94 +89,21 @@ class Translator(Builder):
             raise CannotTranslate("a label stands twice")
         self._index_of = {x.name: i for i, x in enumerate(kernel.body) if isinstance(x, Label)}
 
-    # -- methods of which the two kinds of function have their own versions
-
     def special(self, name: str) -> IrValue:
-        raise CannotTranslate(f"the special register %{name}")
-
-    def symbol(self, symbol: Symbol) -> IrValue:
-        """The address of a variable."""
-        raise CannotTranslate(f"the symbol {symbol.name}")
-
-    def pointer(self, space: str, address: Address, access: MemoryAccess) -> IrValue:
-        """A host pointer to the bytes at a device address, which is checked."""
+        """Return the value of a special register."""
         raise NotImplementedError
 
-    def parameter(self, address: Address, n: int) -> IrValue:
-        """A host pointer into the kernel's parameters or a call's temporaries."""
+    def symbol(self, symbol: Symbol) -> IrValue:
+        """Return the address of a variable."""
         raise NotImplementedError
 
     def window_base(self, space: str) -> int:
         """Return the number that `cvta` adds to an address of a state space."""
         raise NotImplementedError
 
-    def shared_address(self) -> IrValue:
-        """Return the address of the block's shared memory in that of its cluster."""
-        raise CannotTranslate("shared memory outside a kernel")
-
-    def fence(self, name: str, *arguments: int) -> None:
-        """Report a fence to the checks by calling this function of the runtime."""
-
-    def collective(
-        self,
-        index: int,
-        which: Collective,
-        words: list[IrValue],
-        results: int = 0,
-        mask: IrValue | int = -1,
-        argument: IrValue | int = 0,
-        phase: int = 0,
-    ) -> list[IrValue]:
-        raise CannotTranslate("an operation of several threads outside a kernel")
-
-    def multiply(self, index: int, product: MatrixProduct) -> None:
-        raise CannotTranslate("an operation of several threads outside a kernel")
-
-    def load_matrices(
-        self, index: int, variant: int, to: Sequence[Operand], where: IrValue
-    ) -> None:
-        raise CannotTranslate("an operation of several threads outside a kernel")
-
-    def suspend(self, index: int, state: State, phase: int = 0, **cells: IrValue | int) -> None:
-        raise CannotTranslate("a wait outside a kernel")
-
-    def stop_unless(self, ok: IrValue, fault: Cause, index: int) -> None:
-        raise CannotTranslate("a fault outside a kernel")
-
-    def tell(self, name: str, *arguments: IrValue | int) -> None:
-        """Call a runtime function for this thread; integers are passed as i64."""
-        raise CannotTranslate("a call of the runtime from the runtime")
-
-    def ask(self, type_: str, name: str, *arguments: IrValue | int) -> IrValue:
-        """Call a runtime function that returns a value."""
-        raise CannotTranslate("a call of the runtime from the runtime")
-
-    def must(self, name: str, *arguments: IrValue | int) -> None:
-        """Call a runtime function, and end the thread if it returns 0: it has recorded a fault."""
-        self.leave_unless(self.compare("ne", self.ask("i64", name, *arguments), 0))
-
-    def leave_unless(self, ok: IrValue) -> None:
-        """End the thread if the runtime has recorded a fault."""
-        raise CannotTranslate("a fault outside a kernel")
-
-    def call_function(self, index: int, item: Instruction) -> None:
+    def lower(self, index: int, item: Instruction) -> None:
+        """Emit the IR of one instruction, without its guard."""
         raise NotImplementedError
-
-    def cell(self, name: str) -> IrValue:
-        """The address of a field of this thread's record."""
-        raise CannotTranslate("a wait outside a kernel")
-
-    def poll(self, index: int) -> None:
-        """Stop before a backward jump if the time limit is reached."""
-
-    def count_branch(self, index: int, taken: IrValue) -> None:
-        """Count before a conditional jump whether the lanes of the warp diverge."""
-
-    def count_block(self, index: int) -> None:
-        """Count at the beginning of a basic block which lanes run it."""
-
-    def count_matrices(self, index: int, row: IrValue, matrices: int) -> None:
-        """Count a move of 8x8 matrices. row: the address that this lane supplies."""
 
     # -- operands
 
@@ -395,10 +306,7 @@ class Translator(Builder):
             self.branch(self.read(item.guard, PREDICATE), do, after)
             before = dict(self._held)
             self.continue_at(do)
-        if item.opcode.split(".")[0] == "call":
-            self.call_function(index, item)
-        else:
-            self._lowerings.lower(self, item, index)
+        self.lower(index, item)
         if guarded:
             self.jump(after)
             unchanged = {x: held for x, held in before.items() if self._held.get(x) is held}
