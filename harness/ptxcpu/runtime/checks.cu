@@ -34,7 +34,7 @@ __device__ void note_of_block(Context* c, long long kind, long long pc, long lon
 }
 
 // other_thread: counted through the cluster; -1 if there is none.
-__device__ void note(Context* c, long long kind, long long pc, long long other_pc, long long thread,
+__device__ __noinline__ void note(Context* c, long long kind, long long pc, long long other_pc, long long thread,
                      long long other_thread, Address address, long long bytes, int access,
                      int other_access) {
     long long other_block = c->cluster[other_thread < 0 ? c->rank : other_thread / c->threads].block;
@@ -90,7 +90,7 @@ __device__ unsigned char* local_ready(Context* c, long long t) {
 }
 
 // c: of rank 0
-__device__ void begin_checks(Context* c) {
+__device__ __noinline__ void begin_checks(Context* c) {
     Checks* k = c->checks;
     long long n = threads_of_cluster(c);
     for (long long b = 0; b < c->cluster_blocks; ++b)
@@ -122,7 +122,7 @@ __device__ bool both_strong(Context* c, int access, const Event* other) {
     return reach_of(access) >= distance && reach_of(other->access) >= distance;
 }
 
-__device__ void conflict(Context* c, long long t, long long pc, Address address, long long n,
+__device__ __noinline__ void conflict(Context* c, long long t, long long pc, Address address, long long n,
                          int access, Event* other) {
     if (other->clock == 0 || (!may_still_read(other) && ordered(c, t, other))) return;
     if (!may_still_read(other) && both_strong(c, access, other)) return;
@@ -281,7 +281,7 @@ __device__ void check_products(Context* c, long long w, long long waited_for) {
 }
 
 // At the end of a block, all four warps of a warpgroup must have issued equally many products.
-__device__ void check_warpgroups(Context* c) {
+__device__ __noinline__ void check_warpgroups(Context* c) {
     const long long WARPGROUP = 4 * LANES;
     for (long long t = 0; t < c->threads; t += LANES) {
         long long first = t / WARPGROUP * WARPGROUP, most = c->thread[t].issued;
@@ -425,8 +425,20 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
     k->cells_checked = 1;
 }
 
+// What the reads of shared memory by one product of a warp have in common.
+struct ProductReads {
+    Context* c;
+    ShadowCell* cells;
+    Event* reads;
+    const unsigned char *ready, *has_common;  // has_common, rows: from the warp's first lane on
+    const unsigned *common, *rows;
+    long long warp, thread, number, pc, words, fenced;
+    unsigned group, base;
+    int run;
+};
+
 // c->checks is not null
-__device__ void begin_product_reads(ProductReads* r, Context* c, long long w, long long pc) {
+__device__ __noinline__ void begin_product_reads(ProductReads* r, Context* c, long long w, long long pc) {
     Checks* k = c->checks;
     k->unmet = 1;
     r->c = c;
@@ -479,7 +491,7 @@ __device__ __forceinline__ bool records_product_read(const ProductReads& r, int 
 // Memory has lines of one or two parts. A line describes its bytes as long as neighbouring lanes access
 // all of a part, in order. (Rows of a matrix need two parts if they do not begin at a line.) The first other
 // access copies what is known to cells, which are as wide as the kernel's narrowest access.
-__device__ void divide_line(Checks* k, long long window, long long number) {
+__device__ __noinline__ void divide_line(Checks* k, long long window, long long number) {
     GlobalLine* line = k->global_lines[window] + number;
     long long width = k->global_cell_width, begin = number * GLOBAL_LINE;
     GlobalCell* cells = k->global_cells[window] + cell_of(begin, width);
@@ -509,7 +521,7 @@ __device__ void record_read(Context* c, GlobalCell* cell, long long t, long long
     record(c, last, t, pc, access);
 }
 
-__device__ void check_global(Context* c, long long t, long long pc, Address address, long long n, int access) {
+__device__ __noinline__ void check_global(Context* c, long long t, long long pc, Address address, long long n, int access) {
     Checks* k = c->checks;
     long long window = window_of(address), first = offset_in_window(address);
     GlobalCell* cells = k->global_cells[window];
@@ -538,7 +550,7 @@ __device__ void check_global(Context* c, long long t, long long pc, Address addr
 }
 
 // Returns the flags that say whether the bytes at an address were written; null if there are none.
-__device__ unsigned char* ready_flags(Context* c, long long t, Address address) {
+__device__ __noinline__ unsigned char* ready_flags(Context* c, long long t, Address address) {
     Checks* k = c->checks;
     long long window = window_of(address), offset = offset_in_window(address);
     if (window == WINDOW_SHARED)
@@ -580,7 +592,7 @@ __device__ void check_access(Context* c, long long t, long long pc, Address addr
 }
 
 // An asynchronous copy has arrived: from now on it is an ordinary write of thread t.
-__device__ void check_arrival(Context* c, long long t, long long pc, Address address, long long n) {
+__device__ __noinline__ void check_arrival(Context* c, long long t, long long pc, Address address, long long n) {
     Checks* k = c->checks;
     Context* block = block_at(c, address);
     if (!block) return;
@@ -630,7 +642,7 @@ __device__ bool needs_returned_lane(Context* c, long long w, int lane, unsigned 
     }
 }
 
-__device__ void check_collective(Context* c, long long w, unsigned here, unsigned alive) {
+__device__ __noinline__ void check_collective(Context* c, long long w, unsigned here, unsigned alive) {
     Checks* k = c->checks;
     long long first = LANES * w;
     bool orders = false;
@@ -735,7 +747,7 @@ __device__ void meet(Context* c, int barrier) {
 
 // A barrier completes: accesses of all threads at it are now ordered before it. `left` threads of
 // the block have exited.
-__device__ void check_barrier(Context* c, int barrier, long long left) {
+__device__ __noinline__ void check_barrier(Context* c, int barrier, long long left) {
     for (long long t = 0; t < c->threads; ++t)
         c->checks->here[t] = c->thread[t].state == STATE_BARRIER && c->thread[t].barrier == barrier;
     meet(c, barrier);

@@ -15,12 +15,12 @@ enum { EMPTY_SET = 0, EVERYTHING = 1 };
 enum { ACQUIRES = 1, RELEASES = 2 };
 
 // Returns a thread's number, counted through the cluster.
-__device__ long long number_of(Context* c, long long t) { return c->rank * c->threads + t; }
+__device__ __noinline__ long long number_of(Context* c, long long t) { return c->rank * c->threads + t; }
 
-__device__ long long threads_of_cluster(Context* c) { return c->cluster_blocks * c->threads; }
+__device__ __noinline__ long long threads_of_cluster(Context* c) { return c->cluster_blocks * c->threads; }
 
 // Returns the number of words of a clock.
-__device__ long long clock_words(Context* c) { return c->checks->clock_words; }
+__device__ __noinline__ long long clock_words(Context* c) { return c->checks->clock_words; }
 
 // Returns where a clock has the numbers as of the last proxy fence.
 __device__ long long fenced_numbers(Context* c) { return threads_of_cluster(c) + 1; }
@@ -36,8 +36,18 @@ __device__ unsigned* common_of(Context* c) { return c->checks->common + c->rank 
 // What all threads of the block know.
 __device__ unsigned* floor_of(Context* c) { return c->checks->floor + c->rank * clock_words(c); }
 
+__device__ __noinline__ void assign(Context* c, unsigned* into, const unsigned* from) {
+    for (long long i = 0; i < clock_words(c); i += CLOCK_STEP) {
+        unsigned x[CLOCK_STEP];
+#pragma unroll
+        for (int j = 0; j < CLOCK_STEP; ++j) x[j] = from[i + j];
+#pragma unroll
+        for (int j = 0; j < CLOCK_STEP; ++j) into[i + j] = x[j];
+    }
+}
+
 // The clock of thread t, which the caller may change.
-__device__ unsigned* clock_of(Context* c, long long t) {
+__device__ __noinline__ unsigned* clock_of(Context* c, long long t) {
     long long n = number_of(c, t);
     unsigned* row = row_of(c, t);
     if (c->checks->has_common[n]) {
@@ -50,11 +60,11 @@ __device__ unsigned* clock_of(Context* c, long long t) {
 }
 
 // Returns the clock of thread t for reading; its own number may be missing.
-__device__ const unsigned* known_to(Context* c, long long t) {
+__device__ __noinline__ const unsigned* known_to(Context* c, long long t) {
     return c->checks->has_common[number_of(c, t)] ? common_of(c) : row_of(c, t);
 }
 
-__device__ unsigned* own_clock(Context* c, long long t) { return c->checks->own + number_of(c, t); }
+__device__ __noinline__ unsigned* own_clock(Context* c, long long t) { return c->checks->own + number_of(c, t); }
 
 // FENCED: the clock of a thread at its last fence whose scope includes a distance. PENDING: the clocks
 // that it has read with strong reads at that distance, and joins at its next fence.
@@ -84,7 +94,7 @@ __device__ unsigned* own_fence(Context* c, int which, int distance, long long t)
 }
 
 // The same for reading.
-__device__ const unsigned* fence_of(Context* c, int which, int distance, long long t) {
+__device__ __noinline__ const unsigned* fence_of(Context* c, int which, int distance, long long t) {
     return shares_fence(c, which, distance, t) ? shared_fence(c, which, distance) : own_fence(c, which, distance, t);
 }
 
@@ -104,7 +114,7 @@ __device__ unsigned new_set(Context* c) {
     return k->sets_used == MAX_SETS ? 0 : (unsigned)k->sets_used++;
 }
 
-__device__ unsigned join_sets(Context* c, unsigned a, unsigned b) {
+__device__ __noinline__ unsigned join_sets(Context* c, unsigned a, unsigned b) {
     Checks* k = c->checks;
     if (a == b || b == EMPTY_SET) return a;
     if (a == EMPTY_SET) return b;
@@ -148,7 +158,7 @@ __device__ unsigned snapshot(Context* c, const unsigned* clock) {
 
 // ---- clocks
 
-__device__ void join(Context* c, unsigned* into, const unsigned* from) {
+__device__ __noinline__ void join(Context* c, unsigned* into, const unsigned* from) {
     long long n = threads_of_cluster(c), words = clock_words(c);
     unsigned set = join_sets(c, into[n], from[n]);
     for (long long i = 0; i < words; i += CLOCK_STEP) {
@@ -161,24 +171,14 @@ __device__ void join(Context* c, unsigned* into, const unsigned* from) {
     into[n] = set;
 }
 
-__device__ void assign(Context* c, unsigned* into, const unsigned* from) {
-    for (long long i = 0; i < clock_words(c); i += CLOCK_STEP) {
-        unsigned x[CLOCK_STEP];
-#pragma unroll
-        for (int j = 0; j < CLOCK_STEP; ++j) x[j] = from[i + j];
-#pragma unroll
-        for (int j = 0; j < CLOCK_STEP; ++j) into[i + j] = x[j];
-    }
-}
-
-__device__ void forget(Context* c, unsigned* clock) {
+__device__ __noinline__ void forget(Context* c, unsigned* clock) {
     for (long long i = 0; i < clock_words(c); i += CLOCK_STEP)
 #pragma unroll
         for (int j = 0; j < CLOCK_STEP; ++j) clock[i + j] = 0;
 }
 
 // Advances the thread's own number: its later events come after those that it has published.
-__device__ void tick(Context* c, long long t) {
+__device__ __noinline__ void tick(Context* c, long long t) {
     *own_clock(c, t) += 1;
     c->checks->in_step &= ~(1ll << c->rank);
 }
@@ -227,7 +227,7 @@ __device__ int known_threads(Context* c, unsigned set, unsigned clock) {
 }
 
 // Whether an event of an earlier cluster is known to thread t.
-__device__ bool is_known(Context* c, long long t, const Event* e) {
+__device__ __noinline__ bool is_known(Context* c, long long t, const Event* e) {
     Checks* k = c->checks;
     long long n = threads_of_cluster(c);
     unsigned set = known_to(c, t)[n];
@@ -258,7 +258,7 @@ __device__ long long common_set(Context* c, long long t, int lanes) {
 
 // Neighbouring lanes, of which thread t is the first, follow an event each, which differ in the thread
 // alone. Returns how many lanes know theirs.
-__device__ int lanes_that_know(Context* c, long long t, const Event* first, int lanes) {
+__device__ __noinline__ int lanes_that_know(Context* c, long long t, const Event* first, int lanes) {
     if (!first->clock) return lanes;
     bool is_near = is_of_this_cluster(c, first);
     if (is_near && first->thread == number_of(c, t)) return lanes;
@@ -274,7 +274,7 @@ __device__ int lanes_that_know(Context* c, long long t, const Event* first, int 
 }
 
 // Begins the run of a cluster, after all earlier ones. c: of rank 0
-__device__ void begin_run(Context* c) {
+__device__ __noinline__ void begin_run(Context* c) {
     Checks* k = c->checks;
     long long n = threads_of_cluster(c);
     for (long long t = 0; t < n; ++t)
@@ -286,7 +286,7 @@ __device__ void begin_run(Context* c) {
 }
 
 // c: of rank 0
-__device__ void begin_clocks(Context* c) {
+__device__ __noinline__ void begin_clocks(Context* c) {
     Checks* k = c->checks;
     long long n = threads_of_cluster(c);
     begin_run(c);
@@ -346,7 +346,7 @@ extern "C" __device__ void rt_fence_proxy(Context* c, long long t) {
 }
 
 // Returns whether a proxy fence follows a write that thread t knows of, on the way to this thread.
-__device__ bool passed_proxy_fence(Context* c, long long t, const Event* write) {
+__device__ __noinline__ bool passed_proxy_fence(Context* c, long long t, const Event* write) {
     return known_to(c, t)[fenced_numbers(c) + write->thread] >= write->clock;
 }
 
@@ -382,7 +382,7 @@ __device__ void share_clocks(Context* c, const unsigned char* here, int which, i
 
 // Joins the fenced and the pending clocks of the threads at a barrier, so that they are the same
 // for all of them. here: a mark for each thread of the block.
-__device__ void share_fences(Context* c, const unsigned char* here) {
+__device__ __noinline__ void share_fences(Context* c, const unsigned char* here) {
     Checks* k = c->checks;
     if (!(k->unshared_fences >> c->rank & 1)) return;
     int fenced = 0, pending = 0;
@@ -490,7 +490,7 @@ __device__ void publish(Context* c, long long t, Address address, bool releases,
 }
 
 // A strong access: it publishes a clock, and joins published ones.
-__device__ void synchronise(Context* c, long long t, Address address, int access) {
+__device__ __noinline__ void synchronise(Context* c, long long t, Address address, int access) {
     int reach = reach_of(access);
     bool writes = access & ACCESS_WRITE, atomic = access & ACCESS_ATOMIC;
     if (!writes || atomic) observe(c, t, address, access & ACCESS_ACQUIRE, reach);
@@ -499,14 +499,14 @@ __device__ void synchronise(Context* c, long long t, Address address, int access
 
 // Mbarriers order accesses whatever their scope says: CUTLASS arrives at those of other blocks
 // without `.cluster`. Those that are relaxed order them only with fences.
-__device__ void arrive(Context* c, long long t, Address mbarrier, bool releases) {
+__device__ __noinline__ void arrive(Context* c, long long t, Address mbarrier, bool releases) {
     publish(c, t, mbarrier, releases, OTHER_CLUSTER, true);
 }
 
 // The last bytes of an mbarrier stand for its complete phases, the first ones for all arrivals.
 __device__ Address complete_phases(Address mbarrier) { return mbarrier + 4; }
 
-__device__ void end_phase(Context* c, Address mbarrier) {
+__device__ __noinline__ void end_phase(Context* c, Address mbarrier) {
     const Sync* arrivals = sync_at(c, mbarrier, false);
     if (!arrivals || arrivals->run != c->checks->run) return;
     Sync* complete = sync_at(c, complete_phases(mbarrier), true);
@@ -519,6 +519,6 @@ __device__ void end_phase(Context* c, Address mbarrier) {
     complete->rank = arrivals->rank;
 }
 
-__device__ void leave(Context* c, long long t, Address mbarrier, bool acquires) {
+__device__ __noinline__ void leave(Context* c, long long t, Address mbarrier, bool acquires) {
     observe(c, t, complete_phases(mbarrier), acquires, OTHER_CLUSTER);
 }

@@ -47,7 +47,7 @@ __device__ void check_alignment(Context* c) {
 }
 
 // A phase ends when all threads of the cluster that have not exited have arrived. c: of rank 0
-__device__ void advance_cluster_barrier(Context* c) {
+__device__ __noinline__ void advance_cluster_barrier(Context* c) {
     bool waits = false;
     for (long long b = 0; b < c->cluster_blocks; ++b)
         for (long long t = 0; t < c->threads; ++t) {
@@ -68,7 +68,7 @@ __device__ void advance_cluster_barrier(Context* c) {
 }
 
 // Whether a thread that waits at the barrier can continue; then its wait is complete.
-__device__ bool leaves_cluster_barrier(Context* c, long long t) {
+__device__ __noinline__ bool leaves_cluster_barrier(Context* c, long long t) {
     Thread* thread = c->thread + t;
     if (thread->cluster_arrivals > c->cluster->cluster_phases) return false;
     thread->cluster_waits += 1;
@@ -129,7 +129,7 @@ __device__ bool visit_is_known(Context* block, long long number, unsigned clock)
 
 // At the end, reports accesses and copies in flight for which the accessed block did not wait.
 // c: of rank 0
-__device__ void check_visits(Context* c) {
+__device__ __noinline__ void check_visits(Context* c) {
     for (long long b = 0; b < c->cluster_blocks; ++b) {
         for (long long u = 0; u < threads_of_cluster(c); ++u) {
             Event* last = visit(c + b, u);

@@ -93,7 +93,7 @@ __device__ unsigned long long mbarrier_word(long long pending, long long expecte
 
 // Counts arrivals and bytes; the phase ends when none is missing. Threads that wait for it learn only of
 // arrivals until then.
-__device__ void mbarrier_advance(Context* c, Address mbarrier, unsigned long long* word, long long arrivals,
+__device__ __noinline__ void mbarrier_advance(Context* c, Address mbarrier, unsigned long long* word, long long arrivals,
                                  long long bytes, long long dropped) {
     unsigned long long w = *word, phase = w >> 63;
     long long pending = (w & 0xfffff) - arrivals, expected = (w >> 20 & 0xfffff) - dropped;
@@ -164,7 +164,7 @@ extern "C" __device__ long long rt_mbarrier_over(Context* c, long long t, long l
     return over;
 }
 
-__device__ bool phase_is_over(Context* c, long long t) {
+__device__ __noinline__ bool phase_is_over(Context* c, long long t) {
     Thread* thread = c->thread + t;
     return rt_mbarrier_over(c, t, thread->pc >> 2, thread->argument, thread->parity & 1,
                             thread->parity & ACCESS_ACQUIRE);
@@ -174,7 +174,7 @@ __device__ bool phase_is_over(Context* c, long long t) {
 
 // A copy is queued in the block whose mbarrier it completes, which is the block that it copies to.
 // Without an mbarrier, it is queued in its thread's own block.
-__device__ void begin_bulk(Context* c, long long t, long long pc, Address to, Address from,
+__device__ __noinline__ void begin_bulk(Context* c, long long t, long long pc, Address to, Address from,
                            long long bytes, Address mbarrier, int reach) {
     Context* block = mbarrier ? block_at(c, mbarrier) : c;
     if (bytes & 15 || bytes < 0 || (mbarrier && block_at(c, to) && block != block_at(c, to))) {
@@ -217,7 +217,7 @@ extern "C" __device__ long long rt_bulk_multicast(Context* c, long long t, long 
 }
 
 // Reports copies into the block from other blocks for which it never waited.
-__device__ void check_copies(Context* c) {
+__device__ __noinline__ void check_copies(Context* c) {
     for (long long i = 0; i < c->bulk_count; ++i) {
         Bulk* bulk = c->bulk + i;
         if (bulk->issuer != c)

@@ -70,12 +70,7 @@ __device__ void count_source(Context* c, long long pc, const Address* from, unsi
     const Address* to = c->counts->to;
     unsigned all = (unsigned)c->counts->to_lanes, opens;
     int halves[LANES], pairs = sector_pairs(from, to, here, &opens, halves);
-    row->global_requests += 1;
-    row->sectors += bypass ? pairs : pieces(from, here, bytes, 5);
-    row->min_sectors += (different_words(from, here, bytes) + 7) / 8;
-    row->first_sectors += first_sectors(c, from, here, bytes, window_of(from[__ffs(here) - 1]));
-    row->new_sectors += new_sectors(c, from, here, bytes);
-    row->global_passes += pieces(from, here, bytes, 7);
+    count_global(c, row, from, here, bytes, bypass ? pairs : pieces(from, here, bytes, 5));
     if (bypass && here != all) return;  // if some lanes only fill with zeros, it counts as a store
     row->wavefronts -= c->counts->to_wavefronts;
     row->wavefronts += bypass ? bypassing_wavefronts(from, to, opens, halves)

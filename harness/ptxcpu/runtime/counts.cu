@@ -1,7 +1,7 @@
 // Counters of the memory system: sectors of global memory and wavefronts of shared memory, by
 // instruction, as a multiprocessor counts them.
 
-__device__ void sort(Address* x, int n) {
+__device__ __noinline__ void sort(Address* x, int n) {
     for (int i = 1; i < n; ++i)
         for (int j = i; j > 0 && x[j] < x[j - 1]; --j) {
             Address swapped = x[j];
@@ -10,16 +10,8 @@ __device__ void sort(Address* x, int n) {
         }
 }
 
-// Sorts the values and returns how many different ones there are.
-__device__ int distinct(Address* x, int n) {
-    sort(x, n);
-    int found = 0;
-    for (int i = 0; i < n; ++i) found += i == 0 || x[i] != x[i - 1];
-    return found;
-}
-
 // The number of different segments of 1 << log2 bytes that the lanes access.
-__device__ int pieces(const Address* address, unsigned here, int bytes, int log2) {
+__device__ __noinline__ int pieces(const Address* address, unsigned here, int bytes, int log2) {
     Address touched[2 * LANES];
     int n = 0;
     for (int lane = 0; lane < LANES; ++lane)
@@ -27,71 +19,54 @@ __device__ int pieces(const Address* address, unsigned here, int bytes, int log2
             touched[n++] = address[lane] >> log2;
             touched[n++] = (address[lane] + bytes - 1) >> log2;
         }
-    return distinct(touched, n);
+    sort(touched, n);
+    int found = 0;
+    for (int i = 0; i < n; ++i) found += i == 0 || touched[i] != touched[i - 1];
+    return found;
 }
 
-// The words that lanes access, as one bit for each, if they lie close to each other: row by row of
-// 32 words, which lie in the 32 banks of shared memory.
-struct Words {
-    unsigned row[ROWS_OF_WORDS];
-    int rows;  // 0 if the words lie too far apart
-};
-
-__device__ void close_words(Words* found, const Address* address, unsigned here, int bytes) {
+// Counts the different words that some lanes access in each of the 32 banks of shared memory.
+__device__ void words_in_banks(const Address* address, unsigned lanes, int bytes, int* in_bank) {
     Address first = ~0ull, last = 0;
+    int each = (bytes + 3) / 4, n = 0;
+    for (int bank = 0; bank < LANES; ++bank) in_bank[bank] = 0;
     for (int lane = 0; lane < LANES; ++lane) {
-        if (!(here >> lane & 1)) continue;
-        Address row = address[lane] >> 7, end = (address[lane] >> 2) + (bytes + 3) / 4 - 1 >> 5;
+        if (!(lanes >> lane & 1)) continue;
+        Address row = address[lane] >> 7, end = (address[lane] >> 2) + each - 1 >> 5;
         first = row < first ? row : first;
         last = end > last ? end : last;
     }
-    bool are_close = here && last - first < ROWS_OF_WORDS;
-    found->rows = are_close ? (int)(last - first) + 1 : 0;
-    for (int i = 0; i < found->rows; ++i) found->row[i] = 0;
-    for (int lane = 0; are_close && lane < LANES; ++lane)
-        for (int i = 0; (here >> lane & 1) && i < (bytes + 3) / 4; ++i) {
-            Address word = (address[lane] >> 2) + i;
-            found->row[(word >> 5) - first] |= 1u << (word & 31);
-        }
+    if (lanes && last - first < ROWS_OF_WORDS) {  // one bit for each word, row by row of all banks
+        unsigned rows[ROWS_OF_WORDS];
+        int count = (int)(last - first) + 1;
+        for (int i = 0; i < count; ++i) rows[i] = 0;
+        for (int lane = 0; lane < LANES; ++lane)
+            for (Address word = address[lane] >> 2; (lanes >> lane & 1) && word < (address[lane] >> 2) + each; ++word)
+                rows[(word >> 5) - first] |= 1u << (word & 31);
+        for (int i = 0; i < count; ++i)
+            for (unsigned left = rows[i]; left; left &= left - 1) in_bank[__ffs(left) - 1] += 1;
+        return;
+    }
+    Address words[4 * LANES];
+    for (int lane = 0; lane < LANES; ++lane)
+        for (int i = 0; (lanes >> lane & 1) && i < each; ++i) words[n++] = (address[lane] >> 2) + i;
+    sort(words, n);
+    for (int i = 0; i < n; ++i) in_bank[words[i] % LANES] += i == 0 || words[i] != words[i - 1];
 }
 
 // The number of different words that the lanes access.
-__device__ int different_words(const Address* address, unsigned here, int bytes) {
-    Words close;
-    close_words(&close, address, here, bytes);
-    int n = 0;
-    for (int i = 0; i < close.rows; ++i) n += __popc(close.row[i]);
-    if (close.rows) return n;
-    Address words[4 * LANES];
-    for (int lane = 0; lane < LANES; ++lane)
-        for (int i = 0; (here >> lane & 1) && i < (bytes + 3) / 4; ++i) words[n++] = (address[lane] >> 2) + i;
-    return distinct(words, n);
+__device__ __noinline__ int different_words(const Address* address, unsigned here, int bytes) {
+    int in_bank[LANES], all = 0;
+    words_in_banks(address, here, bytes, in_bank);
+    for (int bank = 0; bank < LANES; ++bank) all += in_bank[bank];
+    return all;
 }
 
 // Returns the passes over the 32 banks for some lanes: the largest number of words in one bank.
-__device__ int passes(const Address* address, unsigned lanes, int bytes) {
-    Words close;
-    close_words(&close, address, lanes, bytes);
-    for (int n = 0; close.rows; ++n) {
-        unsigned banks = 0;
-        for (int i = 0; i < close.rows; ++i) {  // one word of each bank
-            unsigned now = close.row[i] & ~banks;
-            banks |= now;
-            close.row[i] ^= now;
-        }
-        if (!banks) return n;
-    }
-    Address words[4 * LANES];
-    int n = 0, in_bank[LANES], most = 0;
-    for (int lane = 0; lane < LANES; ++lane)
-        for (int i = 0; (lanes >> lane & 1) && i < (bytes + 3) / 4; ++i) words[n++] = (address[lane] >> 2) + i;
-    sort(words, n);
-    for (int i = 0; i < LANES; ++i) in_bank[i] = 0;
-    for (int i = 0; i < n; ++i)
-        if (i == 0 || words[i] != words[i - 1]) {
-            int count = ++in_bank[words[i] % LANES];
-            most = most < count ? count : most;
-        }
+__device__ __noinline__ int passes(const Address* address, unsigned lanes, int bytes) {
+    int in_bank[LANES], most = 0;
+    words_in_banks(address, lanes, bytes, in_bank);
+    for (int bank = 0; bank < LANES; ++bank) most = most < in_bank[bank] ? in_bank[bank] : most;
     return most;
 }
 
@@ -134,7 +109,8 @@ __device__ int min_wavefronts(const Address* address, unsigned here, int bytes) 
 }
 
 // Sectors of the buffers that no thread of the block had accessed before.
-__device__ int first_sectors(Context* c, const Address* address, unsigned here, int bytes, long long window) {
+__device__ int first_sectors(Context* c, const Address* address, unsigned here, int bytes) {
+    long long window = window_of(address[__ffs(here) - 1]);
     unsigned* touched = c->counts->touched[window];
     unsigned now = (unsigned)c->block + 1;
     int found = 0;
@@ -175,7 +151,16 @@ __device__ void count_shared(Count* row, const Address* address, unsigned here, 
     row->min_wavefronts += min_wavefronts(address, here, bytes);
 }
 
-__device__ void count_access(Context* c, long long pc, const Address* address, unsigned here, int bytes) {
+__device__ __noinline__ void count_global(Context* c, Count* row, const Address* address, unsigned here, int bytes, int sectors) {
+    row->global_requests += 1;
+    row->sectors += sectors;
+    row->min_sectors += (different_words(address, here, bytes) + 7) / 8;
+    row->first_sectors += first_sectors(c, address, here, bytes);
+    row->new_sectors += new_sectors(c, address, here, bytes);
+    row->global_passes += pieces(address, here, bytes, 7);
+}
+
+__device__ __noinline__ void count_access(Context* c, long long pc, const Address* address, unsigned here, int bytes) {
     Count* row = c->counts->rows + pc;
     long long window = window_of(address[__ffs(here) - 1]);
     if (window == WINDOW_LOCAL) return;
@@ -184,14 +169,7 @@ __device__ void count_access(Context* c, long long pc, const Address* address, u
         int place = c->counts->place[pc];
         for (int i = 0; place >= 0 && i < 2; ++i)
             count_shared(c->counts->wider + 2 * place + i, address, here, 8 << i);
-    } else {
-        row->global_requests += 1;
-        row->sectors += pieces(address, here, bytes, 5);
-        row->min_sectors += (different_words(address, here, bytes) + 7) / 8;
-        row->first_sectors += first_sectors(c, address, here, bytes, window);
-        row->new_sectors += new_sectors(c, address, here, bytes);
-        row->global_passes += pieces(address, here, bytes, 7);
-    }
+    } else count_global(c, row, address, here, bytes, pieces(address, here, bytes, 5));
 }
 
 // ldmatrix and stmatrix: every 8x8 matrix is eight rows of 16 bytes, one wavefront at best.
@@ -237,7 +215,7 @@ __device__ Traced* traced(Context* c, long long t, int i) {
 // The lanes of a warp ran one after the other, each until it had to wait. Their events are merged,
 // the lowest program point first, so that diverged lanes reconverge. Events of lanes that are ahead
 // of waiting ones are kept until the others reach that point, too.
-__device__ void count_traces(Context* c, long long w) {
+__device__ __noinline__ void count_traces(Context* c, long long w) {
     long long first = LANES * w;
     c->counts->warp = c->rank * ((c->threads + LANES - 1) / LANES) + w;
     int lanes = c->threads - first < LANES ? (int)(c->threads - first) : LANES, next[LANES];

@@ -12,35 +12,35 @@ extern "C" __device__ void rt_fault(Context* c, long long t, long long fault, lo
     c->fault_thread = t;
 }
 
-__device__ long long window_of(Address address) {
+__device__ __noinline__ long long window_of(Address address) {
     Address window = (address >> WINDOW_BITS) - FIRST_WINDOW;
     return window < WINDOWS ? (long long)window : WINDOW_NONE;
 }
 
-__device__ long long offset_in_window(Address address) {
+__device__ __noinline__ long long offset_in_window(Address address) {
     return (long long)(address & ((1ull << WINDOW_BITS) - 1)) - (1ll << (WINDOW_BITS - 1));
 }
 
 // Returns the block whose shared memory contains an address of the shared window; null if none does.
-__device__ Context* block_at(Context* c, Address address) {
+__device__ __noinline__ Context* block_at(Context* c, Address address) {
     long long offset = offset_in_window(address);
     bool is_one = window_of(address) == WINDOW_SHARED && offset >= 0 && offset >> BLOCK_BITS < c->cluster_blocks;
     return is_one ? c->cluster + (offset >> BLOCK_BITS) : 0;
 }
 
-__device__ long long offset_in_block(Address address) { return address & ((1ll << BLOCK_BITS) - 1); }
+__device__ __noinline__ long long offset_in_block(Address address) { return address & ((1ll << BLOCK_BITS) - 1); }
 
 // The address at which the block's shared memory begins.
-__device__ Address shared_begin(Context* c) {
+__device__ __noinline__ Address shared_begin(Context* c) {
     return ((Address)(FIRST_WINDOW + WINDOW_SHARED) << WINDOW_BITS) + (1ull << (WINDOW_BITS - 1)) + c->shared_address;
 }
 
 // The address of the same byte in another block of the cluster.
-__device__ Address address_in(Context* block, Address address) {
+__device__ __noinline__ Address address_in(Context* block, Address address) {
     return address - offset_in_window(address) + block->shared_address + offset_in_block(address);
 }
 
-__device__ void copy_bytes(char* to, const char* from, long long n) {
+__device__ __noinline__ void copy_bytes(char* to, const char* from, long long n) {
     if ((((Address)to | (Address)from | n) & 7) == 0) {
         for (long long i = 0; i < n; i += 8) *(long long*)(to + i) = *(const long long*)(from + i);
         return;
@@ -49,7 +49,7 @@ __device__ void copy_bytes(char* to, const char* from, long long n) {
 }
 
 // The inputs are never written: a store goes to scratch and is compared with the input later.
-__device__ void compare_diverted_write(Context* c) {
+__device__ __noinline__ void compare_diverted_write(Context* c) {
     for (long long i = 0; i < c->pending_bytes; ++i)
         if (c->scratch[64 + i] != c->pending_target[i]) c->changed |= 1ll << c->pending_window;
     c->pending_bytes = 0;
@@ -92,7 +92,7 @@ extern "C" __device__ char* rt_locate(Context* c, long long t, Address address, 
 
 // A checked access. Without checks, an invalid one is a fault and gives null; with checks it is
 // recorded, and the access goes to scratch.
-__device__ char* checked_access(Context* c, long long t, long long pc, Address address, long long n,
+__device__ __noinline__ char* checked_access(Context* c, long long t, long long pc, Address address, long long n,
                        long long align, int access) {
     char* host = locate(c, t, address, n, align, access);
     if (c->checks) {

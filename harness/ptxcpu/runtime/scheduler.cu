@@ -14,7 +14,7 @@ __device__ int pc_of(Thread* thread) { return thread->pc >> 2; }
 // Release groups of one warp that wait at a collective, the lowest program point first (so that
 // diverged lanes reconverge), until every lane waits for something else.
 // A group is complete when every live lane in its masks has arrived.
-__device__ void run_collectives(Context* c, long long w) {
+__device__ __noinline__ void run_collectives(Context* c, long long w) {
     long long first = LANES * w, last = first + LANES < c->threads ? first + LANES : c->threads;
     int passed = -1;
     while (!c->fault) {
@@ -58,7 +58,7 @@ __device__ void name_count(Context* c, long long t, long long pc, int barrier, l
     if (c->named[barrier] != count) rt_fault(c, t, CAUSE_BARRIER_COUNT, pc, c->named[barrier], count, 0);
 }
 
-__device__ void collect_runnable(Context* c, Round* round) {
+__device__ __noinline__ void collect_runnable(Context* c, Round* round) {
     Round r;
     int waiting[NAMED_BARRIERS], expected[NAMED_BARRIERS];
     r.open = 0, r.alive = 0, r.moving = 0, r.stuck = -1;
@@ -181,7 +181,7 @@ __device__ void resume_threads(Context* c, Round* r, bool backward) {
 
 // Runs the blocks of a cluster: their threads take turns, like those of one block. c: of rank 0;
 // backward: the last thread begins.
-__device__ void run_cluster(Context* c, bool backward) {
+__device__ __noinline__ void run_cluster(Context* c, bool backward) {
     long long blocks = c->cluster_blocks;
     Round rounds[MAX_CLUSTER];
     for (long long b = 0; b < blocks; ++b) begin_block(c + b);

@@ -33,7 +33,7 @@ extern "C" __device__ void host_multiply(long long kind, unsigned* d, const Rows
 // ---- ldmatrix and stmatrix: 8x8 matrices of 16-bit elements; lane 8m+r holds the address of row r
 // of matrix m. variant: matrices << 1 | transposed; address, data: the first words of these
 
-__device__ void move_matrix(Context* c, long long w, long long pc, long long variant, int address, int data, bool store) {
+__device__ __noinline__ void move_matrix(Context* c, long long w, long long pc, long long variant, int address, int data, bool store) {
     int rows = 8 * (int)(variant >> 1);
     bool transposed = variant & 1;
     char* at[LANES];
@@ -84,7 +84,7 @@ __device__ double lane_double(Context* c, long long w, int number, int lane) {
     return __longlong_as_double((long long)(high << 32 | low));
 }
 
-__device__ void mma_double(Context* c, long long w, long long variant) {
+__device__ __noinline__ void mma_double(Context* c, long long w, long long variant) {
     int halves = (int)variant & 3, steps = (int)(variant >> 2), b = halves * steps, sums = b + steps;
     double d[4][LANES];
     for (int i = 0; i < 2 * halves; ++i)
@@ -119,7 +119,7 @@ __device__ __forceinline__ WmmaShape wmma_shape(long long code) {
 
 // variant: shape | which (a, b, c) << 2 | column-major << 4 | 16-bit elements << 5; the address is
 // in words 0 and 1, the leading dimension in word 2, and the data to store after them.
-__device__ void wmma_move(Context* c, long long w, long long pc, long long variant, bool store) {
+__device__ __noinline__ void wmma_move(Context* c, long long w, long long pc, long long variant, bool store) {
     WmmaShape s = wmma_shape(variant & 3);
     int which = variant >> 2 & 3, column_major = variant >> 4 & 1, halves = variant >> 5 & 1;
     int rows = which == 1 ? s.k : s.m, columns = which == 0 ? s.k : s.n, each = rows * columns / LANES;
@@ -164,7 +164,7 @@ __device__ __forceinline__ void move_element(Context* c, long long w, int word, 
 
 // variant: shape | kind << 2; words of A, of B, and of C, which D replaces from word 0 on. Tiles of
 // 16 x 8 are multiplied as mma.sync does it, with rows of zeros where there are fewer.
-__device__ void wmma(Context* c, long long w, long long variant) {
+__device__ __noinline__ void wmma(Context* c, long long w, long long variant) {
     WmmaShape s = wmma_shape(variant & 3);
     int kind = variant >> 2, e = per_word(kind), pairs = s.k / (4 * e);
     int a_each = s.m * s.k / LANES, b_each = s.k * s.n / LANES, c_each = s.m * s.n / LANES;

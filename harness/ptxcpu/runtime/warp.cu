@@ -95,7 +95,7 @@ __device__ void reduce(Context* c, long long w, unsigned here, long long variant
 }
 
 // Executes a collective at which all the lanes `here` have arrived.
-__device__ void execute_collective(Context* c, long long w, unsigned here) {
+__device__ __noinline__ void execute_collective(Context* c, long long w, unsigned here) {
     int lane = __ffs(here) - 1;
     Thread* thread = c->thread + w * LANES + lane;
     long long pc = thread->pc >> 2, variant = thread->argument;

@@ -136,7 +136,7 @@ extern "C" __device__ void rt_read_sum(Context* c, long long t, long long pc, lo
 
 // Executes the products and loads of a batch, one after the other. The words of operands do not change
 // after they were written.
-__device__ void execute_products(Context* c, long long w, const Product* product) {
+__device__ __noinline__ void execute_products(Context* c, long long w, const Product* product) {
     Rows rows;
     const Product* last = 0;
     for (const Product* p = product; p->pc >= 0 && !c->fault; ++p) {
