@@ -14,7 +14,7 @@ import numpy as np
 from harness.ptxcpu import checks, counters
 from harness.ptxcpu.analysis.block_dependence import exchanged_windows
 from harness.ptxcpu.analysis.inline import InlinedKernel, inline, module_memory
-from harness.ptxcpu.analysis.launch_decisions import LaunchDecisions
+from harness.ptxcpu.analysis.ranges import LaunchDecisions
 from harness.ptxcpu.arguments import Argument, Bytes, ParameterKind, buffers_of, kind_of, zeros
 from harness.ptxcpu.codegen.instructions import INSTRUCTIONS
 from harness.ptxcpu.codegen.thread import Mode

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.ptxcpu.analysis.inline import inline
-from harness.ptxcpu.analysis.launch_decisions import LaunchDecisions
+from harness.ptxcpu.analysis.ranges import LaunchDecisions
 from harness.ptxcpu.arguments import ParameterKind
 from harness.ptxcpu.ptx.parser import parse
 from tests.ptxcpu.programs import entry

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from harness.ptxcpu.analysis.cfg import ControlFlowGraph, Loop, Part, Region, blocks_of
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
 from harness.ptxcpu.ptx.syntax import Not, Register
-from harness.ptxcpu.vector.cfg import ControlFlowGraph, Loop, Part, Region, blocks_of
 
 if TYPE_CHECKING:
     from harness.ptxcpu.vector.translator import VectorTranslator

@@ -7,9 +7,9 @@ compile time. Uniform and affine registers have one group; `threadIdx.y * pitch`
 16x16 threads has two groups in a warp; a varying register has as many groups as lanes.
 
 The analysis is a flow-insensitive forward data-flow analysis: PTX is nearly in SSA form. It assumes
-that lanes diverge only in regions between a branch and its join (see `cfg.py`). A register that is
-written both in a region and elsewhere is varying, and so is each one that a loop of a region
-writes.
+that lanes diverge only in regions between a branch and its join (see `analysis/cfg.py`). A register
+that is written both in a region and elsewhere is varying, and so is each one that a loop of a
+region writes.
 
 Sources: R. Karrenberg and S. Hack, "Whole-Function Vectorization", CGO 2011, and "Improving
 Performance of OpenCL on CPUs", CC 2012 (uniform and consecutive values); M. Pharr and W. R. Mark,
@@ -23,6 +23,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from harness.ptxcpu.analysis.cfg import ControlFlowGraph, Region
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.ptx.effects import read_by, written_by
 from harness.ptxcpu.ptx.syntax import (
@@ -37,7 +38,6 @@ from harness.ptxcpu.ptx.syntax import (
     Vector,
 )
 from harness.ptxcpu.ptx.types import TYPES
-from harness.ptxcpu.vector.cfg import ControlFlowGraph, Region
 
 MAX_GROUPS = 4
 """A register with more groups is treated as varying, since its leaders would fill a vector
@@ -126,17 +126,6 @@ class Lanes:
     shape: Shape
     maybe: int
     constant: int | None = None
-
-    def all_bits(self, width: int) -> int:
-        """Return the bits that any lane may have set."""
-        full = (1 << width) - 1
-        if not any(self.shape.offsets):
-            return self.maybe
-        if self.is_disjoint():
-            return self.maybe | _union(self.shape.offsets)
-        if min(self.shape.offsets) < 0:
-            return full
-        return full & (1 << (self.maybe + max(self.shape.offsets)).bit_length()) - 1
 
     def may_wrap(self, signed: bool) -> bool:
         """Return whether a leader plus an offset may exceed the range of a 32-bit integer."""
@@ -227,7 +216,7 @@ ONE_BY_ONE = {"atom", "red", "mbarrier"}
 """Instructions that run for one lane after the other, with the lowerings for threads."""
 
 _LINEAR = {"add", "sub", "mul", "mad", "shl"}
-_LOGIC = {"and", "or", "xor", "shr"}
+_LOGIC = {"and", "shr"}
 
 
 class ShapeAnalysis:
@@ -374,7 +363,8 @@ class ShapeAnalysis:
         constant = old.constant if old.constant == new.constant else None
         for each in (old, new):
             if shape.groups > each.shape.groups and any(each.shape.offsets):
-                maybe |= each.all_bits(type_.bits)  # there are new leaders
+                # There are new leaders.
+                maybe |= each.maybe | _union(each.shape.offsets) if each.is_disjoint() else full
                 constant = None
         joined = Lanes(shape, maybe, constant)
         if joined == old:
@@ -545,34 +535,18 @@ class ShapeAnalysis:
         if root != "shr" and (b.constant is None or not b.shape.is_uniform):
             a, b = b, a
         if b.constant is None or not b.shape.is_uniform:
-            if root == "or" and not a.all_bits(width) & b.all_bits(width):
-                return self._sum(a, b, width, 1)
             return None
         number = b.constant & (1 << width) - 1
         if root == "and":
             return self._masked(a, number, width)
-        if not a.is_disjoint():
+        offsets = a.shape.offsets
+        if not a.is_disjoint() or number >= width or (signed and _union(offsets) >> (width - 1)):
             return None
-        offsets, bits = a.shape.offsets, _union(a.shape.offsets)
-        if root == "shr":
-            if number >= width or (signed and bits >> (width - 1)):
-                return None
-            negative = signed and a.maybe >> (width - 1)
-            full = (1 << width) - 1
-            moved = a.maybe >> number | (full & ~(full >> number) if negative else 0)
-            constant = a.constant >> number if a.constant is not None and not negative else None
-            return Lanes(
-                Shape(a.shape.groups, tuple(x >> number for x in offsets)), moved, constant
-            )
-        if root == "or":
-            moved_offsets = tuple(x & ~number for x in offsets)
-            constant = None if a.constant is None else a.constant | number
-            return Lanes(Shape(a.shape.groups, moved_offsets), a.maybe | number, constant)
-        # xor: the number's bits that offsets may have act on them, all others on the leader
-        changed = [x ^ (number & bits) for x in offsets]
-        shape = Shape(a.shape.groups, offsets)
-        shifted = tuple(changed[i] - changed[shape.leader(i)] for i in range(self.lanes))
-        return Lanes(Shape(a.shape.groups, shifted), a.maybe | number | bits)
+        negative = signed and a.maybe >> (width - 1)
+        full = (1 << width) - 1
+        moved = a.maybe >> number | (full & ~(full >> number) if negative else 0)
+        constant = a.constant >> number if a.constant is not None and not negative else None
+        return Lanes(Shape(a.shape.groups, tuple(x >> number for x in offsets)), moved, constant)
 
     def _masked(self, a: Lanes, mask: int, width: int) -> Lanes | None:
         """Return the bitwise and of a value and a constant."""

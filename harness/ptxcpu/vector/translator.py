@@ -24,6 +24,7 @@ from dataclasses import replace
 
 from harness.ptxcpu.analysis.block_dependence import exchanged_windows
 from harness.ptxcpu.analysis.inline import InlinedKernel
+from harness.ptxcpu.analysis.ranges import decided
 from harness.ptxcpu.codegen.liveness import liveness
 from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.operands import B32, B64, CARRY, PREDICATE, MemoryAccess
@@ -54,7 +55,6 @@ from harness.ptxcpu.vector.access import (
 from harness.ptxcpu.vector.bounds import without_data
 from harness.ptxcpu.vector.builder import LaneVector, is_vector
 from harness.ptxcpu.vector.masks import MaskedRegion
-from harness.ptxcpu.vector.ranges import decided
 from harness.ptxcpu.vector.shapes import (
     ONE_BY_ONE,
     Shape,

@@ -1,12 +1,13 @@
-"""The control-flow graph of a kernel: basic blocks, dominators, and the regions of branches.
+"""The control-flow graph of a kernel: basic blocks, postdominators, and the regions of branches.
 
-Dominators are found with the algorithm of K. D. Cooper, T. J. Harvey and K. Kennedy, "A Simple,
+Postdominators are found with the algorithm of K. D. Cooper, T. J. Harvey and K. Kennedy, "A Simple,
 Fast Dominance Algorithm", 2001. The order of a region's blocks is that of F. Bourdoncle, "Efficient
 Chaotic Iteration Strategies with Widenings", 1993: topological, with each loop as one part.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -84,13 +85,14 @@ class ControlFlowGraph:
     def __init__(self, kernel: InlinedKernel) -> None:
         self.kernel = kernel
         self.blocks = _blocks(kernel)
-        successors = [block.successors for block in self.blocks] + [()]
-        self.dominators = immediate_dominators(successors, 0)
-        reverse: list[list[int]] = [[] for _ in successors]
-        for number, targets in enumerate(successors):
-            for target in targets:
+
+    @functools.cached_property
+    def _postdominators(self) -> dict[int, int]:
+        reverse: list[list[int]] = [[] for _ in range(len(self.blocks) + 1)]
+        for number, block in enumerate(self.blocks):
+            for target in block.successors:
                 reverse[target].append(number)
-        self.postdominators = immediate_dominators(reverse, len(self.blocks))
+        return immediate_dominators(reverse, len(self.blocks))
 
     def block_of(self, index: int) -> int:
         """Return the number of the block that contains an item of the body."""
@@ -104,7 +106,7 @@ class ControlFlowGraph:
         without an effect on other threads: all that such a loop writes would be varying. When
         lanes agree, that costs more than the thread path costs when they do not.
         """
-        join = self.postdominators.get(number)
+        join = self._postdominators.get(number)
         if join is None or join == len(self.blocks):
             return None
         inside = self._between(number, join)

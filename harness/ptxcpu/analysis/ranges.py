@@ -1,8 +1,11 @@
-"""Value ranges: removes the branches that every thread of a block of known size takes or leaves.
+"""Value ranges of registers, from what is known of special registers and parameters.
 
-A loop such as `for (i = threadIdx.x; i < 1024; i += 256)` has the same number of steps in every
-thread, but the compiler computes it from the position of the thread. Such a branch would seem to
-diverge, and its paths would run under masks.
+`decided` removes the branches that every thread of a block of known size takes or leaves. A loop
+such as `for (i = threadIdx.x; i < 1024; i += 256)` has the same number of steps in every thread,
+but the compiler computes it from the position of the thread. Such a branch would seem to diverge,
+and its paths would run under masks.
+
+`LaunchDecisions` finds the comparisons that depend only on the sizes and the grid of a launch.
 
 Sources: W. Harrison, "Compiler Analysis of the Value Ranges for Variables", IEEE Transactions on
 Software Engineering 3 (3), 1977; M. Wegman and F. K. Zadeck, "Constant Propagation with Conditional
@@ -13,13 +16,17 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from harness.ptxcpu.analysis.cfg import ControlFlowGraph
 from harness.ptxcpu.analysis.inline import InlinedKernel, renamed
+from harness.ptxcpu.arguments import ParameterKind
+from harness.ptxcpu.grid import Size
 from harness.ptxcpu.ptx.effects import read_by, written_by
 from harness.ptxcpu.ptx.syntax import (
+    Address,
     Instruction,
     Integer,
     Label,
@@ -27,9 +34,9 @@ from harness.ptxcpu.ptx.syntax import (
     Operand,
     Register,
     Special,
+    Symbol,
 )
-from harness.ptxcpu.ptx.types import TYPES
-from harness.ptxcpu.vector.cfg import ControlFlowGraph
+from harness.ptxcpu.ptx.types import TYPES, Type
 
 Range: TypeAlias = tuple[int, int]
 """The least and the greatest value of an integer, taken as signed. A predicate is 0 or 1."""
@@ -37,17 +44,21 @@ Range: TypeAlias = tuple[int, int]
 _MAX_VISITS = 4
 """After so many visits of a basic block, ranges at its beginning do not grow any more."""
 
-_COMPARISONS = {
+_ORDERS: dict[str, Callable[[int, int], bool]] = {
     **{"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge},
     **{"lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge},
 }
+_COMPARISONS = _ORDERS | {"eq": operator.eq, "ne": operator.ne}
+
+_ALIGNED = 1 << 40
+"""The value of a pointer: buffers are far from each other, and all are aligned."""
 
 
 @dataclass
 class State:
     """This records what is known of the registers at one place of the program.
 
-    ranges: a register without one may have any value.
+    ranges: by register, or by the text of an address in a parameter; others may have any value.
     parts: the register and the mask of which each of these is the bitwise and; a copy has the mask
         -1.
     related: all registers that parts of this or another place contain.
@@ -69,13 +80,12 @@ class State:
     def joined(self, other: State, *, may_grow: bool) -> State:
         """Return what is known if one or the other is true.
 
-        may_grow: otherwise a range that would become wider is forgotten.
+        may_grow: otherwise ranges that differ are forgotten.
         """
-        ranges = {}
-        for name in self.ranges.keys() & other.ranges.keys():
-            wider = _hull(self.ranges[name], other.ranges[name])
-            if may_grow or wider == self.ranges[name]:
-                ranges[name] = wider
+        ranges = dict(self.ranges.items() & other.ranges.items())
+        if may_grow:
+            for name in (self.ranges.keys() & other.ranges.keys()) - ranges.keys():
+                ranges[name] = _hull(self.ranges[name], other.ranges[name])
         return State(ranges, dict(self.parts.items() & other.parts.items()), self.related)
 
     def part(self, operand: Operand) -> tuple[str, int] | None:
@@ -85,48 +95,90 @@ class State:
         return self.parts.get(operand.name, (operand.name, -1))
 
 
-def decided(kernel: InlinedKernel, block: tuple[int, int, int]) -> InlinedKernel:
+def decided(kernel: InlinedKernel, block: Size) -> InlinedKernel:
     """Return the same kernel, for blocks of this size, without the branches whose condition is the
     same in all threads whenever they reach it, and without the code that no thread reaches."""
-    ranges = _Ranges(kernel, block)
-    body: list[Instruction | Label] = []
-    for number, state in sorted(ranges.entries.items()):
-        basic_block = ranges.graph.blocks[number]
-        for item in kernel.body[basic_block.first : basic_block.end]:
-            kept = item if isinstance(item, Label) else ranges.simplified(item, state)
-            if kept is not None:
-                body.append(kept)
-            if isinstance(item, Instruction) and ranges.writes_position(item):
-                ranges.execute(item, state)
-    return replace(kernel, body=body)
+    specials = {f"tid.{axis}": (0, size - 1) for axis, size in zip("xyz", block, strict=True)}
+    specials |= _sizes("ntid", block) | {"laneid": (0, 31)}
+    ranges = _Ranges(kernel, {*specials}, set())
+    ranges.find(specials, {})
+    body = (
+        item if isinstance(item, Label) else ranges.simplified(item, state)
+        for _, item, state in ranges.reached()
+    )
+    return replace(kernel, body=[item for item in body if item is not None])
 
 
-def _positions(kernel: InlinedKernel) -> set[str]:
-    """Return the registers that some instruction computes from nothing but constants and the
-    position of the thread in its block."""
-    found: set[str] = set()
+class LaunchDecisions:
+    """Finds the comparisons of one kernel that depend on a launch only."""
+
+    def __init__(self, kernel: InlinedKernel, block: Size) -> None:
+        self._kinds, self._block = kernel.kinds, block
+        self._parameters = [str(Address(Symbol(name), 0)) for name in kernel.parameters.variables]
+        specials = _sizes("ntid", block) | _sizes("nctaid", block)
+        self._ranges = _Ranges(kernel, {*specials}, {*self._parameters})
+
+    def of(self, grid: Size, numbers: Sequence[int]) -> dict[int, bool]:
+        """Return the comparisons of a launch by index in the body, with their results.
+
+        numbers: the arguments that are no buffers. Instructions that the launch cannot reach are
+        left out.
+        """
+        ranges, left, parameters = self._ranges, iter(numbers), {}
+        for at, (name, kind) in enumerate(zip(self._parameters, self._kinds, strict=True), 1):
+            value = next(left) if kind is ParameterKind.NUMBER else _ALIGNED * at
+            parameters[name] = value, value
+        ranges.find(_sizes("ntid", self._block) | _sizes("nctaid", grid), parameters)
+        found = (
+            (index, ranges.comparison(item, state))
+            for index, item, state in ranges.reached()
+            if isinstance(item, Instruction) and item.opcode.startswith("setp.")
+        )
+        return {index: result for index, result in found if result is not None}
+
+
+def _sizes(name: str, sizes: Size) -> dict[str, Range]:
+    return {f"{name}.{axis}": (size, size) for axis, size in zip("xyz", sizes, strict=True)}
+
+
+def _written(item: Instruction) -> tuple[str, ...]:
+    """Return the registers that an instruction writes, or the parameter."""
+    if item.opcode.startswith("st.param"):
+        return (str(item.operands[0]),)
+    return written_by(item)
+
+
+def _known(kernel: InlinedKernel, specials: set[str], parameters: set[str]) -> set[str]:
+    """Return the registers and parameters that some instruction computes from nothing but constants
+    and these special registers and parameters."""
+    found = {*parameters}
+
+    def is_known(operand: Operand) -> bool:
+        match operand:
+            case Special(name):
+                return name in specials
+            case Address():
+                return str(operand) in found
+            case Register(name) | Not(Register(name)):
+                return name in found
+        return isinstance(operand, Integer)
+
     computed = [
-        (names, read_by(item), item)
+        (names, item)
         for item in kernel.body
         if isinstance(item, Instruction)
-        and (names := written_by(item))
-        and item.opcode.split(".")[0] in _COMPUTED
-        and not any(kernel.registers[name].is_float for name in names)
+        and (names := _written(item))
+        and (item.opcode.split(".")[0] in _COMPUTED or ".param" in item.opcode)
+        and not any(name in kernel.registers and kernel.registers[name].is_float for name in names)
     ]
     size = -1
     while len(found) != size:
         size = len(found)
-        for names, read, item in computed:
-            if read <= found and all(_is_position(x) for x in item.operands[1:]):
+        for names, item in computed:
+            enough = any if item.opcode.endswith(".pred") else all
+            if enough(map(is_known, item.operands[1:])):
                 found.update(names)
     return found
-
-
-def _is_position(operand: Operand) -> bool:
-    """Return whether an operand is a constant, a register, or the position of a thread."""
-    if isinstance(operand, Special):
-        return operand.name.partition(".")[0] in ("tid", "ntid", "laneid")
-    return isinstance(operand, Integer | Register | Not)
 
 
 class _Ranges:
@@ -135,16 +187,21 @@ class _Ranges:
     entries: these ranges, by the number of the block.
     """
 
-    def __init__(self, kernel: InlinedKernel, block: tuple[int, int, int]) -> None:
+    def __init__(self, kernel: InlinedKernel, specials: set[str], parameters: set[str]) -> None:
+        """specials, parameters: the names of those with known values."""
         self.graph = ControlFlowGraph(kernel)
-        self.entries: dict[int, State] = {0: State()}
+        self.entries: dict[int, State] = {}
         self._registers = kernel.registers
-        self._positions = _positions(kernel)
-        self._size = block
+        self._specials: Mapping[str, Range] = {}
+        self._known = _known(kernel, specials, parameters)
         self._steps = [
-            [item for _, item in self.graph.instructions(number) if self.writes_position(item)]
+            [item for _, item in self.graph.instructions(number) if self._is_followed(item)]
             for number in range(len(self.graph.blocks))
         ]
+
+    def find(self, specials: Mapping[str, Range], parameters: Mapping[str, Range]) -> None:
+        """Find the ranges for these values of special registers and parameters."""
+        self.entries, self._specials = {0: State({**parameters})}, specials
         visits: Counter[int] = Counter()
         waiting = {0}
         while waiting:
@@ -155,13 +212,24 @@ class _Ranges:
                     visits[target] += 1
                     waiting.add(target)
 
+    def reached(self) -> Iterator[tuple[int, Instruction | Label, State]]:
+        """Return all items that a thread may reach, with their indices and the states before
+        them."""
+        for number, state in sorted(self.entries.items()):
+            block = self.graph.blocks[number]
+            for index in range(block.first, block.end):
+                item = self.graph.kernel.body[index]
+                yield index, item, state
+                if isinstance(item, Instruction) and self._is_followed(item):
+                    self._execute(item, state)
+
     def _leave(self, number: int, state: State) -> list[tuple[int, State]]:
         """Execute a basic block. Return the blocks that may follow, with their states."""
         block = self.graph.blocks[number]
         for item in self._steps[number]:
-            self.execute(item, state)
+            self._execute(item, state)
         last = self.graph.kernel.body[block.end - 1]
-        if isinstance(last, Label) or not last.opcode.startswith("bra") or not last.guard:
+        if isinstance(last, Label) or not last.guard or len(block.successors) != 2:
             return [(target, state) for target in block.successors]
         condition = self._condition(last, state)
         ways = zip(block.successors, (True, False), strict=True)
@@ -176,9 +244,9 @@ class _Ranges:
         self.entries[number] = before.joined(state, may_grow=visits < _MAX_VISITS)
         return self.entries[number] != before
 
-    def writes_position(self, item: Instruction) -> bool:
+    def _is_followed(self, item: Instruction) -> bool:
         """Return whether an instruction writes a register of which anything may be known."""
-        return not self._positions.isdisjoint(written_by(item))
+        return not self._known.isdisjoint(_written(item))
 
     def _condition(self, item: Instruction, state: State) -> bool | None:
         """Return whether an instruction is executed, as its guard says; None if that may vary."""
@@ -196,7 +264,7 @@ class _Ranges:
         if condition is False:
             return None
         guard = None if condition else item.guard
-        width = self._width(item) if self.writes_position(item) else None
+        width = self._width(item) if self._is_followed(item) else None
         result = self._result(item, state) if width else None
         if result and result[0] == result[1]:
             moved = item.operands[0], Integer(result[0])
@@ -212,9 +280,24 @@ class _Ranges:
         read = (renamed(operand, copies) for operand in item.operands[written:])
         return replace(item, operands=(*item.operands[:written], *read), guard=guard)
 
-    def execute(self, item: Instruction, state: State) -> None:
+    def comparison(self, item: Instruction, state: State) -> bool | None:
+        """Return the result of a comparison of two known numbers; None for other instructions, or
+        for one that is never executed."""
+        _, relation, *_, kind = item.opcode.split(".")
+        type_ = TYPES[kind]
+        if type_.is_float or relation not in _COMPARISONS or self._condition(item, state) is False:
+            return None
+        a, b = (self._number(x, state, type_) for x in item.operands[1:3])
+        return None if a is None or b is None else _COMPARISONS[relation](a, b)
+
+    def _number(self, operand: Operand, state: State, type_: Type) -> int | None:
+        """Return the value of an operand if it is known exactly."""
+        least, greatest = self._of(operand, state, type_.bits) or (0, 1)
+        return _wrapped(least, type_) if least == greatest else None
+
+    def _execute(self, item: Instruction, state: State) -> None:
         """Change the state as an instruction does."""
-        names = written_by(item)
+        names = _written(item)
         condition = self._condition(item, state)
         if condition is False or not names:
             return
@@ -271,21 +354,20 @@ class _Ranges:
                 least, greatest = state.ranges.get(name, (0, 1))
                 return 1 - greatest, 1 - least
             case Special(name):
-                return self._special(name)
+                return self._specials.get(name)
+            case Address():
+                return state.ranges.get(str(operand))
         return None
-
-    def _special(self, name: str) -> Range | None:
-        base, _, axis = name.partition(".")
-        if base in ("tid", "ntid") and axis in ("x", "y", "z"):
-            size = self._size["xyz".index(axis)]
-            return (0, size - 1) if base == "tid" else (size, size)
-        return (0, 31) if base == "laneid" else None
 
     def _result(self, item: Instruction, state: State) -> Range | None:
         """Return the range of the result of an instruction; None if it is not known."""
         root, *modifiers = item.opcode.split(".")
         type_ = TYPES.get(modifiers[-1]) if modifiers else None
-        if type_ is None or type_.is_float or not isinstance(item.operands[0], Register):
+        if type_ is None or type_.is_float:
+            return None
+        if "param" in modifiers:
+            return self._of(item.operands[1], state, type_.bits)
+        if not isinstance(item.operands[0], Register):
             return None
         sources = [self._of(operand, state, type_.bits) for operand in item.operands[1:]]
         if modifiers == ["pred"]:
@@ -295,9 +377,11 @@ class _Ranges:
         known = [source for source in sources if source is not None]
         if not known or len(known) < len(sources):
             return None
+        held = self._registers[item.operands[0].name].bits
+        if all(least == greatest for least, greatest in known):
+            return _exact(root, modifiers, [least for least, _ in known], held)
         if not type_.is_signed and root not in _MODULAR and min(known)[0] < 0:
             return None
-        held = self._registers[item.operands[0].name].bits
         match root, modifiers:
             case "setp", [comparison, _] if len(known) == 2:
                 return _compared(comparison, *known)
@@ -313,14 +397,58 @@ class _Ranges:
         return result if result and -limit <= result[0] and result[1] < limit else None
 
 
-_COMPUTED = {
-    *("mov", "cvt", "add", "sub", "mul", "mad", "shl", "shr", "min", "max", "and", "or", "not"),
-    *("setp",),
+_EXACT: dict[str, Callable[..., int]] = {
+    **{"mov": lambda a: a, "cvt": lambda a: a, "cvta": lambda a: a, "abs": abs},
+    **{"add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg},
+    **{"mad": lambda a, b, c: a * b + c, "min": min, "max": max, "not": operator.invert},
+    **{"and": operator.and_, "or": operator.or_, "xor": operator.xor},
+    **{"shl": lambda a, b: a << min(b, 64), "shr": lambda a, b: a >> min(b, 64)},
+    **{"selp": lambda a, b, p: a if p else b},
 }
+"""Operations on known numbers."""
+
+_COMPUTED = {*_EXACT, "div", "rem", "setp"}
 """Operations of which the range of the result may be known."""
 
 _MODULAR = {"mov", "add", "sub", "mul", "mad", "shl", "and", "or"}
 """Operations whose result has the same bits for signed and unsigned numbers."""
+
+
+def _wrapped(value: int, type_: Type) -> int:
+    value &= (1 << type_.bits) - 1
+    return value - (1 << type_.bits) if type_.is_signed and value >> (type_.bits - 1) else value
+
+
+def _exact(root: str, modifiers: Sequence[str], values: Sequence[int], held: int) -> Range | None:
+    """Return the result of an operation on known numbers. held: the bits of its register."""
+    type_ = TYPES[modifiers[-1]]
+    given = [_wrapped(value, type_) for value in values]
+    if root == "setp":
+        compare = _COMPARISONS.get(modifiers[0])
+        if compare is None:
+            return None
+        found = int(compare(given[0], given[1]))
+        return (
+            _logic(modifiers[1], [(found, found), (values[2],) * 2])
+            if len(values) == 3
+            else (found, found)
+        )
+    if root in ("div", "rem") and given[1]:
+        quotient = abs(given[0]) // abs(given[1]) * (1 if (given[0] < 0) == (given[1] < 0) else -1)
+        result = quotient if root == "div" else given[0] - quotient * given[1]
+    elif root in _EXACT and "sat" not in modifiers and (root != "mad" or "lo" in modifiers):
+        result = _EXACT[root](*given)
+        if root == "mul" and "hi" in modifiers:
+            result >>= type_.bits
+        if root == "cvt":
+            if len(modifiers) != 2 or TYPES[modifiers[0]].is_float:
+                return None
+            result = _wrapped(result, TYPES[modifiers[0]])
+    else:
+        return None
+    limit = 1 << held - 1
+    signed = (result + limit) % (2 * limit) - limit
+    return signed, signed
 
 
 def _hull(a: Range, b: Range) -> Range:
@@ -338,17 +466,17 @@ def _logic(root: str, known: Sequence[Range]) -> Range | None:
             return min(x[0] for x in known), min(x[1] for x in known)
         case "or":
             return max(x[0] for x in known), max(x[1] for x in known)
+        case "xor" if all(x[0] == x[1] for x in known):
+            return (known[0][0] ^ known[1][0],) * 2
     return None
 
 
 def _compared(comparison: str, a: Range, b: Range) -> Range | None:
     """The range of the result of a comparison: no pair of values contradicts it."""
-    if comparison in _COMPARISONS:
-        results = {_COMPARISONS[comparison](x, y) for x in a for y in b}
+    if comparison in _ORDERS:
+        results = {_ORDERS[comparison](x, y) for x in a for y in b}
     elif comparison in ("eq", "ne") and (a[1] < b[0] or b[1] < a[0]):
         results = {comparison == "ne"}
-    elif comparison in ("eq", "ne") and a[0] == a[1] == b[0] == b[1]:
-        results = {comparison == "eq"}
     else:
         return None
     return (int(*results),) * 2 if len(results) == 1 else None
