@@ -64,8 +64,8 @@ class Kernel:
     """A kernel of a PTX program, translated for one shape of block.
 
     Its `__device__` variables keep their values from launch to launch, as on a GPU, until
-    `reset_variables`. The constructor
-    raises PtxError for a program that cannot be read or translated.
+    `reset_variables`. The constructor raises PtxError for a program that cannot be read or
+    translated.
 
     kinds: the kind of each parameter's argument.
     watched: generate machine code at once that reports every access to the runtime, and use it in
@@ -74,8 +74,6 @@ class Kernel:
     vector_above: use the vector path if threads would need more seconds than this, or after
         VECTOR_AFTER launches. It gives the same results faster; kernels that it cannot run are run
         by threads, and so are all if this is infinite.
-    optimised: optimise large kernels for the vector path, too, which takes several times as long to
-        translate. It pays for launches of many seconds.
     """
 
     def __init__(
@@ -89,10 +87,8 @@ class Kernel:
         watched: bool = False,
         cache: Cache | None = None,
         vector_above: float = VECTOR_ABOVE,
-        optimised: bool = False,
     ) -> None:
         self.block = block
-        self._optimised = optimised
         self._text, self._entry, self._dynamic_shared = ptx, entry, dynamic_shared
         self._kinds = tuple(kinds)
         self._cache = cache or default_cache()
@@ -388,7 +384,7 @@ class Kernel:
         self, kernel: InlinedKernel, cell_width: int | None = None, *, only_bounds: bool = False
     ) -> Loaded | None:
         try:
-            options = cell_width, only_bounds, self._optimised
+            options = cell_width, only_bounds
             return build_units(self._cache, self._text, kernel, self.block, *options)
         except CannotTranslate:
             return None
@@ -429,7 +425,7 @@ class Kernel:
             seconds,
             blocks,
             printer,
-            instruments,
+            instruments or Instruments(),
             exchanged=self._exchanged,
             make_units=make_units,
             vector_above=self._vector_above if vector_above is None else vector_above,

@@ -93,10 +93,6 @@ class Instruments:
     keep: list[object] = field(default_factory=list)
     arrays: dict[str, Bytes] = field(default_factory=dict)
 
-    @property
-    def present(self) -> bool:
-        return bool(self.checks or self.counts)
-
     def is_doubtful(self) -> bool:
         """Return whether a block that was watched on the vector path may have an error."""
         return bool(self.watch) and layout.Watch.from_address(self.watch).doubt < 0
@@ -112,14 +108,14 @@ def launch(
     grid: tuple[int, int, int],
     arguments: Arguments,
     seconds: float,
-    blocks: Sequence[int] | None = None,
-    printer: Printer | None = None,
-    instruments: Instruments | None = None,
+    blocks: Sequence[int] | None,
+    printer: Printer,
+    instruments: Instruments,
     *,
     exchanged: Collection[int],
-    make_units: Callable[[], Loaded | None] | None = None,
-    vector_above: float = 0.0,
-    vector_below: float = inf,
+    make_units: Callable[[], Loaded | None] | None,
+    vector_above: float,
+    vector_below: float,
 ) -> Outcome:
     """Run the clusters of these blocks (counted x fastest; None for all) and wait for the end.
 
@@ -145,9 +141,7 @@ def launch(
         chosen = np.unique(np.array([clusters.of(block) for block in blocks], np.int64))
     if not exchanged:
         chosen = _chessboard(clusters, chosen)
-    running = _Launch(
-        cache, grid, arguments, instruments or Instruments(), printer or Printer(), len(chosen)
-    )
+    running = _Launch(cache, grid, arguments, instruments, printer, len(chosen))
     with running.limited(seconds) as limit:
         rest, vector_blocks = chosen, 0
         if make_units:
@@ -191,7 +185,8 @@ class _Launch:
     ) -> None:
         """count: the clusters of the launch."""
         self.instruments = instruments
-        self.workers = max(1, min(1 if instruments.present else available_cores(), count))
+        cores = 1 if instruments.checks or instruments.counts else available_cores()
+        self.workers = max(1, min(cores, count))
         self._cache = cache
         self._grid, self._arguments, self._printer = grid, arguments, printer
         self._team: list[_Worker] = []
@@ -216,14 +211,41 @@ class _Launch:
             return
         if not self._team:
             self._team = [self._worker(loaded, self._stop) for _ in range(self.workers)]
-        _run_threads(self._cache, self._team, chosen)
+        kinds = [*[ctypes.c_void_p] * 3, ctypes.c_int64]
+        run = ctypes.CFUNCTYPE(None, *kinds)(build.runtime_address(self._cache, "rt_run"))
+        following = ctypes.c_uint64(0)
+        given = ctypes.addressof(following), chosen.ctypes.data, len(chosen)
+        _together(lambda worker: run(ctypes.addressof(worker.contexts), *given), self._team)
 
     def on_vectors(
         self, units: Loaded, chosen: npt.NDArray[np.int64], depend: bool, longest: float
     ) -> npt.NDArray[np.int64]:
-        """Run blocks on the vector path; see `_run_units`."""
-        self._units_team = [self._worker(units, self._stop_units) for _ in range(self.workers)]
-        return _run_units(self._cache, units, self._units_team, chosen, depend, longest)
+        """Run blocks on the vector path. Returns those that threads must run, in the same order;
+        not all of them, if blocks depend on one another.
+
+        longest: stop if all blocks would need more seconds, estimated from the first TRIAL_SECONDS.
+        """
+        team = [self._worker(units, self._stop_units) for _ in range(self.workers)]
+        self._units_team = team
+        order = np.arange(len(chosen)) if depend else _by_tiles(team[0].clusters, chosen)
+        ordered, left = chosen[order], np.zeros(len(chosen), np.uint8)
+        kinds = [*[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3, ctypes.c_void_p]
+        run = ctypes.CFUNCTYPE(None, *kinds)(build.runtime_address(self._cache, "rt_run_units"))
+        following = ctypes.c_uint64(0)
+        given = ctypes.addressof(following), ordered.ctypes.data, len(ordered)
+        how = units.threads // units.lanes, depend, left.ctypes.data
+
+        def judge_pace() -> None:
+            if TRIAL_SECONDS * len(ordered) / max(1, following.value) > longest:
+                self._stop_units.value = 1
+
+        trial = threading.Timer(TRIAL_SECONDS, judge_pace)
+        trial.daemon = True
+        trial.start()
+        _together(lambda worker: run(ctypes.addressof(worker.contexts), *given, *how), team)
+        trial.cancel()
+        remaining: npt.NDArray[np.int64] = chosen[np.sort(order[left != 0])]
+        return remaining
 
     def _worker(self, loaded: Loaded, stop: ctypes.c_uint8) -> _Worker:
         return _Worker(loaded, self._grid, self._arguments, self.instruments, stop, self._printer)
@@ -272,7 +294,7 @@ class _TimeLimit:
     def close(self) -> None:
         """Cancel it. The timer would keep the launch, and so the memory of its variables."""
         self._cancel()
-        self._end, self._team = _do_nothing, list
+        self._end, self._team = lambda: None, list
 
     def _cancel(self) -> None:
         self._is_cancelled = True
@@ -317,74 +339,8 @@ class _TimeLimit:
             self._end()
 
 
-def _do_nothing() -> None: ...
-
-
 LEAST_WAIT = 0.05
 """The seconds between two looks at the processor's time."""
-
-
-def _run_threads(cache: Cache, team: Sequence[_Worker], chosen: npt.NDArray[np.int64]) -> None:
-    """Run clusters in this order until one has a fault."""
-    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(
-        build.runtime_address(cache, "rt_run")
-    )
-    next_cluster = ctypes.c_uint64(0)
-
-    def work(worker: _Worker) -> None:
-        run(
-            ctypes.addressof(worker.contexts),
-            ctypes.addressof(next_cluster),
-            chosen.ctypes.data,
-            len(chosen),
-        )
-
-    _together(work, team)
-
-
-def _run_units(
-    cache: Cache,
-    units: Loaded,
-    team: Sequence[_Worker],
-    chosen: npt.NDArray[np.int64],
-    depend: bool,
-    longest: float,
-) -> npt.NDArray[np.int64]:
-    """Run blocks on the vector path. Returns those that threads must run, in the same order; not
-    all of them, if blocks depend on one another.
-
-    longest: stop if all blocks would need more seconds, estimated from the first TRIAL_SECONDS.
-    """
-    order = np.arange(len(chosen)) if depend else _by_tiles(team[0].clusters, chosen)
-    ordered = chosen[order]
-    next_block = ctypes.c_uint64(0)
-    left = np.zeros(len(chosen), np.uint8)
-    kinds = [*[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3, ctypes.c_void_p]
-    run = ctypes.CFUNCTYPE(None, *kinds)(build.runtime_address(cache, "rt_run_units"))
-
-    def work(worker: _Worker) -> None:
-        run(
-            ctypes.addressof(worker.contexts),
-            ctypes.addressof(next_block),
-            ordered.ctypes.data,
-            len(ordered),
-            units.threads // units.lanes,
-            depend,
-            left.ctypes.data,
-        )
-
-    def judge_pace() -> None:
-        begun = max(1, next_block.value)
-        if TRIAL_SECONDS * len(ordered) / begun > longest:
-            team[0].stop.value = 1
-
-    trial = threading.Timer(TRIAL_SECONDS, judge_pace)
-    trial.daemon = True
-    trial.start()
-    _together(work, team)
-    trial.cancel()
-    remaining: npt.NDArray[np.int64] = chosen[np.sort(order[left != 0])]
-    return remaining
 
 
 TRIAL_SECONDS = 5.0

@@ -1,7 +1,7 @@
 """Asynchronous copies and the mbarriers that count them. The runtime (copies.cu) delivers a copy
 only when a thread waits for it."""
 
-from harness.ptxcpu.codegen.instructions.memory import PREFETCH, space
+from harness.ptxcpu.codegen.instructions.memory import PREFETCH, nothing, space
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.operands import PREDICATE
@@ -45,10 +45,7 @@ def cp_async(t: Translator, m: MatchedInstruction) -> None:
             copied = t.select(ignore, constant("i64", 0), size.value)
         else:
             copied = t.resize(t.read(rest, U32), "i64")
-    to, from_ = (
-        t.generic(m.operands["d"], "shared"),
-        t.generic(m.operands["a"], "global"),
-    )
+    to, from_ = t.generic(m.operands["d"], "shared"), t.generic(m.operands["a"], "global")
     t.must("rt_copy", m.index, to, from_, size.value, copied, int(m["cache"] == "cg"))
 
 
@@ -78,9 +75,7 @@ def mbarrier_init(t: Translator, m: MatchedInstruction) -> None:
     t.must("rt_mbarrier_init", m.index, t.generic(m.operands["a"], space(m)), count)
 
 
-@TABLE.instruction("mbarrier.inval{.space}.b64 a", space=SHARED)
-def mbarrier_invalidate(t: Translator, m: MatchedInstruction) -> None:
-    pass
+TABLE.instruction("mbarrier.inval{.space}.b64 a", space=SHARED)(nothing)
 
 
 _ARRIVE = "{.order}{.scope}{.space}.b64"
@@ -221,10 +216,7 @@ def _bulk(t: Translator, m: MatchedInstruction) -> tuple[IrValue, IrValue, IrVal
     "cp.async.bulk.global.shared::cta.bulk_group{.hint} d, a, size, policy?", hint=HINT
 )
 def bulk_store(t: Translator, m: MatchedInstruction) -> None:
-    to, from_ = (
-        t.generic(m.operands["d"], "global"),
-        t.generic(m.operands["a"], "shared"),
-    )
+    to, from_ = t.generic(m.operands["d"], "global"), t.generic(m.operands["a"], "shared")
     size = t.resize(t.read(m.operands["size"], U32), "i64")
     t.must("rt_bulk", m.index, to, from_, size, 0, 0)
 
@@ -239,6 +231,4 @@ def bulk_wait(t: Translator, m: MatchedInstruction) -> None:
     t.tell("rt_bulk_wait", t.resize(t.read(m.operands["n"], U32), "i64"))
 
 
-@TABLE.instruction("cp.async.bulk.prefetch.L2.global{.hint} a, size, policy?", hint=HINT)
-def bulk_prefetch(t: Translator, m: MatchedInstruction) -> None:
-    pass
+TABLE.instruction("cp.async.bulk.prefetch.L2.global{.hint} a, size, policy?", hint=HINT)(nothing)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from harness.ptxcpu.codegen.instructions.memory import nothing
 from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.operands import PREDICATE
@@ -66,11 +67,9 @@ def nanosleep(t: Translator, m: MatchedInstruction) -> None:
     t.suspend(m.index, State.YIELD)
 
 
-@TABLE.instruction("pmevent n")
-@TABLE.instruction("setmaxnreg.how.sync.aligned.u32 n", how=("inc", "dec"))
-@TABLE.instruction("griddepcontrol.what", what=("wait", "launch_dependents"))
-def nothing(t: Translator, m: MatchedInstruction) -> None:
-    pass
+TABLE.instruction("pmevent n")(nothing)
+TABLE.instruction("setmaxnreg.how.sync.aligned.u32 n", how=("inc", "dec"))(nothing)
+TABLE.instruction("griddepcontrol.what", what=("wait", "launch_dependents"))(nothing)
 
 
 # ---- barriers

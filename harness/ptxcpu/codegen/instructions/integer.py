@@ -1,9 +1,9 @@
 """Integer arithmetic."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from harness.ptxcpu.codegen.llvm_ir import IrValue, constant, llvm_type
+from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.thread import Translator
@@ -34,19 +34,13 @@ def mul_hi(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrVa
     return t.resize(t.op("lshr", _wide_product(t, m, a, b), m.type.bits), llvm_type(m.type))
 
 
-@TABLE.value("mul.wide.type d, a, b", type=("s16", "u16", "s32", "u32"))
-def mul_wide(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
-    return _wide_product(t, m, a, b)
+TABLE.value("mul.wide.type d, a, b", type=("s16", "u16", "s32", "u32"))(_wide_product)
 
 
-@TABLE.value("mad.lo.type d, a, b, c", type=INTEGERS)
-def mad_lo(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue) -> IrValue:
-    return t.op("add", t.op("mul", a, b), c)
-
-
-@TABLE.value("mad.hi.type d, a, b, c", type=INTEGERS)
-def mad_hi(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue) -> IrValue:
-    return t.op("add", mul_hi(t, m, a, b), c)
+@TABLE.value("mad.half.type d, a, b, c", half=("lo", "hi"), type=INTEGERS)
+def mad(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue) -> IrValue:
+    product = mul_hi(t, m, a, b) if m["half"] == "hi" else t.op("mul", a, b)
+    return t.op("add", product, c)
 
 
 @TABLE.instruction("mad.wide.type d, a, b, c", type=("s16", "u16", "s32", "u32"))
@@ -153,14 +147,17 @@ def rem(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue
 # ---- the rest
 
 
-@TABLE.value("abs.type d, a", type=("s16", "s32", "s64"))
-def absolute(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
-    return t.intrinsic("abs", a, constant("i1", 0))
-
-
-@TABLE.value("neg.type d, a", type=("s16", "s32", "s64"))
-def neg(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
-    return t.negate(a)
+SIGNED, BITS = ("s16", "s32", "s64"), ("b32", "b64")
+_Unary = Callable[[Translator, MatchedInstruction, IrValue], IrValue]
+_UNARY: tuple[tuple[str, tuple[str, ...], _Unary], ...] = (
+    ("abs.type d, a", SIGNED, lambda t, m, a: t.intrinsic("abs", a, FALSE)),
+    ("neg.type d, a", SIGNED, lambda t, m, a: t.negate(a)),
+    ("popc.type d, a", BITS, lambda t, m, a: t.resize(t.intrinsic("ctpop", a), "i32")),
+    ("clz.type d, a", BITS, lambda t, m, a: t.resize(t.intrinsic("ctlz", a, FALSE), "i32")),
+    ("brev.type d, a", BITS, lambda t, m, a: t.intrinsic("bitreverse", a)),
+)
+for _form, _types, _computation in _UNARY:
+    TABLE.value(_form, type=_types)(_computation)
 
 
 def _sign(m: MatchedInstruction) -> str:
@@ -274,16 +271,6 @@ for _count in (2, 4):
 # ---- counting and moving bits
 
 
-@TABLE.value("popc.type d, a", type=("b32", "b64"))
-def popc(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
-    return t.resize(t.intrinsic("ctpop", a), "i32")
-
-
-@TABLE.value("clz.type d, a", type=("b32", "b64"))
-def clz(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
-    return t.resize(t.intrinsic("ctlz", a, constant("i1", 0)), "i32")
-
-
 @TABLE.value("bfind{.shiftamt}.type d, a", type=WORDS)
 def bfind(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
     """Return the position of the highest bit unlike the sign; all ones if there is no such bit."""
@@ -292,9 +279,6 @@ def bfind(t: Translator, m: MatchedInstruction, a: IrValue) -> IrValue:
     zeros = t.resize(t.intrinsic("ctlz", a, constant("i1", 0)), "i32")
     found = zeros if m["shiftamt"] else t.op("sub", constant("i32", m.type.bits - 1), zeros)
     return t.select(t.compare("eq", a, 0), constant("i32", -1), found)
-
-
-TABLE.intrinsic("brev.type d, a", "bitreverse", type=("b32", "b64"))
 
 
 def _field(

@@ -269,7 +269,7 @@ def fence_of_proxies(t: Translator, m: MatchedInstruction) -> None:
 @TABLE.instruction("discard{.global}.L2 a, n")
 @TABLE.instruction("applypriority{.global}.L2::evict_normal a, n")
 def nothing(t: Translator, m: MatchedInstruction) -> None:
-    pass
+    """Emit no code, for an instruction that has no effect here."""
 
 
 @TABLE.instruction(

@@ -25,11 +25,6 @@ def _words(t: Translator, operand: Operand) -> list[IrValue]:
     return [t.read(x, B32) for x in t.items(operand)]
 
 
-def _write_all(t: Translator, operand: Operand, results: list[IrValue]) -> None:
-    for item, x in zip(t.items(operand), results, strict=True):
-        t.write(item, x)
-
-
 def _need(operand: Operand, count: int) -> None:
     if not isinstance(operand, Vector) or len(operand.items) != count:
         if count == 1 and not isinstance(operand, Vector):
@@ -48,11 +43,7 @@ _MATRICES = {"x1": 1, "x2": 2, "x4": 4}
     space=SHARED,
 )
 def ldmatrix(t: Translator, m: MatchedInstruction) -> None:
-    matrices = _MATRICES[m["number"]]
-    _need(m.operands["d"], matrices)
-    where = t.generic(m.operands["a"], space(m))
-    t.count_matrices(m.index, where, matrices)
-    variant = matrices << 1 | int(bool(m["trans"]))
+    variant, where = _matrices(t, m, "d")
     t.load_matrices(m.index, variant, t.items(m.operands["d"]), where)
 
 
@@ -62,13 +53,18 @@ def ldmatrix(t: Translator, m: MatchedInstruction) -> None:
     space=SHARED,
 )
 def stmatrix(t: Translator, m: MatchedInstruction) -> None:
+    variant, where = _matrices(t, m, "b")
+    words = t.halves(where) + _words(t, m.operands["b"])
+    t.collective(m.index, Collective.STORE_MATRIX, words, argument=variant)
+
+
+def _matrices(t: Translator, m: MatchedInstruction, data: str) -> tuple[int, IrValue]:
+    """Count a move of matrices. Return its variant, and the address of a row."""
     matrices = _MATRICES[m["number"]]
-    _need(m.operands["b"], matrices)
+    _need(m.operands[data], matrices)
     where = t.generic(m.operands["a"], space(m))
     t.count_matrices(m.index, where, matrices)
-    words = t.halves(where) + _words(t, m.operands["b"])
-    variant = matrices << 1 | int(bool(m["trans"]))
-    t.collective(m.index, Collective.STORE_MATRIX, words, argument=variant)
+    return matrices << 1 | int(bool(m["trans"])), where
 
 
 # ---- mma.sync: D = A·B + C, the fragments spread over the lanes as the PTX manual shows
@@ -181,13 +177,8 @@ def wmma_load(t: Translator, m: MatchedInstruction) -> None:
     if len(items) < used:
         raise CannotTranslate(f"a fragment of {len(items)} registers")
     words = [*t.halves(t.generic(m.operands["a"], space(m))), _stride(t, m, m["which"])]
-    results = t.collective(
-        m.index,
-        Collective.WMMA_LOAD,
-        words,
-        results=used,
-        argument=_variant(m, m["which"], m["kind"]),
-    )
+    variant = _variant(m, m["which"], m["kind"])
+    results = t.collective(m.index, Collective.WMMA_LOAD, words, used, argument=variant)
     for i, item in enumerate(items):
         t.write(item, results[i % used])
 
@@ -254,14 +245,10 @@ def wmma(t: Translator, m: MatchedInstruction) -> None:
         if len(fragment) < count:
             raise CannotTranslate(f"a fragment of {len(fragment)} registers")
         words += fragment[:count]
-    results = t.collective(
-        m.index,
-        Collective.WMMA,
-        words,
-        results=used["c"],
-        argument=_SHAPES.index(m["shape"]) | KINDS.index(kind) << 2,
-    )
-    _write_all(t, m.operands["d"], results)
+    variant = _SHAPES.index(m["shape"]) | KINDS.index(kind) << 2
+    results = t.collective(m.index, Collective.WMMA, words, used["c"], argument=variant)
+    for item, x in zip(t.items(m.operands["d"]), results, strict=True):
+        t.write(item, x)
 
 
 # ---- wgmma: four warps, B (and perhaps A) in shared memory. Computed where it is issued; racecheck
@@ -270,14 +257,11 @@ def wmma(t: Translator, m: MatchedInstruction) -> None:
 _WGMMA_SHAPES = tuple(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16))
 
 
-@TABLE.instruction("wgmma.fence.sync.aligned")
+@TABLE.instruction("wgmma.what.sync.aligned", what=("fence", "commit_group"))
 def wgmma_order(t: Translator, m: MatchedInstruction) -> None:
-    t.collective(m.index, Collective.WGMMA_FENCE, [])
-
-
-@TABLE.instruction("wgmma.commit_group.sync.aligned")
-def wgmma_commit(t: Translator, m: MatchedInstruction) -> None:
-    t.collective(m.index, Collective.WGMMA_COMMIT, [])
+    is_fence = m["what"] == "fence"
+    which = Collective.WGMMA_FENCE if is_fence else Collective.WGMMA_COMMIT
+    t.collective(m.index, which, [])
 
 
 @TABLE.instruction("wgmma.wait_group.sync.aligned n")
