@@ -80,7 +80,6 @@ LANGUAGE = {
     "static kernel": f"static {KERNEL}",
     "constant of the grid": KERNEL.replace("int K)", "const __grid_constant__ int K)"),
     "kernel in a nameless namespace": f"namespace {{ {KERNEL} }}",
-    "kernel in a namespace": f"namespace a::b {{ {KERNEL} }}",
     "macros for device functions": "#ifdef __CUDACC__\n#define HD __host__ __device__\n#else\n"
     "#define HD\n#endif\nHD inline float f(float x) { return x; }\n" + kernel("C[0] = f(A[0]);"),
 }

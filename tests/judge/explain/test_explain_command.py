@@ -19,14 +19,7 @@ ON_CPU = ["--device", "cpu", "--shape", "256x128x256"]
 """A small size, for tests of what holds at every size."""
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        "compile-error/syntax",
-        "runtime-error/too_much_shared_memory",
-        "runtime-error/launch_bounds_too_small",
-    ],
-)
+@pytest.mark.parametrize("file", ["compile-error/syntax", "runtime-error/too_much_shared_memory"])
 def test_what_cannot_run_is_refused_in_the_words_of_grade(file: str, capsys: Captured) -> None:
     path = SUBMISSIONS / f"{file}.cu"
     assert main(["explain", "--device", "cpu", str(path)]) == Exit.NO
