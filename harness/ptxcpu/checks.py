@@ -28,7 +28,7 @@ def instruments(
 ) -> Instruments:
     """Return empty memory for the checks of a launch of so many clusters.
 
-    keeps_clocks: the vector path reports accesses to global memory to the checks' clocks.
+    keeps_clocks: the kernel orders accesses to global memory by more than barriers.
     """
     kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
     threads, warps = blocks * loaded.threads, blocks * -(-loaded.threads // layout.LANES)
@@ -78,7 +78,7 @@ def instruments(
         "snapshots": zeros(4 * layout.MAX_SNAPSHOTS * threads),
         "snapshot_bounds": zeros(8 * layout.MAX_SNAPSHOTS),
         "sets": zeros(layout.MAX_SETS * layout.MAX_SNAPSHOTS // 8),
-        "runs": zeros(layout.RUN_BYTES * (clusters + 2)),
+        "runs": zeros(layout.RUN_BYTES * (2 * clusters + 2)),
     }
     if blocks > 1:
         memory |= {
@@ -134,7 +134,6 @@ def _watch(kernel: InlinedKernel, width: int, checks: Checks) -> tuple[Watch, di
     cells = len(outside) // width
     memory = {name: zeros(4 * cells + 64) for name in ("writes", "reads", "fresh")}
     memory["fresh"].view(np.int32)[:cells][outside[: cells * width : width] != 0] = NO_VARIABLE
-    memory["stores"] = zeros(8 * layout.WATCHED_STORES)
     places = {name: array.ctypes.data for name, array in memory.items()}
     place = ctypes.addressof(checks)
     return Watch(cells=cells, cell_width=width, checks=place, **places), memory

@@ -208,13 +208,13 @@ __device__ long long run_of(Context* c, unsigned clock) {
 __device__ bool is_of_this_cluster(Context* c, const Event* e) { return e->clock > c->checks->base; }
 
 // Of how many threads of an earlier cluster a set of snapshots has what they did when their clocks
-// had some value.
+// had some value. Everybody knows what threads do again.
 enum { NONE_OF_THEM, ALL_OF_THEM, SOME_OF_THEM };
 
 __device__ int known_threads(Context* c, unsigned set, unsigned clock) {
     Checks* k = c->checks;
+    if (set == EVERYTHING || (k->has_undone && k->runs[run_of(c, clock)].block == UNDONE)) return ALL_OF_THEM;
     if (set == EMPTY_SET) return NONE_OF_THEM;
-    if (set == EVERYTHING) return ALL_OF_THEM;
     long long run = run_of(c, clock);
     int found = NONE_OF_THEM;
     for (long long i = k->runs[run].first_snapshot; i < k->runs[run + 1].first_snapshot; ++i) {
@@ -274,7 +274,7 @@ __device__ __noinline__ int lanes_that_know(Context* c, long long t, const Event
 }
 
 // Begins the run of a cluster, after all earlier ones. c: of rank 0
-__device__ __noinline__ void begin_run(Context* c) {
+__device__ __noinline__ void begin_clocks(Context* c) {
     Checks* k = c->checks;
     long long n = threads_of_cluster(c);
     for (long long t = 0; t < n; ++t)
@@ -283,13 +283,6 @@ __device__ __noinline__ void begin_run(Context* c) {
     k->runs[k->run].base = k->base;
     k->runs[k->run].block = c->block;
     k->runs[k->run].first_snapshot = k->runs[k->run + 1].first_snapshot = k->snapshots_used;
-}
-
-// c: of rank 0
-__device__ __noinline__ void begin_clocks(Context* c) {
-    Checks* k = c->checks;
-    long long n = threads_of_cluster(c);
-    begin_run(c);
     for (long long b = 0; b < c->cluster_blocks; ++b) {
         unsigned* common = common_of(c + b);
         for (long long i = 0; i < clock_words(c); ++i) common[i] = (unsigned)k->base;

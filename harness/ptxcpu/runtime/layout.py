@@ -292,9 +292,11 @@ SYNC = {
 }
 SYNC_BYTES = 24
 
-# A cluster that runs or has run: where its clocks and snapshots begin, and its first block.
+# A cluster that runs or has run: where its clocks and snapshots begin, and its first block; or
+# UNDONE.
 RUN = {"base": "long long", "first_snapshot": "long long", "block": "long long"}
 RUN_BYTES = 24
+UNDONE = -1
 
 CHECKS = {
     "findings": "struct Finding*",
@@ -359,6 +361,7 @@ CHECKS = {
     "joined_set": "long long",
     "runs": "struct Run*",
     "run": "long long",  # the one at hand, counted from 1
+    "has_undone": "long long",  # whether a block of the vector path was left to threads
     "found_run": "long long",  # the one that was last looked for
     "found_before": "long long",  # the one before
     "cluster_arrival": "unsigned*",  # [thread]: what those who arrived at its barrier knew
@@ -382,19 +385,15 @@ WATCH = {
     "cells": "long long",
     "cell_width": "long long",
     "checks": "struct Checks*",  # those of the thread path, which go on after this block
-    "keeps_clocks": "long long",  # whether they see accesses to memory that blocks share
+    "keeps_clocks": "long long",  # whether they order accesses by more than barriers
     "mbarriers": "long long",  # whether the block has initialised one
-    "stores": "Address*",  # in buffers: of the first bytes of cells or lines that it wrote first
-    "stored": "long long",
     "now": "int",  # the interval, as a word of thread 0
     "first": "int",  # the block's first interval
-    "clock": "unsigned",  # what the checks' clocks say in this interval
     "doubt": "int",  # negative once an access may have been a mistake
     "block": "long long",  # in which it may have been
 }
 WATCH_INTERVAL = 1 << 11
 MANY_THREADS = WATCH_INTERVAL - 1
-WATCHED_STORES = 1 << 17  # cells or lines of buffers that a watched block may write
 
 # What one instruction cost.
 COUNT = {

@@ -1,5 +1,6 @@
-// Checks the units of the vector path (vector/watched.py). If only barriers of the whole block
-// order its threads, one word per cell for the last write and one for the last read suffice. A
+// Checks the units of the vector path (vector/watched.py). In shared memory, only barriers of the
+// whole block order its threads, so one word per cell for the last write and one for the last read
+// suffice. Accesses to memory that blocks share are reported to the checks of the thread path. A
 // finding here only means a possible error; the checks of the thread path then find the error.
 
 // Marks a cell that belongs to no variable, or into which a copy is in flight.
@@ -16,26 +17,20 @@ __device__ void forget_accesses(Watch* w) {
 
 __device__ void next_interval(Watch* w) {
     w->now += WATCH_INTERVAL;
-    w->clock += 1;
 }
 
-// Begins a block: a new run of the checks' clocks, in which a barrier advances all of them. The checks of
-// the thread path see the block's accesses only if they must keep the clock of each thread.
+// Begins a block: a new run of the checks' clocks. In a kernel that orders accesses by more than barriers,
+// all functions of the runtime use the checks.
 __device__ void begin_watch(Context* c) {
     Watch* w = c->watch;
     c->checks = w->checks;
-    if (w->keeps_clocks) {
-        begin_checks(c);
-        for (long long t = 0; t < c->threads; ++t) c->checks->here[t] = 1;  // at every barrier
-    } else {
-        begin_run(c);
-        c->checks = 0;
-    }
-    w->clock = (unsigned)w->checks->base;
+    begin_checks(c);
+    for (long long t = 0; t < c->threads; ++t) c->checks->here[t] = 1;  // at every barrier
+    c->checks->unmet = 0;
+    if (!w->keeps_clocks) c->checks = 0;
     if (w->mbarriers || !w->now || w->now > NOBODYS / 2) forget_accesses(w);
     next_interval(w);
     w->first = w->now;
-    w->stored = 0;
 }
 
 // Sets the words of the cells that a copy writes.
@@ -44,48 +39,24 @@ __device__ void mark_written(Watch* w, long long address, long long bytes, int w
     for (long long i = cell_of(address, w->cell_width); i <= last; ++i) w->writes[i] = word;
 }
 
-__device__ void undo_write(Checks* k, Event* write) {
-    if (write->clock > k->base) write->clock = 0;
-}
-
-// Removes the records of a block's stores to a line.
-__device__ void undo_stores(Checks* k, Address address) {
-    long long window = window_of(address), number = offset_in_window(address) / GLOBAL_LINE;
-    GlobalLine* line = k->global_lines[window] + number;
-    undo_write(k, &line->head.write);
-    undo_write(k, &line->tail.write);
-    if (line->lane_bytes != IN_CELLS) return;
-    GlobalCell* cells = k->global_cells[window];
-    long long first = cell_of(number * GLOBAL_LINE, k->global_cell_width);
-    for (long long i = first; i < first + cell_of(GLOBAL_LINE, k->global_cell_width); ++i)
-        undo_write(k, &cells[i].write);
-}
-
-// Removes the records of a block that threads will run again.
-__device__ void undo_watch(Context* c) {
-    Watch* w = c->watch;
-    for (long long i = 0; i < w->stored; ++i) undo_stores(w->checks, w->stores[i]);
-    w->checks->run -= 1;
-}
-
 // Returns whether the block may have an error.
 __device__ bool is_doubtful(Context* c) {
     Watch* w = c->watch;
-    if (w && w->keeps_clocks && w->checks->found) w->doubt = -1;
+    if (w && w->checks->found) w->doubt = -1;
     return w && w->doubt < 0;
 }
 
-// The clock of the next run starts after this one's.
+// Ends a block. If threads will run it again, what it has done counts as known to everybody.
 __device__ void end_watch(Context* c, bool is_done) {
     Watch* w = c->watch;
     if (is_doubtful(c)) w->block = c->block;
-    if (w->keeps_clocks) return;
-    if (!is_done) undo_watch(c);
-    w->checks->own[0] = w->clock;
+    if (is_done) return;
+    w->checks->runs[w->checks->run].block = UNDONE;
+    w->checks->has_undone = 1;
 }
 
-// Leaves a block to threads. If clocks are kept, their records of the launch cannot be undone, so threads
-// must run the launch from its beginning.
+// Leaves a block to threads. What it has published to other blocks cannot be undone, so threads must run
+// the launch from its beginning.
 __device__ void give_up(Context* c) {
     Watch* w = c->watch;
     if (w && w->keeps_clocks && w->doubt >= 0) w->doubt = -1, w->block = c->block;
@@ -98,10 +69,12 @@ __device__ bool passes_barrier(Context* c, long long units) {
         if (c->thread[u].state != STATE_BARRIER || c->thread[u].pc != c->thread[0].pc) return false;
     if (w->now > NOBODYS - 2 * WATCH_INTERVAL) return false;
     next_interval(w);
-    Checks* k = c->checks;
-    if (!k || !k->unmet) return true;
+    if (!w->checks->unmet) return true;
+    Checks* before = c->checks;
+    c->checks = w->checks;
     meet(c, 0);
-    k->unmet = 0;
+    w->checks->unmet = 0;
+    c->checks = before;
     return true;
 }
 
@@ -178,57 +151,6 @@ struct LineAccess {
     }
 };
 
-// Whether a store of thread t is ordered after a recorded one; of those by the next lanes, too.
-__device__ bool may_store(Watch* w, Checks* k, long long t, const Event* write) {
-    if (!write->clock) return true;
-    return write->clock > k->base && (write->thread == t || write->clock < w->clock);
-}
-
-__device__ void record_store(Watch* w, long long t, Address address, Event* write) {
-    if (!write->clock) w->stores[w->stored++] = address;
-    write->clock = w->clock;
-    write->pc = 0;
-    write->thread = (short)t;
-    write->access = ACCESS_WRITE;
-}
-
-// Stores to buffers. addresses: one for each lane
-extern "C" __device__ void rt_watch_global(Context* c, long long t, unsigned long long lanes,
-                                           const Address* addresses, long long bytes, long long stores) {
-    Watch* w = c->watch;
-    Checks* k = w->checks;
-    unsigned long long following = followers(addresses, lanes, bytes);
-    while (lanes) {
-        int lane = __ffsll(lanes) - 1;
-        long long window = window_of(addresses[lane]), first = offset_in_window(addresses[lane]);
-        GlobalCell* cells = k->global_cells[window];
-        if (!cells || first + bytes > k->global_bytes[window]) {
-            lanes &= lanes - 1;
-            continue;
-        }
-        LineAccess access(k->global_lines[window], first, following, lane, bytes);
-        LinePart* part = access.part((int)bytes);
-        bool is_full = w->stored + GLOBAL_LINE > WATCHED_STORES;
-        if (part && !is_full && may_store(w, k, t + lane, &part->write)) {
-            record_store(w, t + lane, addresses[lane], &part->write);
-            lanes = access.without(lanes, lane);
-            continue;
-        }
-        lanes &= lanes - 1;
-        use_cells(k, window, first, bytes);
-        long long last = cell_of(first + bytes - 1, k->global_cell_width);
-        for (long long i = cell_of(first, k->global_cell_width); i <= last; ++i) {
-            GlobalCell* cell = cells + i;
-            bool was_accessed = cell->strong.clock || cell->read.clock || cell->other_read.clock;
-            if (is_full || was_accessed || !may_store(w, k, t + lane, &cell->write)) {
-                w->doubt = -1;
-                return;
-            }
-            record_store(w, t + lane, addresses[lane], &cell->write);
-        }
-    }
-}
-
 // Records a plain access of thread t to a cell. Returns false, and has recorded nothing, if it may be a
 // mistake. known: the thread's clock
 __device__ __forceinline__ bool records_access(Context* c, long long t, long long pc, GlobalCell* cell, int access,
@@ -280,11 +202,10 @@ __device__ bool passes_flags(unsigned char* flags, long long n, bool is_write) {
     return are_free;
 }
 
-// Accesses to global memory in a kernel that orders them by more than barriers. addresses: one for each lane.
-// The checks have no flags for bytes outside an array, so those are left to threads.
-extern "C" __device__ void rt_watch_ordered(Context* c, long long t, unsigned long long lanes,
-                                            const Address* addresses, long long pc, long long bytes,
-                                            long long access) {
+// Checks an access to memory that blocks share. The checks have no flags for bytes outside an array, so
+// those are left to threads.
+__device__ void watch_lanes(Context* c, long long t, unsigned long long lanes, const Address* addresses, long long pc,
+                            long long bytes, long long access) {
     Checks* k = c->checks;
     Address one = addresses[__ffsll(lanes) - 1], begin = one - offset_in_window(one);
     long long window = window_of(one), number = number_of(c, t), words = clock_words(c);
@@ -327,6 +248,15 @@ extern "C" __device__ void rt_watch_ordered(Context* c, long long t, unsigned lo
         }
         check_access(c, t + lane, pc, address, bytes, (int)access);
     }
+}
+
+// addresses: one for each lane
+extern "C" __device__ void rt_watch_global(Context* c, long long t, unsigned long long lanes, const Address* addresses,
+                                           long long pc, long long bytes, long long access) {
+    Checks* before = c->checks;
+    c->checks = c->watch->checks;
+    watch_lanes(c, t, lanes, addresses, pc, bytes, access);
+    c->checks = before;
 }
 
 extern "C" __device__ void rt_watch_fence(Context* c, long long t, unsigned long long lanes, long long how,

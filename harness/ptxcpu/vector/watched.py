@@ -3,13 +3,13 @@
 Each cell of shared memory has two words: one for the last write and one for the last read. A word
 contains the number of the interval between barriers and the thread, or MANY. An access is ordered
 unless the other word has the same interval and another thread. A cell that is read must have been
-written since the block began. Stores to buffers are reported to the runtime (`runtime/watch.cu`).
-Other orders than that of barriers of the whole block are not known for shared memory.
+written since the block began. Other orders than that of barriers of the whole block are not known
+for shared memory.
 
-A kernel may order accesses to global memory by more than barriers (`keeps_clocks`). Then its
-fences, and its accesses to global memory that it writes, are reported to the checks of the thread
-path (`runtime/checks.cu`). These keep a clock for each thread. Where neighbouring lanes access
-neighbouring bytes, one record describes up to 64 bytes.
+Accesses to global memory that the kernel writes are reported to the checks of the thread path
+(`runtime/watch.cu`). These keep a clock for each thread. Where neighbouring lanes access
+neighbouring bytes, one record describes up to 64 bytes. A kernel may order such accesses by more
+than barriers (`keeps_clocks`). Then its fences and atomics are reported as well.
 
 A copy (`cp.async`) writes its bytes at once. Until a thread waits for it, its cells have a word
 with which no access is ordered. So have the cells of a bulk copy until a thread waits for its
@@ -126,11 +126,9 @@ class WatchedTranslator(VectorTranslator):
         opcodes = (item.opcode for item in kernel.body if isinstance(item, Instruction))
         if self._keeps_clocks and any(opcode.startswith("mbarrier") for opcode in opcodes):
             raise CannotTranslate("mbarriers next to strong accesses in watched vector code")
+        windows = {*kernel.buffer_windows.values(), Window.MODULE}
         for access in self._accesses.values():
             if access.space != "shared":
-                windows = kernel.writable_windows if access.is_store else self._inputs
-                if self._keeps_clocks:
-                    windows = {*kernel.buffer_windows.values(), Window.MODULE}
                 self._must_point_into(windows, access.space, access.address)
 
     def _must_point_into(self, windows: Collection[int], space: str, address: Address) -> None:
@@ -143,19 +141,17 @@ class WatchedTranslator(VectorTranslator):
         return is_ordered_in_global_memory(item)
 
     def _access(self, access: Access) -> None:
-        is_shared = access.space == "shared"
-        if not is_shared and self._window_of(access.space, access.address) in self._inputs:
-            super()._access(access)
-            return
-        if not is_shared and self._keeps_clocks:
-            item = self.kernel.body[access.index]
-            is_read_only = isinstance(item, Instruction) and "nc" in item.opcode.split(".")
-            kind = Kind.WRITE if access.is_store else Kind.READ_ONLY if is_read_only else Kind.READ
-            self._tell_ordered(access.address, MemoryAccess(access.index, access.bytes, kind))
+        if access.space != "shared":
+            if self._window_of(access.space, access.address) not in self._inputs:
+                item = self.kernel.body[access.index]
+                is_read_only = isinstance(item, Instruction) and "nc" in item.opcode.split(".")
+                read = Kind.READ_ONLY if is_read_only else Kind.READ
+                kind = Kind.WRITE if access.is_store else read
+                self._tell_global(access.address, MemoryAccess(access.index, access.bytes, kind))
             super()._access(access)
             return
         shape, runs = self._shape_of(access), None
-        if is_shared and not shape.is_varying and self.mask_bits is None:
+        if not shape.is_varying and self.mask_bits is None:
             if access.index in self._watched_ahead:
                 self._watched_ahead.remove(access.index)
                 super()._access(access)
@@ -168,8 +164,7 @@ class WatchedTranslator(VectorTranslator):
         if runs is None:
             where = self._all_addresses(access.address)
             super()._access(access)
-            name = "rt_watch_shared" if is_shared else "rt_watch_global"
-            self._tell(name, where, access.bytes, int(access.is_store))
+            self._tell("rt_watch_shared", where, access.bytes, int(access.is_store))
             return
         leaders = [leader for leader, _ in self._leaders(access.address, shape)]
         super()._access(access)
@@ -292,16 +287,16 @@ class WatchedTranslator(VectorTranslator):
         lanes is reported for all of them."""
         if self._one_lane is not None or not self._keeps_clocks:
             return super().pointer(space, address, access)
-        self._tell_ordered(address, access)
+        self._tell_global(address, access)
         where = self.address_value(address)
         pointer = self.ask("ptr", "rt_locate", where, access.n, int(access.kind))
         self.leave_unless(self.compare("ne", pointer, IrValue("null", "ptr")))
         return pointer
 
-    def _tell_ordered(self, address: Address, access: MemoryAccess) -> None:
+    def _tell_global(self, address: Address, access: MemoryAccess) -> None:
         lane = self._lane
         where = self._all_addresses(address)
-        self._tell("rt_watch_ordered", where, access.index, access.n, int(access.kind))
+        self._tell("rt_watch_global", where, access.index, access.n, int(access.kind))
         self._lane = lane
 
     def fence(self, name: str, *arguments: int) -> None:
