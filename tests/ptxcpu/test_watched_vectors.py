@@ -22,6 +22,7 @@ from tests.ptxcpu import test_litmus as litmus
 from tests.ptxcpu.programs import entry, kernel_of
 from tests.ptxcpu.runner import KERNELS, inputs
 from tests.ptxcpu.test_litmus import MEETINGS, MESSAGES, WEAK_READ, WEAK_WRITE, Litmus
+from tests.ptxcpu.test_vector_path import KERNEL
 from tests.ptxcpu.test_vector_path import kernels as of_source
 
 THREADS, BLOCKS = 128, 2
@@ -632,3 +633,20 @@ st.shared.u32 [%rd1], %r1; st.shared.u32 [%rd1+{4 * THREADS}], %r1; bar.sync 0;
         assert {each.hazard for each in slow.findings} == {x for x, is_found in kinds if is_found}
         assert fast.findings == slow.findings, steps
         assert fast.vector_blocks == (0 if any(found) else 1), steps
+
+
+@pytest.mark.parametrize("writes_outside", [False, True])
+def test_blocks_that_threads_run_again_race_only_with_others(writes_outside: bool) -> None:
+    loop = "for (int i = 0; i < n; ++i) x += A[i]; __syncthreads(); *c = x;"
+    body = f"int n = blockIdx.x == 2 ? (thread & 7) * 3 : 5; float x = 1; *c = 0; {loop}"
+    if writes_outside:
+        body += "if (blockIdx.x == 2 && (thread & 15) == 15) c[1] = 3;"
+    a, b = inputs(Shape(64, 50, 64))
+    c = Buffer(np.zeros((64, 64), np.float32), writable=True)
+    fast, slow = (
+        each.check((4, 4, 1), [Buffer(a), Buffer(b), c, 64, 50, 64])
+        for each in of_source(KERNEL.format(body=body))
+    )
+    assert fast.findings == slow.findings
+    assert bool(fast.findings) is writes_outside
+    assert writes_outside or fast.vector_blocks == 12

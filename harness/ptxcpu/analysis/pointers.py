@@ -14,7 +14,11 @@ from harness.ptxcpu.runtime.layout import Window
 NUMBER, OTHER = "number", "other"
 Held = int | str
 
-_FOLLOWED = ("mov", "cvta", "add", "sub", "selp", "mad")
+_POINTERS = {
+    **{"mov": ({0},), "cvta": ({0},), "add": ({0}, {1}), "sub": ({0},)},
+    **{"mad": ({2},), "selp": ({0, 1},)},
+}
+"""Which sources of an instruction may be pointers, so that its result is one."""
 
 
 def pointer_windows(kernel: InlinedKernel) -> dict[str, int]:
@@ -59,19 +63,9 @@ def _result(
     if all(x == NUMBER for x in sources):
         return NUMBER
     pointers = {x for x in sources if x != NUMBER}
-    if root not in _FOLLOWED or len(pointers) != 1 or OTHER in pointers:
-        return OTHER
-    if root == "sub" and sources[1] != NUMBER:
-        return OTHER
-    if root == "mad" and (sources[0] != NUMBER or sources[1] != NUMBER):
-        return OTHER
-    if root == "add" and all(x != NUMBER for x in sources):
-        return OTHER
-    if root == "selp" and NUMBER in sources[:2]:
-        return OTHER
-    if root == "cvta" and "global" not in item.opcode:
-        return OTHER
-    if root == "mov" and isinstance(item.operands[1], Vector):
+    places = {i for i, x in enumerate(sources) if x != NUMBER}
+    is_pointer = places in _POINTERS.get(root, ()) and len(pointers) == 1
+    if not is_pointer or (root == "cvta" and "global" not in item.opcode):
         return OTHER
     return pointers.pop()
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.ptxcpu.analysis.inline import inline
-from harness.ptxcpu.ptx.effects import registers_of
+from harness.ptxcpu.ptx.effects import registers_of, written_by
 from harness.ptxcpu.ptx.syntax import (
     Address,
     Group,
@@ -44,7 +44,6 @@ _KEEP_POINTERS = {
     *("mov", "add", "sub", "mad", "selp", "cvt", "cvta", "min", "max"),
     *("and", "or", "xor"),  # the low bits of what comes out are those of pointers
 }
-_NO_RESULT = {"st", "red", "bra", "brx", "ret", "exit", "bar", "barrier", "membar", "fence", "trap"}
 _SPACES = ("global", "shared", "local", "param", "const")
 
 _MEMORY = "memory"
@@ -152,14 +151,16 @@ class _Flow:
         if root in ("st", "red", "atom"):
             stored = NONE.union(*(self.of(each) for each in item.operands[1:]))
             self._store(space, (stored | guard) - {POINTER, BITS})
-        if root in _NO_RESULT:
+        names, sources = written_by(item), item.operands[1:]
+        if not names:
             return
-        result, *sources = item.operands
-        if root in ("ld", "ldu", "atom"):
-            taint = self._loaded(space, sources[0])
-        else:
-            taint = self._computed(root, sources)
-        self._write(result, taint | guard)
+        is_load = root in ("ld", "ldu", "atom")
+        taint = self._loaded(space, sources[0]) if is_load else self._computed(root, sources)
+        for name in names:
+            before = self.held.get(name, NONE)
+            if not taint | guard <= before:
+                self.held[name] = before | taint | guard
+                self.planned.update(self.readers[name])
 
     def _store(self, space: str, taint: Taint) -> None:
         before = self.spaces.get(space, NONE)
@@ -176,7 +177,7 @@ class _Flow:
             return NONE.union(*self.spaces.values())
         return self.spaces.get(space, NONE) | self.spaces.get("generic", NONE)
 
-    def _computed(self, root: str, sources: list[Operand]) -> Taint:
+    def _computed(self, root: str, sources: Sequence[Operand]) -> Taint:
         taints = [self.of(each) for each in sources]
         taint = NONE.union(*taints)
         if POINTER not in taint:
@@ -192,19 +193,6 @@ class _Flow:
         if root in _KEEP_POINTERS:
             return taint
         return (taint - {POINTER}) | {BITS}
-
-    def _write(self, operand: Operand, taint: Taint) -> None:
-        if isinstance(operand, Register):
-            before = self.held.get(operand.name, NONE)
-            if not taint <= before:
-                self.held[operand.name] = before | taint
-                self.planned.update(self.readers[operand.name])
-        elif isinstance(operand, Vector):
-            for each in operand.items:
-                self._write(each, taint)
-        elif isinstance(operand, Pair):
-            self._write(operand.first, taint)
-            self._write(operand.second, taint)
 
 
 @functools.cache

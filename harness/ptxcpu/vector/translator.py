@@ -137,7 +137,7 @@ class VectorTranslator(LaneMemory, Translator):
         reason = refusal(kernel, block, lanes)
         if reason:
             raise CannotTranslate(f"{reason} in vector code")
-        kernel = tiled(unrolled(decided(kernel, block), COMPUTED))
+        kernel = tiled(unrolled(decided(kernel, block)))
         self._only_bounds = only_bounds
         self._unread_copies: frozenset[int] = frozenset()
         instructions = len(kernel.body)

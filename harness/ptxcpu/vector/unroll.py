@@ -8,11 +8,11 @@ constant to another.
 
 import operator
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.ptxcpu.analysis.inline import InlinedKernel, renamed
-from harness.ptxcpu.ptx.effects import read_by, written_by
+from harness.ptxcpu.ptx.effects import COMPUTED, read_by, written_by
 from harness.ptxcpu.ptx.syntax import (
     Address,
     Instruction,
@@ -42,11 +42,8 @@ _COMPARISONS = {
 Body = Sequence[Instruction | Label]
 
 
-def unrolled(kernel: InlinedKernel, computed: Collection[str]) -> InlinedKernel:
-    """Return the same kernel with its short inner loops unrolled.
-
-    computed: the instructions whose results depend only on their operands.
-    """
+def unrolled(kernel: InlinedKernel) -> InlinedKernel:
+    """Return the same kernel with its short inner loops unrolled."""
     targets = Counter(name for names in kernel.branch_targets.values() for name in names)
     for item in kernel.body:
         if isinstance(item, Instruction):
@@ -58,7 +55,7 @@ def unrolled(kernel: InlinedKernel, computed: Collection[str]) -> InlinedKernel:
         item = kernel.body[at]
         at += 1
         if isinstance(item, Label) and targets[item.name] == 1:
-            loop = _loop_behind(kernel.body, at, body, computed)
+            loop = _loop_behind(kernel.body, at, body)
             if loop:
                 body += loop.unrolled(registers, f".{at}")
                 at += len(loop.body) + 1
@@ -134,7 +131,7 @@ def _moved(
     return renamed(operand, names)
 
 
-def _loop_behind(body: Body, first: int, before: Body, computed: Collection[str]) -> _Loop | None:
+def _loop_behind(body: Body, first: int, before: Body) -> _Loop | None:
     """Return the loop that begins at this index after its label, if it can be unrolled.
 
     before: the instructions before it.
@@ -150,7 +147,7 @@ def _loop_behind(body: Body, first: int, before: Body, computed: Collection[str]
             if not goes_back or not isinstance(item.guard, Register):
                 return None
             return _loop(items, item.guard, before)
-        if item.guard is not None or (root not in computed and root != "ld"):
+        if item.guard is not None or (root not in COMPUTED and root != "ld"):
             return None
         items.append(item)
     return None

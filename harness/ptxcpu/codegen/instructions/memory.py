@@ -196,10 +196,7 @@ def _modify(t: Translator, m: MatchedInstruction) -> list[IrValue]:
 _VECTORS = _HALVES | {"space": ("global",), "vec": VECTOR, "type": ("f32", "f16", "f16x2")}
 
 
-# The manual's order of modifiers, and those of NVIDIA's compiler and C++ library.
 @TABLE.instruction("atom{.order}{.scope}{.space}.op{.l2}.type d, a, b, policy?", **_ATOMIC_CHOICES)
-@TABLE.instruction("atom.space.scope.op.type d, a, b", **_ATOMIC_CHOICES)
-@TABLE.instruction("atom{.space}.op.order{.scope}{.l2}.type d, a, b, policy?", **_ATOMIC_CHOICES)
 @TABLE.instruction("atom{.order}{.scope}{.space}.op.noftz{.l2}.type d, a, b, policy?", **_HALVES)
 @TABLE.instruction(
     "atom{.order}{.scope}{.space}.op{.noftz}{.l2}.vec.type d, a, b, policy?", **_VECTORS
@@ -214,7 +211,6 @@ def atom(t: Translator, m: MatchedInstruction) -> None:
 
 
 @TABLE.instruction("red{.order}{.scope}{.space}.op{.l2}.type a, b, policy?", **_ATOMIC_CHOICES)
-@TABLE.instruction("red{.space}.op.order{.scope}{.l2}.type a, b, policy?", **_ATOMIC_CHOICES)
 @TABLE.instruction("red{.order}{.scope}{.space}.op.noftz{.l2}.type a, b, policy?", **_HALVES)
 @TABLE.instruction("red{.order}{.scope}{.space}.op{.noftz}{.l2}.vec.type a, b, policy?", **_VECTORS)
 def red(t: Translator, m: MatchedInstruction) -> None:
@@ -222,8 +218,6 @@ def red(t: Translator, m: MatchedInstruction) -> None:
 
 
 @TABLE.instruction("atom{.order}{.scope}{.space}.cas.type d, a, b, c", **_SWAPS)
-@TABLE.instruction("atom.space.scope.cas.type d, a, b, c", **_SWAPS)
-@TABLE.instruction("atom{.space}.cas.order{.scope}.type d, a, b, c", **_SWAPS)
 def compare_and_swap(t: Translator, m: MatchedInstruction) -> None:
     _give_way(t, m)
     b, c = t.read(m.operands["b"], m.type), t.read(m.operands["c"], m.type)
