@@ -399,9 +399,9 @@ def edge_cases(rows: int, columns: int, seed: int, *, quick: bool) -> tuple[Case
         Shape(between(2, 40), between(17, 70), between(2, 40)),
         Shape(rows + between(1, 31), 2 * between(16, 50) + 1, columns + between(1, 31)),
     ]
+    aligned = Shape(rows * between(1, 2), 16 * between(2, 6), columns * between(1, 2))
+    shapes.insert(1, aligned)
     if not quick:
-        aligned = Shape(rows * between(1, 2), 16 * between(2, 6), columns * between(1, 2))
-        shapes.insert(1, aligned)
         shapes.append(Shape(rows + 4 * between(1, 8), 4 * between(8, 20), columns))
     inputs = generator.choice(WATCHED_INPUTS, len(shapes))
     return tuple(Case(shape, str(way)) for shape, way in zip(shapes, inputs, strict=True))

@@ -381,12 +381,14 @@ def _access_of(at: Location) -> str:
     return _line(at, _thread(at))
 
 
-def _verb(access: int) -> Literal["read", "write"]:
-    return "write" if access & Access.WRITE else "read"
+def _verb(access: int) -> str:
+    return "use" if access & Access.MBARRIER else "write" if access & Access.WRITE else "read"
 
 
 def _access(access: int) -> Literal["read", "write", "atomic"]:
-    return "atomic" if access & Access.ATOMIC else _verb(access)
+    if access & Access.ATOMIC:
+        return "atomic"
+    return "write" if access & Access.WRITE else "read"
 
 
 def _plain_name(variable: Placed) -> str:

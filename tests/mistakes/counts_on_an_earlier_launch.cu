@@ -1,6 +1,6 @@
 // expect: wrong-answer
 // says: a `__device__` variable has its initial value again
-// says: `arrived` (line 4) keeps nothing from an earlier launch
+// says: Nothing is kept from an earlier launch in `arrived` (line 4)
 __device__ unsigned arrived = 0;
 
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {

@@ -25,6 +25,9 @@ _STATE = re.compile(
     re.MULTILINE,
 )
 
+_CONSTANT = re.compile(
+    r"^[ \t]*(?:static\s+)?__constant__\s+(?:\w+\s+)+(\w+)\s*(?:\[[^\]]*\]\s*)*;", re.MULTILINE
+)
 _WITHOUT_VALUE = re.compile(r"^[ \t]*(?:float|double)\s+(\w+)\s*(?:\[[^\]]*\]\s*)*;", re.MULTILINE)
 
 _TINY_FLOP = 1 << 20
@@ -128,6 +131,8 @@ def _of_finding(found: Finding, report: Report) -> str | None:
             )
         case Hazard.MISALIGNED if in_matrix and found.size in (8, 16):
             floats = found.size // 4
+            if found.shape is not None and found.shape.N % floats == 0 == found.shape.K % floats:
+                return f"The index of a vector of {floats} floats must be a multiple of {floats}."
             return (
                 f"A row of A begins at a multiple of {found.size} bytes only if N is a multiple of "
                 f"{floats}, and a row of B or C only if K is. Load and store single floats at "
@@ -154,6 +159,11 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "Two threads store one element of C. A block may store only the elements of its "
                 "own tile, each by one thread. A tile has 16×16 elements, or as many as the "
                 "launch line says."
+            )
+        case Hazard.RACE if "uses what" in found.message:
+            return (
+                "After one thread has initialised the mbarriers, execute `__syncthreads();` before "
+                "another one uses them."
             )
         case Hazard.RACE if found.array == Array.SHARED and "no barrier between" in found.message:
             return _missing_barrier(found, source)
@@ -344,13 +354,19 @@ def _of_time(outcome: TimeLimit, report: Report) -> str | None:
 
 
 def _of_state(source: str) -> str | None:
-    variables = [
+    if constants := _names(_CONSTANT, source):
+        return f"Host code is never run, so this `__constant__` memory stays zero: {constants}."
+    if variables := _names(_STATE, source):
+        return (
+            "Before each launch a `__device__` variable has its initial value again. Nothing is "
+            f"kept from an earlier launch in {variables}."
+        )
+    return None
+
+
+def _names(declaration: re.Pattern[str], source: str) -> str:
+    """Return the first variables that are declared so, with their lines."""
+    return ", ".join(
         f"`{found[1]}` (line {source.count(chr(10), 0, found.start(1)) + 1})"
-        for found in islice(_STATE.finditer(source), 3)
-    ]
-    if not variables:
-        return None
-    return (
-        "Before each launch a `__device__` variable has its initial value again: "
-        f"{', '.join(variables)} keeps nothing from an earlier launch."
+        for found in islice(declaration.finditer(source), 3)
     )
