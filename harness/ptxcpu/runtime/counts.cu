@@ -25,11 +25,11 @@ __device__ __noinline__ int pieces(const Address* address, unsigned here, int by
     return found;
 }
 
-// Counts the different words that some lanes access in each of the 32 banks of shared memory.
-__device__ void words_in_banks(const Address* address, unsigned lanes, int bytes, int* in_bank) {
+// Returns how many different words some lanes access: in all of the 32 banks of shared memory, or in the
+// bank that has most of them.
+__device__ int count_words(const Address* address, unsigned lanes, int bytes, bool in_one_bank) {
     Address first = ~0ull, last = 0;
-    int each = (bytes + 3) / 4, n = 0;
-    for (int bank = 0; bank < LANES; ++bank) in_bank[bank] = 0;
+    int each = (bytes + 3) / 4, n = 0, found = 0;
     for (int lane = 0; lane < LANES; ++lane) {
         if (!(lanes >> lane & 1)) continue;
         Address row = address[lane] >> 7, end = (address[lane] >> 2) + each - 1 >> 5;
@@ -41,33 +41,42 @@ __device__ void words_in_banks(const Address* address, unsigned lanes, int bytes
         int count = (int)(last - first) + 1;
         for (int i = 0; i < count; ++i) rows[i] = 0;
         for (int lane = 0; lane < LANES; ++lane)
-            for (Address word = address[lane] >> 2; (lanes >> lane & 1) && word < (address[lane] >> 2) + each; ++word)
+            for (int i = 0; (lanes >> lane & 1) && i < each; ++i) {
+                Address word = (address[lane] >> 2) + i;
                 rows[(word >> 5) - first] |= 1u << (word & 31);
-        for (int i = 0; i < count; ++i)
-            for (unsigned left = rows[i]; left; left &= left - 1) in_bank[__ffs(left) - 1] += 1;
-        return;
+            }
+        if (!in_one_bank) {
+            for (int i = 0; i < count; ++i) found += __popc(rows[i]);
+            return found;
+        }
+        for (;; ++found) {
+            unsigned banks = 0;
+            for (int i = 0; i < count; ++i) {  // one word of each bank
+                unsigned now = rows[i] & ~banks;
+                banks |= now;
+                rows[i] ^= now;
+            }
+            if (!banks) return found;
+        }
     }
     Address words[4 * LANES];
+    int in_bank[LANES];
     for (int lane = 0; lane < LANES; ++lane)
         for (int i = 0; (lanes >> lane & 1) && i < each; ++i) words[n++] = (address[lane] >> 2) + i;
     sort(words, n);
+    for (int i = 0; i < LANES; ++i) in_bank[i] = 0;
     for (int i = 0; i < n; ++i) in_bank[words[i] % LANES] += i == 0 || words[i] != words[i - 1];
+    for (int i = 0; i < LANES; ++i) found = !in_one_bank ? found + in_bank[i] : found < in_bank[i] ? in_bank[i] : found;
+    return found;
 }
 
-// The number of different words that the lanes access.
 __device__ __noinline__ int different_words(const Address* address, unsigned here, int bytes) {
-    int in_bank[LANES], all = 0;
-    words_in_banks(address, here, bytes, in_bank);
-    for (int bank = 0; bank < LANES; ++bank) all += in_bank[bank];
-    return all;
+    return count_words(address, here, bytes, false);
 }
 
-// Returns the passes over the 32 banks for some lanes: the largest number of words in one bank.
+// Returns the passes over the banks for some lanes.
 __device__ __noinline__ int passes(const Address* address, unsigned lanes, int bytes) {
-    int in_bank[LANES], most = 0;
-    words_in_banks(address, lanes, bytes, in_bank);
-    for (int bank = 0; bank < LANES; ++bank) most = most < in_bank[bank] ? in_bank[bank] : most;
-    return most;
+    return count_words(address, lanes, bytes, true);
 }
 
 // Whether all lanes form pairs with equal addresses at distance 1 or 2, so that two phases become
