@@ -33,7 +33,8 @@ def main(
         started()
         return run(chosen, terminal)
     except ModuleNotFoundError as error:
-        terminal.note(f"This needs {error.name}; `nox -s arena` installs all that it needs.")
+        session = "arena" if package is commands else "lab"
+        terminal.note(f"This needs {error.name}; `nox -s {session}` installs all that it needs.")
         return Exit.NO_ANSWER
     except KeyboardInterrupt:
         terminal.note("interrupted")

@@ -67,7 +67,8 @@ def launch_of(number: str, shape: Shape) -> Launch:
 
 @pytest.mark.parametrize("number", [*(f"{number:02}" for number in range(2, 19)), *TENSOR])
 def test_verify(benchmark: Any, number: str) -> None:
-    """The extra info gives one core's speed as a part of single-threaded NumPy's."""
+    """The extra info gives one core's speed as a part of single-threaded NumPy's. Large kernels are
+    optimised, which gradings do not do, since their launches are short."""
     shape = TENSOR.get(number, Shape(512, 512, 512))
     launch = launch_of(number, shape)
     spent: list[float] = []

@@ -328,7 +328,7 @@ def test_parts_of_a_line_race_if_they_overlap(
 def test_reads_of_a_line_of_which_a_part_is_written(
     both: tuple[Kernel, Kernel], begin: int
 ) -> None:
-    """A thread may overwrite what it has read. The reads of two blocks survive the division."""
+    """When a thread writes a part of the line, all earlier reads of that part are remembered."""
     line, part = ACCESSES["a line"][False], Step(STORE, begin, 16 - begin, begin)
     for known in itertools.product((False, True), repeat=2):
         program = (

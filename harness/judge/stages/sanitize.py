@@ -85,7 +85,8 @@ class Sample:
 class Watched:
     """A program's launches under each tool: cases, in this order, then a sample of a large one.
 
-    many_blocks: the CPU device runs this too if the kernel's blocks depend on one another.
+    many_blocks: a case that only the CPU device runs, for kernels whose blocks depend on one
+        another.
     """
 
     executor: Executor

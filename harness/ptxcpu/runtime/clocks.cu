@@ -208,7 +208,8 @@ __device__ long long run_of(Context* c, unsigned clock) {
 __device__ bool is_of_this_cluster(Context* c, const Event* e) { return e->clock > c->checks->base; }
 
 // Of how many threads of an earlier cluster a set of snapshots has what they did when their clocks
-// had some value. Everybody knows what threads do again.
+// had some value. If threads run a block again, its first run conflicts with nothing: it counts as
+// known to all.
 enum { NONE_OF_THEM, ALL_OF_THEM, SOME_OF_THEM };
 
 __device__ int known_threads(Context* c, unsigned set, unsigned clock) {
