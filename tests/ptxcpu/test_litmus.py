@@ -354,6 +354,10 @@ MEETINGS = {
     # name: (behind the write, before the flag, behind the flag, before the read, whether it races)
     "barriers and a fence behind the first": (MEET, GPU_FENCE, GPU_FENCE, MEET, False),
     "a fence before the first barrier": (f"{GPU_FENCE} {MEET}", "", GPU_FENCE, MEET, False),
+    "a flag before the first barrier, too": (
+        f"{GPU_FENCE} st.relaxed.gpu.global.u32 [%rd2], 1; {MEET}",
+        *("", GPU_FENCE, MEET, False),
+    ),
     "a fence behind the last barrier": (MEET, GPU_FENCE, "", f"{MEET} {GPU_FENCE}", False),
     "no fence where it is written": (MEET, "", GPU_FENCE, MEET, True),
     "no fence where it is read": (MEET, GPU_FENCE, "", MEET, True),
@@ -426,6 +430,13 @@ class Step:
         return f"{select} setp.ne.or.u32 %p3, %r3, {self.lane}, %p3; @!%p3 {access};"
 
 
+LATE = [
+    *(Step(1, place=CELLS, bytes=(0, 16)), Step(12, barrier=9), Step(3, barrier=10)),
+    Step(4, place=CELLS, writes=True, bytes=(0, 4)),
+]
+"""A write that runs after a barrier of other warps, since its own warp waits at another one."""
+
+
 def drawn_steps(random: np.random.Generator) -> list[Step]:
     """Draw accesses and barriers. Most accesses to a place are by one and the same warp."""
     steps = []
@@ -465,7 +476,7 @@ def racing_places(steps: Sequence[Step]) -> set[int]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_accesses_of_different_widths_race_as_the_model_says(seed: int) -> None:
-    steps = drawn_steps(np.random.default_rng(seed))
+    steps = [*LATE, *drawn_steps(np.random.default_rng(seed))]
     text = entry(
         "",
         f"""

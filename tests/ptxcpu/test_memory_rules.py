@@ -74,6 +74,7 @@ def test_the_order_of_the_lanes_of_a_warp(together: str, orders: bool) -> None:
     assert (Hazard.RACE in hazards(found)) is not orders
 
 
+@pytest.mark.parametrize(("space", "at"), [("shared", "s"), ("global", "%rd1")])
 @pytest.mark.parametrize(
     ("first", "between", "second", "races"),
     [
@@ -90,18 +91,49 @@ def test_the_order_of_the_lanes_of_a_warp(together: str, orders: bool) -> None:
     ],
 )
 def test_a_strong_read_does_not_hide_a_weak_one(
-    first: str, between: str, second: str, races: bool
+    first: str, between: str, second: str, races: bool, space: str, at: str
 ) -> None:
     body = f"""setp.eq.u32 %p1, %r1, 0;
         setp.eq.u32 %p2, %r1, 1;
         and.b32 %r4, %r1, 1;
         setp.eq.u32 %p3, %r4, 0;
-        @%p1 {first}.shared.u32 %r2, [s];
+        @%p1 {first}.{space}.u32 %r2, [{at}];
         {between}
-        @%p1 {second}.shared.u32 %r3, [s];
-        @%p2 st.volatile.shared.u32 [s], 1;"""
+        @%p1 {second}.{space}.u32 %r3, [{at}];
+        @%p2 st.volatile.{space}.u32 [{at}], 1;"""
     found = check(kernel(body, SHARED), np.zeros(WORDS, np.uint32))
     assert (Hazard.RACE in hazards(found)) is races
+
+
+@pytest.mark.parametrize(
+    ("more", "parity"), [("", 0), ("mbarrier.arrive.shared.b64 %rd2, [b];", 1)]
+)
+def test_a_wait_knows_no_arrivals_of_the_next_phase(more: str, parity: int) -> None:
+    """Lane 1 writes and arrives in the second phase. A flag without order tells lane 2 so."""
+    wait = "{0}: mbarrier.try_wait.parity.shared.b64 %p3, [b], {1}; @!%p3 bra {0};".format
+    body = f"""setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+        mbarrier.init.shared.b64 [b], 2; st.shared.u32 [s+4], 0;
+        READY: bar.warp.sync 0xffffffff;
+        setp.eq.u32 %p1, %r1, 1; @%p1 bra ONE; setp.eq.u32 %p1, %r1, 2; @%p1 bra TWO;
+        setp.ne.u32 %p1, %r1, 0; @%p1 ret;
+        mbarrier.arrive.shared.b64 %rd2, [b], 2; {more} ret;
+        ONE: {wait("A", 0)} st.shared.u32 [s], 1; mbarrier.arrive.shared.b64 %rd2, [b];
+        st.relaxed.cta.shared.u32 [s+4], 1; ret;
+        TWO: ld.relaxed.cta.shared.u32 %r2, [s+4]; setp.eq.u32 %p1, %r2, 0; @%p1 bra TWO;
+        {wait("B", parity)} ld.shared.u32 %r3, [s];"""
+    found = check(kernel(body, f"{SHARED} .shared .align 8 .b8 b[8];"), np.zeros(WORDS, np.uint32))
+    assert found.fault is None and (Hazard.RACE in hazards(found)) is not bool(more)
+
+
+@pytest.mark.parametrize("path", ["", ".nc"])
+@pytest.mark.parametrize("again", ["", "@!%p1 ld.global.u32 %r3, [%rd1];"])
+def test_what_the_read_only_path_has_read_is_not_written(path: str, again: str) -> None:
+    body = f"""setp.ne.u32 %p1, %r1, 0;
+        @!%p1 ld.global{path}.u32 %r2, [%rd1]; {again}
+        bar.warp.sync 0xffffffff;
+        setp.eq.u32 %p2, %r1, 1; @%p2 st.global.u32 [%rd1], 1;"""
+    found = check(kernel(body), np.zeros(WORDS, np.uint32))
+    assert (Hazard.RACE in hazards(found)) is bool(path)
 
 
 LOCAL_AND_SHARED = ".shared .align 16 .b8 s[24];"

@@ -22,7 +22,7 @@ def active_share(lines: Sequence[LineCounters]) -> float:
     """Return the mean share of a warp's lanes that are active: less than 1 where it diverges."""
     warps = sum(line.warp_instructions for line in lines)
     threads = sum(line.instructions for line in lines)
-    return min(1.0, threads / (WARP * warps)) if warps else 1.0
+    return threads / (WARP * warps) if warps else 1.0
 
 
 def _warps(counters: Counters, wanted: Callable[[str], object]) -> float:

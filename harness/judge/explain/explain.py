@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from harness.compiling.occupancy import WARP
 from harness.judge import figures
 from harness.judge.explain.counts import hot_loop, l1_clocks
 from harness.judge.explain.evidence import Evidence
@@ -209,5 +208,5 @@ def _memory(cost: LineCounters, total: int) -> dict[str, float]:
         found["wavefronts_per_request"] = cost.shared_wavefronts / cost.shared_requests
         found["min_wavefronts_per_request"] = cost.shared_min_wavefronts / cost.shared_requests
     if cost.warp_instructions:
-        found["lanes"] = min(float(WARP), cost.instructions / cost.warp_instructions)
+        found["lanes"] = cost.instructions / cost.warp_instructions
     return found

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from harness.compiling.occupancy import WARP
+from harness.judge.explain.compare import WORTH_TELLING, compare
 from harness.judge.explain.examination import from_report
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation, Unit
 from harness.judge.explain.gpu import H100, SUSTAINED
 from harness.judge.explain.latency import iteration
 from harness.judge.explain.opcodes import Kind, matrix_type, mix
+from harness.judge.explain.workload import spills_to
 from harness.judge.stages.count import count_on
 from harness.protocol.device import Count
 from harness.protocol.report import CodeLoop, Counters, Producer, Report, Wait
@@ -169,3 +172,36 @@ def test_a_load_waits_for_the_misses_of_those_under_way_with_it() -> None:
 
     assert clocks(0.25, 0.5) == clocks(0.75, 0.0) > clocks(0.5, 0.0)
     assert clocks(0.75, 0.75) == clocks(1.0, 0.0)
+
+
+def test_a_comparison_names_the_largest_changes_first() -> None:
+    naive, tiled = explained("01_naive"), explained("02_shared_tile")
+    assert naive.estimated_ms is not None and tiled.estimated_ms is not None
+    times = f"{naive.estimated_ms / tiled.estimated_ms:.2f}×"
+    for new, old, verdict in (
+        (tiled, naive, f"should be {times} as fast"),
+        (naive, tiled, f"should take {times} as long"),
+    ):
+        found = compare(new, old)
+        assert found.why.startswith(f"{new.name} {verdict}")
+        changes = [abs(each.after_ms - each.before_ms) for each in found.units]
+        assert len(changes) > 1 and changes == sorted(changes, reverse=True)
+        assert changes[-1] >= WORTH_TELLING * naive.estimated_ms
+    same = compare(naive, naive)
+    assert "should be equally fast" in same.why and not same.units
+
+
+def test_spills_go_to_the_nearest_memory_with_room_for_all_threads() -> None:
+    facts = recorded("02_shared_tile").facts
+    threads = facts.occupancy.warps * WARP
+    occupied = facts.occupancy.blocks * facts.resources.shared_bytes
+    most_in_l1 = (H100.l1_bytes - occupied) // threads
+    most_in_l2 = H100.l2_bytes // (threads * H100.multiprocessors)
+
+    def home(stack: int) -> Unit:
+        resources = facts.resources.model_copy(update={"stack_bytes": stack})
+        return spills_to(facts.model_copy(update={"resources": resources}), H100)
+
+    assert occupied and home(most_in_l1) is Unit.L1
+    assert home(most_in_l1 + 1) is home(most_in_l2) is Unit.L2
+    assert home(most_in_l2 + 1) is Unit.DRAM

@@ -306,6 +306,20 @@ def test_a_hang_is_explained_by_the_cpu_device() -> None:
         assert isinstance(hanging(answer, case)[0], protocol.TimeLimit)
 
 
+SOMEWHERE = OUTSIDE.model_copy(update={"at": protocol.Place()})
+
+
+@pytest.mark.parametrize(
+    ("findings", "may_say_more"), [((), True), ((SOMEWHERE,), True), ((OUTSIDE,), False)]
+)
+def test_a_memory_error_without_a_line_is_sanitized(
+    findings: tuple[protocol.Finding, ...], may_say_more: bool
+) -> None:
+    fault = protocol.MemoryFault(stage=protocol.Stage.VERIFY, message="", findings=findings)
+    made = grading(on_gpu(FakeDevice()))
+    assert sanitize.sanitizers_may_say_more(made, Failure(RANKED, fault)) is may_say_more
+
+
 def test_hangs_are_explained_only_in_small_cases_next_to_a_gpu() -> None:
     gpu, cpu = (grading(each(FakeDevice()), problem=PROBLEM) for each in (on_gpu, on_cpu))
     assert not sanitize.sanitizers_may_say_more(gpu, Failure(RANKED, LATE))
