@@ -20,8 +20,7 @@ class Multiprocessor:
     """Limits of one multiprocessor: the CUDA Programming Guide's table "Technical Specifications
     per Compute Capability".
 
-    shared: bytes of shared memory; shared_per_block: the most that one block may ask for;
-    reserved: bytes of shared memory that the system takes for each block;
+    shared: bytes of shared memory; reserved: those that the system takes for each block;
     fp32_lanes: fused multiply-adds that start in one clock;
     fp64_lanes: the same in double precision, and conversions_64: conversions from and to 64-bit
     types (the table "Throughput of Native Arithmetic Instructions");
@@ -34,27 +33,31 @@ class Multiprocessor:
     warps: int
     blocks: int
     shared: int
-    shared_per_block: int
     reserved: int
     fp32_lanes: int
     fp64_lanes: int
     conversions_64: int
     cache: int
 
+    @property
+    def shared_per_block(self) -> int:
+        """The most shared memory that one block may ask for, in bytes."""
+        return self.shared - self.reserved
+
 
 _MULTIPROCESSORS = {
-    70: Multiprocessor(64, 32, 96 * _KIB, 96 * _KIB, 0, 64, 32, 16, 128 * _KIB),
-    75: Multiprocessor(32, 16, 64 * _KIB, 64 * _KIB, 0, 64, 2, 2, 96 * _KIB),
-    80: Multiprocessor(64, 32, 164 * _KIB, 163 * _KIB, _KIB, 64, 32, 16, 192 * _KIB),
-    86: Multiprocessor(48, 16, 100 * _KIB, 99 * _KIB, _KIB, 128, 2, 2, 128 * _KIB),
-    87: Multiprocessor(48, 16, 164 * _KIB, 163 * _KIB, _KIB, 128, 2, 2, 192 * _KIB),
-    89: Multiprocessor(48, 24, 100 * _KIB, 99 * _KIB, _KIB, 128, 2, 2, 128 * _KIB),
-    90: Multiprocessor(64, 32, 228 * _KIB, 227 * _KIB, _KIB, 128, 64, 16, 256 * _KIB),
-    100: Multiprocessor(64, 32, 228 * _KIB, 227 * _KIB, _KIB, 128, 64, 16, 256 * _KIB),
-    103: Multiprocessor(64, 32, 228 * _KIB, 227 * _KIB, _KIB, 128, 2, 2, 256 * _KIB),
-    110: Multiprocessor(48, 24, 228 * _KIB, 227 * _KIB, _KIB, 128, 2, 2, 256 * _KIB),
-    120: Multiprocessor(48, 24, 100 * _KIB, 99 * _KIB, _KIB, 128, 2, 2, 128 * _KIB),
-    121: Multiprocessor(48, 24, 100 * _KIB, 99 * _KIB, _KIB, 128, 2, 2, 128 * _KIB),
+    70: Multiprocessor(64, 32, 96 * _KIB, 0, 64, 32, 16, 128 * _KIB),
+    75: Multiprocessor(32, 16, 64 * _KIB, 0, 64, 2, 2, 96 * _KIB),
+    80: Multiprocessor(64, 32, 164 * _KIB, _KIB, 64, 32, 16, 192 * _KIB),
+    86: Multiprocessor(48, 16, 100 * _KIB, _KIB, 128, 2, 2, 128 * _KIB),
+    87: Multiprocessor(48, 16, 164 * _KIB, _KIB, 128, 2, 2, 192 * _KIB),
+    89: Multiprocessor(48, 24, 100 * _KIB, _KIB, 128, 2, 2, 128 * _KIB),
+    90: Multiprocessor(64, 32, 228 * _KIB, _KIB, 128, 64, 16, 256 * _KIB),
+    100: Multiprocessor(64, 32, 228 * _KIB, _KIB, 128, 64, 16, 256 * _KIB),
+    103: Multiprocessor(64, 32, 228 * _KIB, _KIB, 128, 2, 2, 256 * _KIB),
+    110: Multiprocessor(48, 24, 228 * _KIB, _KIB, 128, 2, 2, 256 * _KIB),
+    120: Multiprocessor(48, 24, 100 * _KIB, _KIB, 128, 2, 2, 128 * _KIB),
+    121: Multiprocessor(48, 24, 100 * _KIB, _KIB, 128, 2, 2, 128 * _KIB),
 }
 
 

@@ -21,7 +21,7 @@ _NO_VALUE = {
 """The first words of statements that are no expressions."""
 
 _CALL = re.compile(r"(#\s*+define\s++)?\b([A-Za-z_]\w*+)(?:\s|\\\n)*+\(")
-_BEFORE_AN_EXPRESSION = {"return", "co_return", "co_yield", "else", "do", "case", "throw"}
+_BEFORE_AN_EXPRESSION = {"return", "else", "do"}
 """Words with a meaning that may stand before an expression in parentheses."""
 
 

@@ -16,7 +16,6 @@ _PRODUCERS = {
     **dict.fromkeys(("DFMA", "DADD", "DMUL"), Producer.FP64),
     **dict.fromkeys(("HMMA", "IMMA", "DMMA"), Producer.TENSOR),
 }
-_WITHOUT_RESULT = ("STG", "ST", "STS", "STL", "BAR", "BRA", "LDGSTS", "EXIT", "RED")
 _ARITHMETIC_DISTANCE = 8
 """The number of instructions after which the result of an arithmetic instruction is available."""
 _COPIES = 3
@@ -133,7 +132,7 @@ def operand_registers(instruction: Instruction) -> tuple[range | tuple[()], set[
     """Return the registers that an instruction writes and those that it reads."""
     operands = instruction.operands
     written: range | tuple[()] = ()
-    if instruction.name not in _WITHOUT_RESULT:
+    if instruction.name != "BAR":  # whose first register is read; others begin with an address
         first = _RESULT.match(operands)
         if first:
             start = int(first[1])

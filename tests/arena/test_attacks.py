@@ -45,9 +45,16 @@ def test_a_request_whose_body_stalls_times_out(
         assert link.recv(1000).startswith(b"HTTP/1.1 408")
 
 
-def test_a_body_that_is_declared_huge_is_not_read(address: str, person: Add, key: Key) -> None:
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_huge_body_is_not_read_to_its_end(
+    declared: bool, address: str, person: Add, key: Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.arena.web.guard.MAX_READ", 1000)
+    sent = head(key(person("ada")), 1 << 40)
+    if not declared:
+        sent = sent.replace(b"Content-Length: %d" % (1 << 40), b"Transfer-Encoding: chunked")
     with connect(address) as link:
-        link.sendall(head(key(person("ada")), 1 << 40))
+        link.sendall(sent + (b"" if declared else b"7d0\r\n" + b"x" * 2000))
         assert link.recv(1000).startswith(b"HTTP/1.1 413")
 
 

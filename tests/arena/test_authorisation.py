@@ -340,13 +340,17 @@ def test_a_form_of_the_arena_is_taken(scene: Scene) -> None:
 
 @pytest.mark.parametrize(
     "ends",
-    ["it expires", "its key is revoked", "everywhere", "locked out", "keys reset", "signed out"],
+    [
+        *("it expires", "its key expires", "its key is revoked", "everywhere", "locked out"),
+        *("keys reset", "signed out"),
+    ],
 )
 def test_a_session_ends(
     ends: str, connection: Connection, client: TestClient, person: Add, ada: Person
 ) -> None:
     key = people.new_key(connection, ada.id, "laptop")
-    session = people.sign_in(connection, ada.id, key)
+    session = client.post("/signin", data={"key": key}).cookies[COOKIE]
+    client.cookies.clear()
     other = people.sign_in(connection, person("bob").id)
     cookie = {"Cookie": f"{COOKIE}={session}"}
     assert client.get("/mine", headers=cookie).status_code == 200
@@ -354,6 +358,8 @@ def test_a_session_ends(
         case "it expires":
             late = text("UPDATE sessions SET expires = now() WHERE hash = :hash")
             connection.execute(late, {"hash": people.hashed(session)})
+        case "its key expires":
+            connection.execute(text("UPDATE keys SET expires = now()"))
         case "its key is revoked":
             assert people.revoke_key(connection, ada.id, people.hashed(key))
         case "everywhere":
@@ -435,6 +441,8 @@ def test_others_know_a_contestant_by_a_pseudonym(scene: Scene, rules: Path) -> N
             known = not hidden or role == "organiser" or (role == "owner" and path not in boards)
             found = re.search(r"\bowner\b", text) is not None
             assert (found, pseudonym in text) == (known, not known), (path, role)
+        report = client.get("/api/v1/submissions/{id}/report".format(**scene.words))
+        assert ('"signature":' in report.text) != hidden
         shown = pseudonym if hidden else "owner"
         assert client.get("/who", headers=scene.key("owner")).json()["author"] == shown
         account = client.get("/account", headers=scene.key("owner")).text

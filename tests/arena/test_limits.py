@@ -24,7 +24,7 @@ from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Buckets
 from harness.arena.web.renderer import OtherProcess
-from harness.arena.workers.api import Outcome
+from harness.arena.workers.api import PATH, Outcome
 from harness.board.document import Document
 from harness.protocol.report import Verdict
 from tests.arena.conftest import served
@@ -72,13 +72,30 @@ def test_too_many_requests_of_one_person_or_address_are_refused(
     assert refused.status_code == 429 and int(refused.headers["retry-after"]) >= 1
     for free in ("/assets/site.css", "/healthz"):
         assert client.get(free).status_code != 429
+    assert client.post("/signin", data={"key": "arena_guessed"}).status_code == 429
+
+
+def test_wrong_worker_keys_of_one_address_are_limited(client: TestClient, rules: Path) -> None:
+    rules.write_text("[limits]\nper_address_per_minute = 2\n")
+    wrong = {"Authorization": "Bearer worker_guessed"}
+    assert [client.get(PATH, headers=wrong).status_code for _ in range(3)] == [401, 401, 429]
 
 
 def test_watching_pages_of_one_person_are_bounded(
-    client: TestClient, person: Add, key: Key, monkeypatch: pytest.MonkeyPatch
+    client: TestClient,
+    worker: FakeWorker,
+    connection: Connection,
+    ada: Person,
+    key: Key,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 1)
+    path, ours = f"/live/submissions/{submit(connection, ada)}", key(ada)
+    worker.grade()
+    for _ in range(3):
+        assert client.get(path, headers=ours).status_code == 200, "the one before has ended"
     monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 0)
-    answer = client.get("/live/board", headers=key(person("ada")))
+    answer = client.get("/live/board", headers=ours)
     assert answer.status_code == 429 and "live pages are open" in answer.json()["detail"]
 
 
@@ -136,6 +153,7 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
     for _ in ids:
         worker.grade(1.0)
     number = contest.rejudge(connection, olga, ids, "again")
+    assert not gradings.cancel(connection, ids[0]), "an author does not end it"
     day = 0
     while (task := worker.fetch()) is not None:
         day += 1

@@ -79,6 +79,7 @@ BEFORE, AFTER, NEVER = "before", "after", "never"
         (BEFORE, {"email": "ada@example.org"}, "Ada Lovelace", "Monday"),
         (AFTER, {"email": "ada@example.org"}, "ada", "Monday"),
         (BEFORE, {"email": "ada@example.org", "email_verified": False}, "ada", None),
+        (BEFORE, {"email": "ada@example.org", "email_verified": "false"}, "ada", None),
         (BEFORE, {"email": "eve@example.org"}, "eve", None),
         (BEFORE, {"email": "eve@example.org", "class": "Tuesday"}, "eve", "Tuesday"),
         (NEVER, {"email": "ada@example.org", "class": ["Tuesday", "all"]}, "ada", "Tuesday"),
@@ -143,9 +144,12 @@ def test_a_provider_that_does_not_answer_is_reported(client: TestClient, rules: 
     assert "does not answer" in client.get("/openid/begin").text
 
 
-@pytest.mark.parametrize(("claim", "status"), [("cs", 303), ("law", 403), (None, 403)])
+@pytest.mark.parametrize(
+    ("claim", "status"),
+    [("cs", 303), (["law", "cs"], 303), ("law", 403), ("physics", 403), (None, 403)],
+)
 def test_only_people_with_the_required_claim_sign_in(
-    claim: str | None, status: int, client: TestClient, provider: str, rules: Path
+    claim: str | list[str] | None, status: int, client: TestClient, provider: str, rules: Path
 ) -> None:
     rules.write_text(f'{rules.read_text()}require = {{ department = "cs" }}\n')
     vouch(provider, "4711", name="ada", **({"department": claim} if claim else {}))

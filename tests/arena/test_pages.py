@@ -305,6 +305,7 @@ def test_behind_a_proxy_that_leaves_the_path(
     page = client.get("/arena/index.html").text
     assert 'href="/arena/assets/site.css"' in page and 'href="/arena/submit"' in page
     assert client.get("/arena/assets/site.css").status_code == 200
+    assert "Path=/arena/;" in client.post("/arena/signout").headers["set-cookie"]
 
 
 def test_a_long_board_leads_from_the_best_to_others(

@@ -135,6 +135,9 @@ def test_a_restarted_worker_ends_what_it_graded_before(worker: FakeWorker, engin
     again.beat()
     assert worker.status(id).state is State.QUEUED
     assert worker.do(watching.counts_by_fate) == {"died": 1}
+    again.grade()
+    (seconds,) = worker.do(watching.past_seconds)
+    assert seconds > 10, "the attempt that died counts, too"
 
 
 @pytest.fixture

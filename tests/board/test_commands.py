@@ -1,6 +1,7 @@
 """The commands of the board."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -110,9 +111,9 @@ def test_a_folder_that_cannot_be_used_is_one_sentence(
     assert (code, err) == (2, f"leaderboard: --reports: there is no folder {file}.\n")
 
 
-def test_the_source_of_an_entry_is_exported(call: Call, stored: Enter) -> None:
-    report = factory.report("naïve 🚀", "ada")
-    stored(report)
+def test_the_source_of_the_best_run_is_exported(call: Call, stored: Enter) -> None:
+    report = factory.report("naïve 🚀", "ada", 1.5)
+    stored(report, factory.report("naïve 🚀", "ada", 1.0, source="// slower"))
     assert call("export", "--source", "ada/naïve 🚀")[1] == report.submission.source
 
 
@@ -139,3 +140,12 @@ def test_import_is_all_or_nothing_and_says_why(
     assert (code, err.count("\n")) == (2, 1) and file.name in err and said in err
     with FileStore(path) as store:
         assert store.entries() == []
+
+
+def test_what_a_shell_substitutes_is_imported(call: Call, stored: Enter) -> None:
+    stored()
+    reading, writing = os.pipe()
+    os.write(writing, GOOD)
+    os.close(writing)
+    assert call("import", f"/dev/fd/{reading}")[0] == 0
+    os.close(reading)

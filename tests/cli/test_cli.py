@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.board.keys import SigningKey
 from harness.cli.main import main, parse
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import read
@@ -114,10 +115,7 @@ def test_help_has_examples_that_the_command_understands(
         ("grade {pipe}", "is not a regular file"),
         ("import {pipe}", "is a pipe; name a file"),
         ("grade --json {folder}/none/a.json {broken}", "there is no folder"),
-        (
-            "grade --json /dev/null {broken}",
-            "/dev/null is not a regular file; - is standard output",
-        ),
+        ("grade --json {pipe} {broken}", "is not a regular file; - is standard output"),
         ("grade --submit --store /proc/a.sqlite {broken}", "/proc/a.sqlite cannot be made"),
         ("explain --json {folder} {broken}", "is a folder; name a file in it"),
         ("tune --device cpu --json /proc/a.json {broken}", "you may not write to /proc"),
@@ -162,11 +160,23 @@ def test_unusable_folders_are_named_with_a_cure(
 def test_json_on_standard_output_is_only_json_even_in_ascii(tmp_path: Path) -> None:
     text = tmp_path / "text.cu"
     text.write_text(BROKEN.replace("int x", "int é = 1, 矩, x"), encoding="utf-8")
-    done = harness("grade", "--json", "-", text, PYTHONIOENCODING="ascii")
+    key = SigningKey.at(tmp_path / "own.pem").public
+    arguments = ("--json", "-", "--key", tmp_path / "own.pem", text)
+    done = harness("grade", *arguments, PYTHONIOENCODING="ascii")
     assert done.returncode == 1 and "Traceback" not in done.stderr
     report = Report.model_validate_json(done.stdout)
     assert report.verdict is Verdict.COMPILE_ERROR and "矩" in report.submission.source
+    assert report.signature is not None and report.signature.key == key
     assert "text  compile-error" in done.stderr
+
+
+def test_a_reader_who_has_seen_enough_sees_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "harness", "leaderboard", "--reports", "reports"]
+    done = subprocess.run(command, cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (2, b"")
 
 
 def test_another_python_enters_the_projects_environment(broken: Path) -> None:

@@ -58,7 +58,12 @@ def test_an_intrinsic_of_newer_gpus_is_unsupported() -> None:
 
 def test_other_errors_next_to_a_lacking_feature_are_errors() -> None:
     lack = "ptxas: Feature 'cp.async' requires .target sm_80 or higher"
-    found = [Diagnostic(severity="error", message=each, line=3) for each in (lack, "other")]
+    rarer = "ptxas: Instruction 'wgmma.fence' not supported on .target 'sm_75'"
+    found = [Diagnostic(severity="error", message=each, line=3) for each in (lack, rarer, "other")]
+    assert lacking(found[:2], "sm_75") == (
+        "line 3: `wgmma.fence` exists on sm_90a only; this is sm_75",
+        "wgmma.fence",
+    )
     assert lacking(found[:1], "sm_75") == (
         "line 3: `cp.async` exists on sm_80 or newer; this is sm_75",
         "cp.async",

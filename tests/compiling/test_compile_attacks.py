@@ -115,6 +115,8 @@ def test_a_symlink_next_to_the_submission_is_not_followed(
         "#if __has_include(<{path}>)\n",
         '#define Q __has_include\n#if Q("{path}")\n',
         '#define P(a, b) a##b\n#define Q(a, b) P(a, b)\n#if Q(__has_, include)("{path}")\n',
+        '#define P(a, b) a##b\n#if 0\n#elif P(__has_, include)("{path}")\n',
+        "#include <cuda/../../../../../../../../../../../..{path}>\n#if 1\n",
         '#define P(a, b) a%:%:b\n#define C(f) f(__has_, include)\n#if 1 && /*\n*/ C(P)("{path}")\n',
         '#define Q /*\n// */ __has_include\n#if Q("{path}")\n',
     ],

@@ -79,6 +79,7 @@ def test_a_failed_declaration_is_taken_out() -> None:
     [
         "int f() { return (; }",
         "__device__ int f() { return 1; }",
+        "__managed__ int x = f();",
         "__global__ void f() {\nauto g = [](auto x) { return x; };\n#if 1\nint a;\n#endif\n}",
         "static_assert(TILE == 16);",
         "#error no",

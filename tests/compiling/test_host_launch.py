@@ -37,7 +37,14 @@ def test_the_first_block_of_another_size_is_warned_of(block: str, shown: str) ->
 
 
 @pytest.mark.parametrize(
-    "block", ["dim3 block(16, 16);", "dim3 block(n, 16);", "dim3 block(9**9, 1);", ""]
+    "block",
+    [
+        "dim3 block(16, 16);",
+        "dim3 block(n, 16);",
+        "dim3 block(9**9, 1);",
+        "{ dim3 block(8, 8); } dim3 block(16, 16);",
+        "",
+    ],
 )
 @pytest.mark.parametrize("name", ["", "<16>", "<float, 4>"])
 def test_the_rules_block_or_an_unknown_one_is_not_warned_of(block: str, name: str) -> None:

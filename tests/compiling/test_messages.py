@@ -34,6 +34,11 @@ MISTAKES = {
         f"__device__ float scaled(float x);\n{HEAD}\n    C[0] = scaled(A[0]);\n}}\n",
         "line 3: `scaled` is called, but the file does not define it",
     ),
+    "a mistake next to what only C++20 has": (
+        f"template <class T> concept Any = true;\ntemplate <Any T> T f(T x) {{ return x; }}\n"
+        f"{HEAD}\n    C[0] = f(z);\n}}\n",
+        'line 4: identifier "z" is undefined',
+    ),
     "unknown instruction": (
         f'{HEAD}\n    asm("fmaa.rn.f32 %0, %0, %0, %0;" : "+f"(C[0]));\n}}\n',
         "line 2: ptxas: Not a name of any known instruction: 'fmaa'",

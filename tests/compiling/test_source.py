@@ -203,9 +203,14 @@ def test_a_present_time_is_seen_whatever_hides_its_name() -> None:
         ('f("({ 1; })")', 'f("({ 1; })")'),
         ("({ if (x) return; 1; })", "({ if (x) return; 1; })"),
         ("({ LEAVE; 1; })", "({ LEAVE; 1; })"),
+        ("({ JUMP; 1; })", "({ JUMP; 1; })"),
+        ("return ({ f(); 1; })", "return ([&] { f(); return 1; }())"),
+        ("f(1'000) + ({ f(); 1; })", "f(1'000) + ([&] { f(); return 1; }())"),
+        ('f(u8R"(")") + ({ f(); 1; })', 'f(u8R"(")") + ([&] { f(); return 1; }())'),
     ],
 )
 def test_statement_expressions_are_calls_of_lambdas(written: str, compiled: str) -> None:
     """A lambda would catch a `return` that leaves the function around the expression."""
-    code = f"#define LEAVE return\n{KERNEL}\n__device__ void device() {{ {written}; }}"
+    macros = "#define LEAVE return\n#define JUMP goto end"
+    code = f"{macros}\n{KERNEL}\n__device__ void device() {{ {written}; }}"
     assert parse(code).device_code == code.replace(written, compiled)

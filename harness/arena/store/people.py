@@ -209,8 +209,6 @@ def set_disabled(connection: Connection, person: int, disabled: bool) -> None:
     statement = update(people).where(people.c.id == person)
     since = func.now() if disabled else None
     change(connection, statement.values(disabled=since), "there is no such person")
-    if disabled:
-        connection.execute(delete(sessions).where(sessions.c.person == person))
 
 
 # ----------------------------------------------------------------------------------------- keys
@@ -230,13 +228,12 @@ def new_key(connection: Connection, person: int, label: str, days: int | None = 
     return key
 
 
+_VALID = keys.c.revoked.is_(None), keys.c.expires.is_(None) | (keys.c.expires > func.now())
+
+
 def by_key(connection: Connection, key: str) -> Person | None:
-    query = _ADMITTED.join(keys, keys.c.person == people.c.id).where(
-        keys.c.hash == hashed(key),
-        keys.c.revoked.is_(None),
-        keys.c.expires.is_(None) | (keys.c.expires > func.now()),
-    )
-    return _one(connection, query)
+    query = _ADMITTED.join(keys, keys.c.person == people.c.id)
+    return _one(connection, query.where(keys.c.hash == hashed(key), *_VALID))
 
 
 def keys_of(connection: Connection, person: int) -> Sequence[RowMapping]:
@@ -247,13 +244,12 @@ def keys_of(connection: Connection, person: int) -> Sequence[RowMapping]:
 
 
 def revoke_key(connection: Connection, person: int, hash: str) -> bool:
-    """Revoke a key of this person's, and end the sessions that it opened."""
+    """Revoke a key of this person's, which ends the sessions that it opened."""
     done = connection.execute(
         update(keys)
         .where(keys.c.person == person, keys.c.hash == hash, keys.c.revoked.is_(None))
         .values(revoked=func.now())
     )
-    connection.execute(delete(sessions).where(sessions.c.person == person, sessions.c.key == hash))
     return done.rowcount > 0
 
 
@@ -286,10 +282,11 @@ def sign_in(connection: Connection, person: int, key: str | None = None) -> str:
 
 
 def by_session(connection: Connection, token: str) -> Person | None:
-    query = _ADMITTED.join(sessions, sessions.c.person == people.c.id).where(
-        sessions.c.hash == hashed(token), sessions.c.expires > func.now()
-    )
-    return _one(connection, query)
+    """Return the person of a session. It ends with the key by which it was opened."""
+    query = _ADMITTED.join(sessions, sessions.c.person == people.c.id)
+    query = query.outerjoin(keys, keys.c.hash == sessions.c.key).where(*_VALID)
+    lasting = sessions.c.hash == hashed(token), sessions.c.expires > func.now()
+    return _one(connection, query.where(*lasting))
 
 
 def sign_out(connection: Connection, token: str) -> None:

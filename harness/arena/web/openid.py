@@ -88,7 +88,7 @@ def _let_in(site: Site, provider: OpenId, claims: Mapping[str, Any]) -> str:
 def _place_in_course(provider: OpenId, claims: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """Return a person's login in the roster, and their section, as far as the claims say them."""
     login = claims.get(provider.login)
-    if provider.login == "email" and claims.get("email_verified") is False:
+    if provider.login == "email" and claims.get("email_verified") in (False, "false"):
         login = None
     section = claims.get(provider.section or "")
     if isinstance(section, list):
