@@ -1,6 +1,7 @@
 """Tests of an arena's database as a store: export, import, and who may read imported reports."""
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,8 @@ def test_an_imported_result_is_unverified_on_the_board(
     assert board.version(connection) > before, "whoever watches the board is told"
     assert copied(file, data_dir.folder).startswith("0 entered")
     assert counting(connection) == {"counts": True, "again": True, "from a file": False}
+    (entry,) = board.counting(connection, datetime(2020, 1, 1, tzinfo=UTC))
+    assert entry.name == "from a file", "a freeze concerns submissions"
     assert "from a file" in call("leaderboard", "--store", data_dir.folder)
     copied(data_dir.folder, file)
     with FileStore(file) as store:

@@ -41,8 +41,11 @@ def test_everything_comes_back(
     own = SigningKey.at(data_dir.signing_key).public
     keys.add_to_list(data_dir.signing_key, "1" * 64, "the lab")
     RulesFile(data_dir.rules).thaw()
+    killed = tmp_path / ".unfinished-backup-arena.backup-killed"
+    killed.mkdir()
     with alone_in(data_dir):  # as the arena that runs
         backup(data_dir, None, file)
+    assert file.stat().st_mode & 0o777 == 0o600 and not killed.exists()
     other, url = DataDir(tmp_path / "other"), fresh_database()
     restore(other, url, file)
     assert RulesFile(other.rules).now.thawed, "the board stays thawed"

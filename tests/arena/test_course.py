@@ -19,7 +19,7 @@ from sqlalchemy import Connection, text
 
 from harness.arena import similar
 from harness.arena.problems import NotPossible
-from harness.arena.rules import Rules, RulesError, read
+from harness.arena.rules import Rules, RulesError, Sources, read
 from harness.arena.store import course, gradings, people
 from harness.arena.store.people import Person, Role
 from harness.protocol.report import Accuracy
@@ -58,6 +58,8 @@ def test_a_roster_gives_each_student_a_personal_link(
     ada = people.named(connection, "ada lovelace")
     assert ada is not None and (ada.login, ada.section) == ("ada@example.org", "A")
     assert links(client, organiser) == [], "whoever has joined, or has a link, gets no second one"
+    links(client, organiser, ROSTER.replace(";B", ";C"))
+    assert people.open_invitations(connection)[0]["section"] == "C", "the roster's newest"
     connection.execute(text("UPDATE invitations SET expires = now()"))
     (bob,) = links(client, organiser)
     assert bob["login"] == "bob@example.org" and bob["link"] != made[1]["link"]
@@ -146,6 +148,7 @@ RULES = Rules.model_validate(
         (3, "B", None, False, True),
         (5, "A", 6, False, False),
         (7, "A", 6, False, True),
+        (1, "B", 0, False, False),
         (25, "A", None, True, True),
         (25, "B", None, False, True),
     ],
@@ -158,6 +161,12 @@ def test_a_deadline_is_of_the_section_and_of_the_person(
     at = NOON + after * HOUR
     assert (RULES.closed(at, member) is not None) == closed
     assert RULES.is_late(at, member) == late
+
+
+def test_sources_are_open_once_every_section_has_ended() -> None:
+    rules = RULES.model_copy(update={"sources": Sources.AFTER_END})
+    found = [rules.sources_open(NOON + hours * HOUR) for hours in (-1, 1, 3)]
+    assert found == [False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -176,18 +185,29 @@ def test_thresholds_that_do_not_rise_are_said(tmp_path: Path) -> None:
 
 
 def test_the_gradebook_has_the_best_result_of_everybody(
-    client: TestClient, organiser: dict[str, str], worker: FakeWorker, person: Add, rules: Path
+    client: TestClient,
+    organiser: dict[str, str],
+    worker: FakeWorker,
+    person: Add,
+    rules: Path,
+    connection: Connection,
 ) -> None:
-    rules.write_text("points = [{score = 1.0, points = 20}]\n")
+    rules.write_text(
+        f"points = [{{score = 1.0, points = 20}}]\nends = {datetime.now(UTC) + 24 * HOUR}\n"
+        "[late]\ndays = 9\nfactor = 0.5\n"
+    )
     person("nobody")
-    for score in (0.9, 1.5, 1.2):
+    for score in (0.9, 1.5, 1.2, 2.0, 3.0):
         worker.submit(f"kernel {score}")
         accurate = Accuracy(grade="B" if score == 1.5 else "C", sizes=())
         report = factory.report(f"kernel {score}", "ada", score)
         worker.grade(report=report.model_copy(update={"accuracy": accurate}))
+    change = "UPDATE submissions SET {} WHERE name = '{}'"
+    for what, score in (("received = now() + interval '2 days'", 2.0), ("withdrawn = now()", 3.0)):
+        connection.execute(text(change.format(what, f"kernel {score}")))
     first, second = lines(client.get("/organiser/gradebook.csv", headers=organiser).text)
     assert (first["name"], first["score"], first["points"]) == ("ada", "1.5", "20.0")
-    assert (first["submissions"], first["kernel"], first["late"]) == ("3", "kernel 1.5", "False")
+    assert (first["submissions"], first["kernel"], first["late"]) == ("5", "kernel 1.5", "False")
     assert (first["accuracy"], second["accuracy"]) == ("B", "")
     assert (second["name"], second["submissions"], second["points"]) == ("nobody", "0", "0.0")
 

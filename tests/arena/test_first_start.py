@@ -11,6 +11,8 @@ from harness.arena.postgres import Server
 from harness.arena.problems import NotPossible
 from harness.arena.store import people, workers
 from harness.arena.store.people import Role
+from harness.cli.commands.arena import _write_private
+from harness.protocol.errors import UsageError
 
 
 def test_a_first_start_that_is_killed_is_done_again(
@@ -67,3 +69,12 @@ def test_keys_are_made_on_the_machine(engine: Engine, folder: Path) -> None:
         assert people.by_key(connection, kept[0]) == ada
         assert workers.machine_of(connection, kept[1]) is not None
         assert connection.scalar(text("SELECT count(*) FROM audit")) == 2
+
+
+def test_the_file_of_a_key_is_new_and_private(tmp_path: Path) -> None:
+    file = tmp_path / "lab.key"
+    _write_private(file, "worker_1")
+    assert file.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(UsageError, match="there is a file"):
+        _write_private(file, "worker_2")
+    assert file.read_text() == "worker_1\n"

@@ -149,7 +149,7 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
     connection: Connection, worker: FakeWorker, person: Add
 ) -> None:
     olga = person("olga", Role.ORGANISER)
-    ids = [submit(connection, person(name), name) for name in ("ada", "bob")]
+    ids = [submit(connection, person(name), name) for name in ("bob", "ada")]
     for _ in ids:
         worker.grade(1.0)
     number = contest.rejudge(connection, olga, ids, "again")
@@ -160,6 +160,8 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
         failed = Document.of(factory.our_fault(day=day))
         worker.finish(task.attempt, failed if task.name == "ada" else graded(task, 2.0))
     contest.apply_rejudging(connection, olga, number)
+    verdicts = [each["verdict_after"] for each in contest.changes(connection, number)]
+    assert verdicts == ["judge-error", "accepted"], "those that differ come first"
     scores = {each.name: each.score for each in watching.recent(connection)}
     assert scores == {"ada": 1.0, "bob": 2.0}
 

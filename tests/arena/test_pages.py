@@ -167,8 +167,10 @@ def test_disqualifying_says_why_and_is_written_down(
     assert "copied from cuBLAS" in signed_in(bob).get(f"/submissions/{id}")
     lines = [(line.actor, line.action, line.subject) for line in contest.audit_log(connection)]
     assert ("olga", "disqualify", id) in lines
+    signed_in(bob).post(f"/submissions/{id}/withdraw")
     olga.post("/organiser/reinstate", id=id)
-    assert "copied" not in signed_in(bob).get(f"/submissions/{id}")
+    page = signed_in(bob).get(f"/submissions/{id}")
+    assert "copied" not in page and "Withdrawn" in page
 
 
 def test_a_rejudging_is_looked_at_before_it_counts(olga: Browser, worker: FakeWorker) -> None:

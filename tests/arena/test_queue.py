@@ -132,6 +132,7 @@ def dead(worker: FakeWorker) -> Task:
 def test_a_result_counts_only_for_the_current_attempt(worker: FakeWorker, site: Site) -> None:
     id = worker.submit()
     slow = worker.take()
+    worker.do(lambda c: c.execute(text("UPDATE gradings SET started = now() - interval '1 hour'")))
     assert sweep_once(site, lease_seconds=5) == {}, "who lives is left alone"
     assert sweep_once(site, lease_seconds=-1) == {id: True}
     quick = worker.take()

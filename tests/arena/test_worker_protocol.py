@@ -121,6 +121,11 @@ def test_an_undelivered_task_is_queued_again_without_an_attempt(worker: FakeWork
         worker.beat()
         assert worker.status(id).state is State.QUEUED
     assert worker.do(watching.counts_by_fate) == {"given back": MAX_ATTEMPTS + 1}
+    worker.do(lambda c: c.execute(text("UPDATE gradings SET attempts = 10")))
+    worker.take()
+    worker.do(lambda c: c.execute(long_ago))
+    worker.beat()
+    assert worker.do(watching.counts_by_fate)["died"] == 1, "this has happened too often"
 
 
 def test_a_restarted_worker_ends_what_it_graded_before(worker: FakeWorker, engine: Engine) -> None:

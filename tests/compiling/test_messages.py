@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.compiling.compiler import compile_source
+from harness.protocol.compiler import Compile
+from harness.protocol.report import RuntimeFault
 from tests.compiled import compiled, refused
 from tests.sources import NAME, PARAMETERS
 
@@ -58,6 +61,20 @@ MISTAKES = {
 def test_a_mistake_has_a_line_a_cause_and_a_cure(source: str, said: str) -> None:
     message = refused(source).message
     assert said in message and "kernel.cu" not in message
+
+
+@pytest.mark.parametrize(
+    ("attribute", "said"),
+    [
+        ("__block_size__((32, 8, 1))", "requires blocks of (32, 8, 1) threads"),
+        ("__block_size__((16, 16, 1), (2, 1, 1))", "its grid counted in clusters"),
+        ("__cluster_dims__()", "clusters of no given size"),
+    ],
+)
+def test_a_launch_that_the_judge_does_not_make_is_refused(attribute: str, said: str) -> None:
+    source = f"{HEAD} C[0] = 1; }}".replace("void", f"void {attribute}")
+    answer = compile_source(Compile(source=source))
+    assert isinstance(answer, RuntimeFault) and said in answer.message
 
 
 def test_letters_of_the_folder_do_not_reach_the_program(

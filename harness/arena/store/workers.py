@@ -78,7 +78,7 @@ def new_machine(connection: Connection, name: str) -> str:
 
 def set_own_key(connection: Connection, key: str) -> None:
     """Let the arena's own workers in with this key, and with no earlier one."""
-    known = update(keys).where(keys.c.own).values(hash=hashed(key), revoked=None)
+    known = update(keys).where(keys.c.own).values(hash=hashed(key))
     if not connection.execute(known).rowcount:
         connection.execute(insert(keys).values(name="the arena's own", hash=hashed(key), own=True))
 

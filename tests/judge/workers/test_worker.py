@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.judge.workers.isolation import Role
-from harness.judge.workers.processes import Child, Scratch, processes_of_session
+from harness.judge.workers.processes import LOG, Child, Scratch, processes_of_session
 from harness.judge.workers.worker import Worker
 from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.device import Describe, Finished, Load, Ready, Run
@@ -81,9 +81,11 @@ def test_a_killed_worker_is_replaced_and_given_the_kernel_again(compiler: Worker
         assert isinstance(device.ask(Load(kernel=compiled.kernel)), Ready)
         assert isinstance(device.ask(run), Finished)
         first = device.process_id
+        (device.scratch / LOG).write_text("File /home/ada/judge/x.py")
         os.kill(first, signal.SIGKILL)
         answer = device.ask(run)
         assert isinstance(answer, Fault) and answer.signal == "SIGKILL" and answer.cause == "judge"
+        assert answer.details == "File …/x.py", "reports are published"
         again = device.ask(run)
         assert isinstance(again, Finished) and device.process_id != first
         assert compare(A, B, again.output).passed
