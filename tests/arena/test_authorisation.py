@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Connection, Engine, text
@@ -21,6 +22,7 @@ from harness.arena.web.context import Site
 from harness.arena.web.guard import COOKIE
 from tests.arena.submitting import Add, FakeWorker, submit
 from tests.board import factory
+from tests.waiting import PATIENCE
 
 SOURCE = factory.SOURCE.encode()
 ROLES = ("stranger", "other", "owner", "organiser")
@@ -227,7 +229,10 @@ CLOSED = {"POST /submit": "401 403 403 303", "POST /api/v1/submissions": "401 40
 THAWS = {"POST /organiser/thaw": ACTS}
 SOURCES_OPEN = dict.fromkeys(
     (route for route, row in ROUTES.items() if row.statuses == OWN), OPEN
-) | {"POST /api/v1/submissions/{id}/cancel": "403 403 409 409"}
+) | {
+    "POST /api/v1/submissions/{id}/cancel": "403 403 409 409",
+    "POST /submissions/{id}/{what}": "404 404 303 303",
+}
 CHANGED: dict[str, dict[str, str]] = {
     "before": CLOSED,
     "running": {},
@@ -447,6 +452,20 @@ def test_others_know_a_contestant_by_a_pseudonym(scene: Scene, rules: Path) -> N
         assert client.get("/who", headers=scene.key("owner")).json()["author"] == shown
         account = client.get("/account", headers=scene.key("owner")).text
         assert (pseudonym in account) == hidden
+
+
+def test_a_stream_tells_no_name_that_has_a_pseudonym(
+    address: str, connection: Connection, worker: FakeWorker, ada: Person, rules: Path
+) -> None:
+    rules.write_text('sources = "open"\npseudonyms = true\n')
+    events = f"{address}/api/v1/submissions/{submit(connection, ada)}/events"
+    with httpx.stream("GET", events, timeout=PATIENCE) as stream:
+        lines = stream.iter_lines()
+        first = [next(lines), next(lines)][1]
+        worker.grade(1.0)
+        shown = [first, *(line for line in lines if line.startswith("data: "))]
+    assert '"done"' in shown[-1]
+    assert all(ada.pseudonym in line and '"ada"' not in line for line in shown)
 
 
 def test_others_failures_are_listed_only_where_the_rules_say(

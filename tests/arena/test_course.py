@@ -88,7 +88,7 @@ def test_a_program_does_with_a_key_what_the_forms_do(
     link = post("/invite", uses=2, note="late ones").json()["link"]
     assert client.post(link.removeprefix("http://testserver"), data={"name": "ada"})
     (ada,) = (each["id"] for each in get("/people")["everybody"] if each["name"] == "ada")
-    assert post("/people/extend", id=ada, until="2026-12-20T18:00Z").status_code == 303
+    assert post("/people/extend", id=ada, until="2026-12-20T19:00+01:00").status_code == 303
     (until,) = (each["extended"] for each in get("/people")["everybody"] if each["id"] == ada)
     assert datetime.fromisoformat(until) == datetime(2026, 12, 20, 18, tzinfo=UTC)
     key = {"Authorization": f"Bearer {post('/people/key', id=ada).json()['key']}"}

@@ -32,6 +32,9 @@ class Compiler(Process):
         return CompileError(stage=Stage.COMPILE, message="does not compile")
 
 
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
 def task(name: str) -> Task:
     return Task(
         attempt=uuid4(),
@@ -39,7 +42,7 @@ def task(name: str) -> Task:
         name=name,
         author="ada",
         source=factory.SOURCE,
-        began=datetime.now(UTC),
+        began=BEGAN,
         quick=True,
     )
 
@@ -75,7 +78,9 @@ class Arena:
             return None
 
     def finish(self, attempt: UUID, report: str) -> Outcome:
-        self.verdicts.append(Report.model_validate_json(report).verdict.value)
+        read = Report.model_validate_json(report)
+        assert read.created == BEGAN, "the arena's clock counts"
+        self.verdicts.append(read.verdict.value)
         return Outcome.COUNTED
 
     def leave(self, session: UUID) -> None:

@@ -157,12 +157,6 @@ def test_versions_are_in_the_order_of_their_numbers(
     assert Version(*older).age < Version(*newer).age
 
 
-def test_an_unsteady_score_is_shown_below_the_ranks() -> None:
-    made = board(entry("wide", "eve", 1.5, half_width=0.9), entry("a"), entry("b", score=0.8))
-    assert places(made) == [(1, "a"), (2, "b")]
-    assert [(row.entry.name, row.rank) for row in made.unranked] == [("wide", None)]
-
-
 @pytest.mark.parametrize(
     ("entries", "score"),
     [

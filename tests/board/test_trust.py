@@ -154,14 +154,9 @@ def test_a_key_that_others_may_read_is_refused(path: Path, mode: int) -> None:
                 use()
         key.chmod(0o600)
         assert len(store.entries()) == 1
-
-
-def test_what_is_no_key_is_refused(path: Path) -> None:
-    key = path.with_suffix(".key")
-    key.touch(0o600)
-    key.write_text("not a key")
-    with FileStore(path, create=True) as store, pytest.raises(StoreError, match="cannot be used"):
-        store.enter(OWN)
+        key.write_text("not a key")
+        with pytest.raises(StoreError, match="cannot be used"):
+            store.enter(OWN)
 
 
 def test_a_changed_report_loses_its_signature(path: Path) -> None:

@@ -47,6 +47,8 @@ def test_every_round_launches_each_player_in_random_order() -> None:
     processes = {id(each): place for place, each in enumerate((timing.baseline, *timing.kernels))}
     last = [processes[id(each)] for each in timing.launched][-4:]
     assert sorted(last) == [0, 1, 2, 3]
+    before = [last.index(place) < last.index(0) for place in (1, 2, 3)]
+    assert [each[-1].kernel_first for each in played] == before
     for place, ms in enumerate((2.0, 2.1, 2.2)):
         shares = sum(each.kernel_first for each in played[place]) / count
         assert 0.2 < shares < 0.8
@@ -136,9 +138,15 @@ def test_the_order_is_known_where_the_difference_is(accepted: None) -> None:
     assert playoff.differences(found.rounds) == found.differences
 
 
-def test_a_rejected_kernel_does_not_play(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(playing, "grade", lambda submission, *_: rejected(submission.name))
-    with pytest.raises(UsageError, match="a cannot take part: memory-error: reads 4 bytes"):
+@pytest.mark.parametrize(
+    ("graded", "why"),
+    [(rejected("a"), "memory-error: reads 4 bytes"), (report("a", "ada", None), "accepted: ")],
+)
+def test_a_kernel_without_a_score_does_not_play(
+    graded: Report, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(playing, "grade", lambda *_: graded)
+    with pytest.raises(UsageError, match=f"a cannot take part: {why}"):
         played(FakeTiming(), *submissions("a", "b"))
 
 
@@ -183,6 +191,15 @@ def test_kernels_that_are_slower_on_different_kinds_are_compared_by_their_scores
     found = playoff.difference(by_kind(2.0, 2.4), by_kind(2.3, 2.0))
     assert found is not None and found.low < found.value < found.high
     assert found.value == pytest.approx(math.log(2.3 / 2.4), abs=1e-3)
+    slowed = by_kind(2.0, 2.4)
+    slowed[1:6:2] = [timed_round(2.6, inputs=SCALED_GROUPS)] * 3
+    found = playoff.difference(slowed, by_kind(2.3, 2.0))
+    assert found is not None and found.high - found.value < 0.01 < found.value - found.low
+
+
+def test_the_time_of_a_play_off_grows_with_its_players() -> None:
+    rounds = [(timed_round(2.0 + n % 2), timed_round(2.5)) for n in range(50)]
+    assert [playoff._is_enough(rounds, seconds, Extent(40, 30)) for seconds in (40, 70)] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -209,6 +226,8 @@ def test_an_order_is_known_where_the_interval_says_it(
         [[timed_round(2.0)] * 8, [timed_round(2.0 * each) for each in ratios]]
     )
     assert found.ordered is ordered
+    places = playoff.PlayOff.model_construct(players=("a", "b"), differences=(found,)).places()
+    assert places == {"faster": [1, 2], "slower": [2, 1]}.get(ordered, [1, 1])
     assert found.percent == pytest.approx(percent, abs=0.01)
     assert found.low == pytest.approx(percent - spread, abs=0.02)
     assert found.high == pytest.approx(percent + spread, abs=0.02)

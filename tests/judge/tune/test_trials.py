@@ -12,6 +12,7 @@ from harness.judge.tune.tunable import Setting
 from harness.judge.tune.tune import Tuning, tune
 from harness.protocol import report as protocol
 from harness.protocol.compiler import Compile, Compiled, PtxProgram, Translate
+from harness.protocol.errors import UsageError
 from harness.protocol.request import Fault
 from problem.cases import Case, Shape
 from problem.launcher import LaunchLine
@@ -103,6 +104,15 @@ def test_a_sample_is_drawn_by_the_seed() -> None:
 
     assert drawn(3) == drawn(3)
     assert len({str(drawn(seed)) for seed in range(8)}) == 2
+
+
+def test_a_launch_line_without_a_value_is_said_before_any_work() -> None:
+    machine = Machine()
+    source = SOURCE.replace("16 * ROWS", "32 / (3 - ROWS)")
+    here = FakeSession(machine, machine.device, timing=machine.timing.workers[0])
+    with pytest.raises(UsageError, match="divides by zero"):
+        tune(SUBMISSION.model_copy(update={"source": source}), here, Silent())
+    assert machine.rows == 0
 
 
 def test_an_interruption_keeps_the_results_so_far() -> None:

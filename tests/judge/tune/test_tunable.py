@@ -14,7 +14,7 @@ TILE = """\
 // Ein Kernel für alle Größen.
 // solve: tile=128x64 shared_memory=9216
 // tune: solve tile={BM}x{BN} shared_memory={4 * STAGE}
-constexpr int BM = 128;   // tune: 64 128 256
+constexpr int BM = 128;   // tune: 64 128 256 64
 constexpr int BN = 64;// tune: 64, 128
 constexpr int BK = 12, PAD = 0;
 constexpr int STAGE = BK * (BM + BN);
