@@ -119,6 +119,8 @@ def test_an_imported_result_is_unverified_on_the_board(
     assert counting(connection) == {"counts": True, "again": True, "from a file": False}
     (entry,) = board.counting(connection, datetime(2020, 1, 1, tzinfo=UTC))
     assert entry.name == "from a file", "a freeze concerns submissions"
+    with open_store(Address(str(data_dir.folder)), key=file.with_suffix(".key")) as store:
+        assert store.key == file.with_suffix(".key")
     assert "from a file" in call("leaderboard", "--store", data_dir.folder)
     copied(data_dir.folder, file)
     with FileStore(file) as store:

@@ -81,7 +81,7 @@ ROUTES: dict[str, Row] = {
     "GET /openid/begin": Row(NOT_FOUND),
     "GET /openid/back": Row(NOT_FOUND),
     "GET /healthz": Row("503 503 503 503"),
-    "GET /metrics": Row(OPEN),
+    "GET /metrics": Row(ORGANISERS),
     "GET /organiser/people/{id}": Row(ORGANISERS, address="/organiser/people/{owner}"),
     "GET /organiser/rejudgings/{id}": Row("401 403 403 404", address="/organiser/rejudgings/1"),
     "POST /organiser/rejudgings/{id}/{what}": Row(

@@ -151,6 +151,8 @@ def test_without_a_gpu_the_board_may_show_estimates(
         counters = factory.COUNTERS.model_copy(update={"warp_instructions": count})
         report = factory.report(name, "ada", None, day=day)
         worker.grade(report=report.model_copy(update={"counters": counters}))
+    worker.submit("quick")
+    worker.grade(report=factory.report("quick", "ada", None, quick=True))
     with TestClient(application(site)) as client:
         assert "Without a GPU a kernel gets a verdict and no score" in client.get("/").text
         rules.write_text("estimates = true\n")

@@ -2,6 +2,7 @@
 
 import pytest
 from sqlalchemy import Engine, text
+from sqlalchemy.exc import OperationalError
 
 from harness.arena.store.database import open_engine
 
@@ -11,6 +12,11 @@ def test_not_even_its_owner_edits_the_audit_log(engine: Engine) -> None:
         connection.execute(text("INSERT INTO audit (action, subject) VALUES ('a', 'b')"))
         with pytest.raises(Exception, match="only ever added to"):
             connection.execute(text("UPDATE audit SET action = 'c'"))
+
+
+def test_nobody_connects_without_the_password(engine: Engine) -> None:
+    with pytest.raises(OperationalError, match="password authentication failed"):
+        open_engine(engine.url.set(password="guessed")).connect()
 
 
 def test_a_connection_is_checked_before_it_is_used(engine: Engine) -> None:

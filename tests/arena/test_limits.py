@@ -72,7 +72,9 @@ def test_too_many_requests_of_one_person_or_address_are_refused(
     assert refused.status_code == 429 and int(refused.headers["retry-after"]) >= 1
     for free in ("/assets/site.css", "/healthz"):
         assert client.get(free).status_code != 429
-    assert client.post("/signin", data={"key": "arena_guessed"}).status_code == 429
+    form = client.post("/signin", data={"key": "arena_guessed"})
+    assert form.status_code == 429
+    assert ["tries again by itself" in each.text for each in (refused, form)] == [True, False]
 
 
 def test_wrong_worker_keys_of_one_address_are_limited(client: TestClient, rules: Path) -> None:

@@ -196,13 +196,17 @@ def test_a_rejudging_is_looked_at_before_it_counts(olga: Browser, worker: FakeWo
     assert worker.fetch() is None and worker.status(id).score == 2.0
 
 
-def test_an_organiser_finds_submissions(olga: Browser, person: Add, connection: Connection) -> None:
+def test_an_organiser_finds_submissions_and_stays_in(
+    olga: Browser, person: Add, connection: Connection
+) -> None:
     for name in ("tile 100%", "tile_50"):
         submit(connection, person(name[:4] + name[-2]), name)
     assert "tile 100%" in olga.get("/organiser/submissions?find=100%25")
     assert "tile_50" not in olga.page
     assert "tile_50" in olga.get("/organiser/submissions?find=TILE5")
     assert "No submission matches" in olga.get("/organiser/submissions?find=%25%25")
+    own = people.named(connection, "olga").id
+    assert "lock yourself out" in olga.post("/organiser/people", 422, id=own, disabled=True)
 
 
 def test_everybody_reads_the_rules(browser: Callable[[], Browser], rules: Path) -> None:

@@ -5,6 +5,8 @@ from sqlalchemy import Connection, Engine, text
 
 from harness.arena.store import workers
 from harness.arena.store.people import Role
+from harness.arena.web.app import application
+from harness.arena.web.context import Site
 from tests.arena.submitting import Add, FakeWorker, Key, asking
 
 
@@ -12,14 +14,12 @@ def gpu(engine: Engine) -> FakeWorker:
     return FakeWorker(engine, asking("GPU-1", model="NVIDIA H200"))
 
 
-def test_metrics_count_gradings_and_workers(
-    client: TestClient, engine: Engine, worker: FakeWorker
-) -> None:
+def test_metrics_count_gradings_and_workers(site: Site, engine: Engine, worker: FakeWorker) -> None:
     gpu(engine)
     for name in ("held", "waits"):
         worker.submit(name)
     worker.take()
-    metrics = client.get("/metrics").text
+    metrics = TestClient(application(site), client=("127.0.0.1", 1)).get("/metrics").text
     for state in ("queued", "grading"):
         assert f'arena_gradings{{state="{state}"}} 1.0' in metrics
     assert "arena_workers 2.0" in metrics

@@ -188,6 +188,8 @@ def test_unverified_entries_are_listed_apart_until_graded_here() -> None:
     assert [row.entry.name for row in made.unverified] == ["tile", "other"]
     graded = board(entry("best", score=0.5), claimed, other, tile(0.8, day=4))
     assert [row.entry.name for row in graded.unverified] == ["other"]
+    quick = board(entry("best", score=0.5), claimed, tile(0.8, day=4, quick=True))
+    assert [row.entry.name for row in quick.unverified] == ["tile"], "a quick one tells too little"
     failed = board(entry("best", score=0.5), claimed, rejection(day=4))
     assert failed.unverified == ()
     (alone,) = rank([claimed])
@@ -226,3 +228,5 @@ def test_entries_of_one_moment_have_a_fixed_order() -> None:
     same = [tile(author=name)._replace(id=id) for name, id in (("ada", "b"), ("bob", "a"))]
     assert [row.entry.author for row in board(*same).rows] == ["bob", "ada"]
     assert board(*same) == board(*same[::-1])
+    later = tile(author="zoe", day=1)._replace(id="0")
+    assert [row.entry.author for row in board(later, *same).rows] == ["bob", "ada", "zoe"]

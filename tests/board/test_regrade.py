@@ -189,5 +189,6 @@ def test_what_is_unverified_or_of_another_version_is_regraded(old: Path) -> None
         boards = rank(store.entries())
         assert {each.name for each in to_regrade(boards, Version.current())} == {"wide", "tile"}
         assert {each.name for each in to_regrade(boards, BEFORE)} == {"new"}
-        unverified = rank(each._replace(verified=False) for each in store.entries())
-        assert len(to_regrade(unverified, Version.current())) == 3
+        found = [each._replace(verified=False) for each in store.entries()]
+        elsewhere = [each._replace(device="NVIDIA L4") for each in found]
+        assert len(to_regrade(rank([*found, *elsewhere]), Version.current())) == 6
