@@ -130,14 +130,8 @@ def test_an_invalid_request_gets_a_sentence(
 
 
 def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> None:
-    for path in (
-        "/api/v1/board",
-        "/api/v1/submissions",
-        "/nowhere",
-        "/account",
-        "/problem",
-        "/join/x",
-    ):
+    paths = "/api/v1/board", "/api/v1/submissions", "/nowhere", "/account", "/problem", "/join/x"
+    for path in paths:
         headers = client.get(path).headers
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"

@@ -20,23 +20,7 @@ def aged(path: Path) -> Path:
     return path
 
 
-def test_folders_of_killed_judges_are_removed(tmp_path: Path) -> None:
-    program = (
-        "import os; from harness.judge.workers.processes import Scratch; "
-        "s = Scratch(); os.kill(os.getpid(), 9)"
-    )
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", program], env=environment, check=False)
-    (left,) = tmp_path.glob("matmul-arena-*")
-    (left / "file").write_text("x")
-    sweep()
-    assert left.exists(), "it may be a moment old and not yet locked"
-    aged(left)
-    sweep()
-    assert not left.exists()
-
-
-def test_a_folder_in_use_stays(tmp_path: Path) -> None:
+def test_the_folder_of_a_judge_is_removed_once_it_is_killed() -> None:
     program = (
         "import sys; from harness.judge.workers.processes import Scratch; s = Scratch(); "
         "print(s.path, flush=True); sys.stdin.read()"
@@ -48,10 +32,19 @@ def test_a_folder_in_use_stays(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         text=True,
     )
-    folder = aged(Path(judge.stdout.readline().strip()))
+    folder = Path(judge.stdout.readline().strip())
+    (folder / "file").write_text("x")
+    aged(folder)
     sweep()
-    assert folder.is_dir()
-    judge.communicate("")
+    assert folder.is_dir(), "it is in use"
+    judge.kill()
+    judge.communicate()
+    os.utime(folder)
+    sweep()
+    assert folder.is_dir(), "it may be a moment old and not yet locked"
+    aged(folder)
+    sweep()
+    assert not folder.exists()
 
 
 def test_only_our_folders_are_swept(tmp_path: Path) -> None:
