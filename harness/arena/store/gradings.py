@@ -179,9 +179,9 @@ def cancel(connection: Connection, submission: str) -> bool:
     return _cancel(connection, gradings.c.submission == submission, gradings.c.rejudge.is_(None))
 
 
-def cancel_rejudging(connection: Connection, rejudge: int) -> bool:
-    """End the gradings of a rejudging that have no result yet; return whether there were any."""
-    return _cancel(connection, gradings.c.rejudge == rejudge)
+def cancel_rejudging(connection: Connection, rejudge: int) -> None:
+    """End the gradings of a rejudging that have no result yet."""
+    _cancel(connection, gradings.c.rejudge == rejudge)
 
 
 def _cancel(connection: Connection, *which: ColumnElement[bool]) -> bool:
