@@ -89,7 +89,7 @@ def check_launch(program: Program, kernel: Function) -> None:
     would refuse the launch of the kernel."""
     inside = (v for f in program.functions.values() for v in f.variables.values())
     every = (*program.variables.values(), *inside)
-    size = sum(v.size for v in every if v.space in ("global", "const"))
+    size = sum(v.size for v in every if v.space == "global")
     if size > MAX_DEVICE_BYTES:
         raise refuse_launch(
             f"the kernel's __device__ variables take {size} bytes; "

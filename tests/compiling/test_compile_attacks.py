@@ -147,6 +147,13 @@ REFUSED = {
         "G is the name of two things",
     ),
     "a special register": (with_assembly("{ .reg .b32 %%tid; }"), "expected a name"),
+    "memory before a parameter": (
+        with_assembly(
+            "{ .reg .b32 t; "
+            "ld.param.b32 t, [_Z28matrix_multiplication_kernelPKfS0_Pfiii_param_3-4]; }"
+        ),
+        "does not stay inside a parameter",
+    ),
     "a warp's size": (with_assembly("{ .reg .b32 WARP_SZ; }"), "ptxas"),
     "a label of C's": (before_the_store('asm goto("bra %l0;" :::: L); L:'), "unknown name"),
     "a choice at load time": (

@@ -38,9 +38,8 @@ MISTAKES = {
         "line 3: `scaled` is called, but the file does not define it",
     ),
     "a mistake next to what only C++20 has": (
-        f"template <class T> concept Any = true;\ntemplate <Any T> T f(T x) {{ return x; }}\n"
-        f"{HEAD}\n    C[0] = f(z);\n}}\n",
-        'line 4: identifier "z" is undefined',
+        f"{HEAD}\n    auto f = []<class T>(T x) {{ return x; }};\n    C[0] = f(z);\n}}\n",
+        'line 3: identifier "z" is undefined',
     ),
     "unknown instruction": (
         f'{HEAD}\n    asm("fmaa.rn.f32 %0, %0, %0, %0;" : "+f"(C[0]));\n}}\n',
