@@ -11,16 +11,18 @@
 // Inputs. All inputs are accepted, but the accuracy depends on them (grade B). A segment is 1024
 // neighbours in a row of A or a column of B. One unit of an INT8 correction is 2^-18 of the largest
 // value of the segment. Errors of independent elements average out. On structured inputs they add
-// up: 3.6e-4 on spikes over a background, where cuBLAS has 1.4e-6. There is no useful bound for all
+// up: 3.9e-4 on spikes over a background, where cuBLAS has 1.3e-6. There is no useful bound for all
 // inputs. A segment is wide if its largest value exceeds LIMIT times its root mean square. Then its
-// outliers are taken out, and their products are added at the end: 4.8 to 6.2 x cuBLAS. If there
-// are too many, the whole launch uses FP16 corrections. Outside the judge, it then took 1 to 3 %
-// longer than 34.
+// outliers are taken out, and their products are added at the end: 5.0 to 6.2 x cuBLAS. If there
+// are too many, the whole launch uses FP16 corrections. Outside the judge, it then had
+// 4.5 to 4.6 x cuBLAS.
 // Plain FP32 is used for values outside 2^-80 .. 2^62, for N <= SHORT, and for matrices that do not
 // fit the pool.
 // Problems of up to SMALL multiply-adds use four BF16 products in a single phase, as in 32.
 //
-//     Phase one splits A and B into the pool, in the layout that wgmma reads.
+//     Phase one splits A and B into the pool, in the layout that wgmma reads. A line is a row of A
+//     or a column of B. A unit of work is a segment of 16 lines.
+//       registers  next unit, loaded        shared memory  this unit: each warp splits two lines
 //       stage   144 rows of A    256 columns of B    128 bytes of each row and column
 //         0     low INT8         high INT8           all 128 elements of the chunk
 //         1     high INT8        low INT8            all 128 elements
@@ -30,7 +32,7 @@
 //       With FP16 corrections a stage has 32 elements:  | FP16, 64 bytes | low FP16, 64 bytes |
 //
 //     Then each block takes the outliers out of the wide segments that it has split.
-//     All blocks wait until units_done has counted all rows of A and all strips of B.
+//     All blocks wait until units_done has counted all units.
 //
 //     Phase two: a block multiplies tiles of 144 x 256. Each of its two warpgroups has 128 columns.
 //       per segment:   INT8 INT8 ... INT8 | convert to float | FP16 FP16 ... FP16 | promote
@@ -42,16 +44,16 @@
 // There is no producer warp. A warpgroup converts or promotes one half of its columns while the
 // tensor cores multiply the other half.
 //
-// Blocks take rows and strips from work counters. A block waits only for units that running blocks
-// have taken, and splitting never waits. So no scheduling order of the blocks can deadlock.
+// Blocks take units from a work counter. A block waits only for units that running blocks have
+// taken, and splitting never waits. So no scheduling order of the blocks can deadlock.
 // Counters contain the number of the launch. Two launches must not overlap. A block without work
 // costs 5 ns, so the declared tile of 4096 x 4 limits the grid to 2048 blocks at the ranked size.
 // Tensor cores truncate sums. 64 additions to an accumulator cost up to 5.5e-6 if all terms have
 // one sign. Therefore at most eight chunks share an accumulator.
 //
 // Expected gain over 33: four units of work instead of six, so at most 1.5 x.
-// In the judge, on an H100: 6.190 x cuBLAS (95 %: 6.184 to 6.197), 1.304 ms, 1.32 x the speed of
-// 33; 255 registers, 28 bytes spilled, 232192 B of shared memory, 1 block a multiprocessor.
+// In the judge, on an H100: 6.201 x cuBLAS (95 %: 6.194 to 6.205), 1.312 ms, 1.32 x the speed of
+// 33; 252 registers, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h100/36_wgmma_one_accumulator.json has the rest.
 constexpr int BM = 144;          // rows of C in a tile: wgmma's N
 constexpr int BN = 256;          // columns of C in a tile: twice wgmma's M for each warpgroup
@@ -66,7 +68,7 @@ constexpr int A_BYTES = BM * ROW_BYTES;
 constexpr int B_BYTES = BN * ROW_BYTES;
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
 constexpr int WARPS = 8;
-constexpr int ROW_SLOTS = 4;  // segments of rows of A that a warp has in flight
+constexpr int LINES = 16;  // rows of A or columns of B in a unit of phase one
 constexpr long long POOL_BYTES = 544ll << 20;
 
 // The split matrices, by tile and stage: A first, then B. A stage has the layout that wgmma reads.
@@ -88,8 +90,7 @@ __device__ Outlier outliers[OUTLIERS];
 // Launch-wide counters: the epoch of the launch in the high 40 bits, a count in the low 24.
 // Phase one has a second pass, for FP16 corrections, if outliers are too many.
 constexpr int PASSES = 2;
-__device__ unsigned long long strip_tickets[PASSES];
-__device__ unsigned long long row_tickets[PASSES];
+__device__ unsigned long long tickets[PASSES];  // units of phase one that blocks have taken
 __device__ unsigned long long units_done[PASSES];
 __device__ unsigned long long blocks_done;
 __device__ unsigned long long wide_segments;  // estimated from samples of A and B
@@ -103,7 +104,7 @@ struct Shape {
     int M, N, K;
     unsigned row_tiles, column_tiles, tiles;
     unsigned chunks, segments;  // along N
-    unsigned strips;            // of B: segments of STRIP columns
+    unsigned units_a, units;    // of phase one
     unsigned workers;           // blocks that share all work; the others exit
 };
 
@@ -114,11 +115,9 @@ struct Control {
     alignas(16) float column_factors[2][BN];
     unsigned long long full[STAGES];  // mbarriers: the copies into a slot are complete
     unsigned released[STAGES];        // releases of a slot by warps; never reset
-    unsigned ticket[2], first_row;
-    unsigned units;                       // rows and strips that this block has split in a pass
+    unsigned ticket[2];
     unsigned outliers;                    // of the launch
     unsigned wide_count, wide[MAX_WIDE];  // wide segments that this block has split
-    unsigned long long arrived[WARPS][ROW_SLOTS];  // mbarriers: the copy of a segment is complete
 };
 
 constexpr int THREADS = WARPS * 32;
@@ -191,13 +190,6 @@ __device__ __forceinline__ void bulk_load(void* to, const void* from, int bytes,
             "r"(shared_address(to)),
         "l"(from), "r"(bytes), "r"(shared_address(barrier))
         : "memory");
-}
-
-__device__ __forceinline__ void bulk_store(void* to, const void* from, int bytes) {
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
-                 "r"(shared_address(from)), "r"(bytes)
-                 : "memory");
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
 // Returns a wgmma descriptor: K-major, 128-byte swizzle, groups of 8 rows 1024 bytes apart.
@@ -311,24 +303,19 @@ __device__ __forceinline__ bool is_wide(unsigned largest, float squares, unsigne
 }
 
 // Ends the first pass if outliers are too many. The second pass splits everything again, so the
-// strips and rows that no block has taken count as done.
+// units that no block has taken count as done.
 __device__ __forceinline__ void end_first_pass(const Shape& s, unsigned long long epoch) {
     atomicMax(&too_wide, epoch);
-    const unsigned long long strips = epoch + s.strips, rows = epoch + s.M;
-    const unsigned long long strip = atomicMax(&strip_tickets[0], epoch + ENDED);
-    const unsigned long long row = atomicMax(&row_tickets[0], epoch + ENDED);
-    const unsigned long long left =
-        (strip < strips ? strips - strip : 0) + (row < rows ? rows - row : 0);
-    if (left > 0) atomicAdd(&units_done[0], left);
+    const unsigned long long taken = atomicMax(&tickets[0], epoch + ENDED);
+    if (taken < epoch + s.units) atomicAdd(&units_done[0], epoch + s.units - taken);
 }
 
 constexpr unsigned TOO_WIDE = 2048;  // estimated wide segments beyond which the first pass ends
 
-// Counts wide segments of a sample, each of which stands for `share` segments.
-__device__ __forceinline__ void count_wide(unsigned count, unsigned share, const Shape& s,
+// Counts a wide segment of a sample, which stands for `share` segments.
+__device__ __forceinline__ void count_wide(unsigned share, const Shape& s,
                                            unsigned long long epoch) {
-    count *= max(1u, share);
-    if (take(&wide_segments, count) + count > TOO_WIDE) end_first_pass(s, epoch);
+    if (take(&wide_segments, share) + share > TOO_WIDE) end_first_pass(s, epoch);
 }
 
 // Notes a wide segment of row `line` of A, or of column line - M of B.
@@ -344,197 +331,83 @@ __device__ __forceinline__ float sum_of_warp(float x) {
     return x;
 }
 
-constexpr int ROW_SLOT = SEGMENT_LENGTH * (int)sizeof(float);
+// A unit of work: a segment of LINES rows of A, or of LINES columns of B.
+struct Unit {
+    bool of_b;
+    unsigned line, segment;  // the first line
 
-// A warp's ring of segments of rows of A in shared memory. The warp takes rows from a work counter
-// and keeps ROW_SLOTS bulk copies in flight while it splits. A block takes the first rows of all
-// its warps at once, because a thousand atomics on one counter delay each other. It begins these
-// rows with another segment than other blocks, so that the first segments are a sample of A.
-template <bool WIDE>
-struct RowRing {
-    const float* A;
-    const Shape& s;
-    Control& c;
-    unsigned char* slots;
-    int warp, lane;
-    bool aligned;           // rows start at multiples of 16 bytes; otherwise nothing is copied
-    unsigned first;         // the first segment to copy
-    unsigned row, segment;  // the next segment to copy
-    unsigned copied;        // segments of this row that have been copied
-    unsigned ahead;         // the row after that; valid in lane 0
-    unsigned held;          // in lane i: the row of slot i
-
-    __device__ __forceinline__ void start() {
-        aligned = s.N % 4 == 0 && (size_t)A % 16 == 0;
-        first = segment = c.first_row / WARPS % s.segments;
-        copied = held = 0;
-        ahead = c.first_row + warp;
-#pragma unroll 1
-        for (int slot = 0; slot < ROW_SLOTS; ++slot) load(slot);
-    }
-
-    __device__ __forceinline__ void load(int slot) {
-        if (copied == 0) {
-            row = __shfl_sync(0xffffffffu, ahead, 0);
-            if (row < s.M && lane == 0) ahead = take(&row_tickets[WIDE]);
-        }
-        if (lane == slot) held = row;
-        if (row >= s.M) return;
-        const unsigned k = segment * SEGMENT_LENGTH;
-        if (aligned && lane == 0) {
-            const int bytes = min((unsigned)SEGMENT_LENGTH, s.N - k) * (int)sizeof(float);
-            unsigned long long* arrived = &c.arrived[warp][slot];
-            barrier_expect(arrived, bytes);
-            bulk_load(slots + slot * ROW_SLOT, A + (size_t)row * s.N + k, bytes, arrived);
-        }
-        if (++segment == s.segments) segment = 0;
-        if (++copied == s.segments) copied = segment = 0;
+    // The first unit of each block is a sample, so units of A and B alternate there, in proportion
+    // to their numbers. Then come those of B, which take longer to load, then those of A.
+    __device__ __forceinline__ Unit(const Shape& s, unsigned ticket) {
+        const unsigned sample = min(s.workers, s.units), sample_a = sample * s.units_a / s.units;
+        const unsigned units_b = s.units - s.units_a;
+        const unsigned before = ticket < sample ? ticket * sample_a / sample : sample_a;
+        of_b = ticket < sample ? before == (ticket + 1) * sample_a / sample
+                               : ticket < units_b + sample_a;
+        const unsigned index = of_b ? ticket - before : ticket < sample ? before : ticket - units_b;
+        line = index / s.segments * LINES;
+        segment = index % s.segments;
     }
 };
 
-// A segment of a row of A in a warp's registers. Each lane has four consecutive elements per chunk.
-struct RowPart {
-    float4 v[SEGMENT];
-
-    __device__ __forceinline__ void load(const unsigned char* slot, int length, int lane) {
-#pragma unroll
-        for (int i = 0; i < SEGMENT; ++i) {
-            v[i] = {0.0f, 0.0f, 0.0f, 0.0f};
-            if (i * DEPTH + lane * 4 < length)
-                v[i] = *reinterpret_cast<const float4*>(slot + (i * 32 + lane) * sizeof(float4));
-        }
-    }
-
-    __device__ __forceinline__ void load_unaligned(const float* A, int length, int lane) {
-#pragma unroll
-        for (int i = 0; i < SEGMENT; ++i)
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                const int k = i * DEPTH + lane * 4 + e;
-                (&v[i].x)[e] = k < length ? A[k] : 0.0f;
-            }
-    }
-};
-
-// Splits the rows of A that this warp takes, and returns their number. `parities` has one bit per
-// mbarrier of the ring; the phases continue in the second pass. If `samples`, each warp's first
-// segment is a sample of A.
-template <bool WIDE>
-__device__ __forceinline__ unsigned split_rows(RowRing<WIDE>& ring, unsigned long long epoch,
-                                               unsigned& parities, bool samples) {
-    const Shape& s = ring.s;
-    const int lane = ring.lane;
-    bool extreme = false;
-    ring.start();
-    unsigned segment = ring.first, segments_done = 0, done = 0, slot = 0;
-#pragma unroll 1
-    for (;;) {
-        const unsigned row = __shfl_sync(0xffffffffu, ring.held, slot);
-        if (row >= s.M) break;
-        RowPart part;
-        const int length = s.N - segment * SEGMENT_LENGTH;
-        if (ring.aligned) {
-            barrier_wait(&ring.c.arrived[ring.warp][slot], parities >> slot & 1);
-            parities ^= 1u << slot;
-            part.load(ring.slots + slot * ROW_SLOT, length, lane);
-        } else {
-            part.load_unaligned(ring.A + (size_t)row * s.N + segment * SEGMENT_LENGTH, length,
-                                lane);
-        }
-        unsigned largest = 0;
-#pragma unroll
-        for (int i = 0; i < SEGMENT; ++i) largest = max(largest, magnitude(part.v[i]));
-        largest = __reduce_max_sync(0xffffffffu, largest);
-        const Scale chosen = scale_for(largest);
-        __syncwarp();  // all lanes have read the slot
-        ring.load(slot);
-        extreme |= chosen.extreme;
-        const unsigned tile = row / BM, tile_row = row % BM;
-        unsigned char* to =
-            pool + ((size_t)tile * s.chunks + segment * SEGMENT) * (CHUNK_STAGES * A_BYTES);
-        unsigned char* int8 = to + place(tile_row, lane / 4) + lane % 4 * 4;
-        unsigned char* fp16 =
-            to + (HALF_CHUNK + lane / 16) * A_BYTES + place(tile_row, lane % 16 / 2) + lane % 2 * 8;
-        unsigned char* fp16_low = to;
-        if (WIDE) {
-            fp16 = to + lane / 8 * A_BYTES + place(tile_row, lane % 8 / 2) + lane % 2 * 8;
-            fp16_low = to + lane / 8 * A_BYTES + place(tile_row, lane % 8 / 2 + 4) + lane % 2 * 8;
-        }
-        float squares = 0.0f;
-#pragma unroll
-        for (int i = 0; i < SEGMENT; ++i) {
-            const float4 y = scaled(part.v[i], chosen.scale);
-            if (!WIDE) squares += squares_of(y);
-            const Parts parts = split<WIDE>(y);
-            if (segment * SEGMENT + i < s.chunks) {
-                *reinterpret_cast<uint2*>(fp16) = parts.fp16;
-                if (WIDE) {
-                    *reinterpret_cast<uint2*>(fp16_low) = parts.fp16_low;
-                } else {
-                    *reinterpret_cast<unsigned*>(int8) = parts.low;
-                    *reinterpret_cast<unsigned*>(int8 + A_BYTES) = parts.high;
-                }
-            }
-            int8 += CHUNK_STAGES * A_BYTES;
-            fp16 += CHUNK_STAGES * A_BYTES;
-            fp16_low += CHUNK_STAGES * A_BYTES;
-        }
-        if constexpr (!WIDE) {
-            squares = sum_of_warp(squares);
-            if (lane == 0 && is_wide(largest, squares, segment, s)) {
-                note_wide(row, segment, s, ring.c);
-                if (samples && done == 0 && segments_done == 0)
-                    count_wide(1, s.segments * (s.M + s.K) / (s.workers * WARPS), s, epoch);
-            }
-        }
-        if (lane == 0) factors_a[(tile * s.segments + segment) * BM + tile_row] = chosen.factor;
-        if (++slot == ROW_SLOTS) slot = 0;
-        if (++segment == s.segments) segment = 0;
-        if (++segments_done < s.segments) continue;
-        segments_done = segment = 0;
-        ++done;
-    }
-    if (extreme && lane == 0) atomicMax(&extreme_range, epoch);
-    return done;
-}
-
-constexpr int STRIP = 32;  // columns of a strip: a segment of them, one chunk per warp
-constexpr int STRIP_BYTES = STRIP * ROW_BYTES;  // a strip's share of a stage
-static_assert(SEGMENT == WARPS, "each warp has a chunk of the segment");
-
-// Shared memory in which a block assembles a strip, and exchanges maxima of columns.
-struct StripBuffer {
-    unsigned char stages[WARPS][CHUNK_STAGES][STRIP_BYTES];
-    unsigned largest[WARPS][STRIP];
-    float squares[WARPS][STRIP];
-};
-static_assert(sizeof(StripBuffer) <= STAGES * STAGE_BYTES + SUM_BYTES &&
-                  WARPS * ROW_SLOTS * ROW_SLOT <= STAGES * STAGE_BYTES + SUM_BYTES,
+// In shared memory, each line of a unit is contiguous. The pad spreads columns of B over the banks.
+constexpr int LINE_LENGTH = SEGMENT_LENGTH + 4;
+constexpr int UNIT_LENGTH = LINES * LINE_LENGTH;
+static_assert(2 * UNIT_LENGTH * (int)sizeof(float) <= STAGES * STAGE_BYTES + SUM_BYTES,
               "the first phase uses the slots, and what is for sums");
 
-// Where a warp reads its chunk of a strip: the next element of each lane's column.
-struct ColumnSource {
-    const float* p;
-    size_t step;
-    int rows;  // elements that are left, up to the end of the column
+// The elements of a unit that a thread loads; zeros outside of the matrix. Loads do not allocate
+// lines of L1, because shared memory leaves few, and they would limit the loads in flight.
+struct UnitPart {
+    float v[LINES * SEGMENT_LENGTH / THREADS];
+    float* to;
+    bool whole_rows;  // the unit has aligned rows of A: the block reads a row at a time
 
-    __device__ __forceinline__ ColumnSource(const float* B, const Shape& s, unsigned strip,
-                                            int warp, int lane) {
-        const int column = strip / s.segments * STRIP + lane;
-        const int k = (strip % s.segments * SEGMENT + warp) * DEPTH;
-        p = B + (size_t)k * s.K + column;
-        step = s.K;
-        rows = column < s.K ? s.N - k : 0;
+    __device__ __forceinline__ void load(const float* A, const float* B, const Shape& s,
+                                         const Unit& u, int thread, float* buffer) {
+        whole_rows = !u.of_b && s.N % 4 == 0 && (size_t)A % 16 == 0;
+        const unsigned k = u.segment * SEGMENT_LENGTH;
+        if (whole_rows) {
+            const unsigned n = k + thread * 4;
+            const float* p = A + (size_t)u.line * s.N + n;
+            const int rows = n < s.N ? s.M - (int)u.line : 0;
+            to = buffer + thread * 4;
+#pragma unroll
+            for (int i = 0; i < LINES; ++i, p += s.N) {
+                float* x = v + 4 * i;
+                x[0] = x[1] = x[2] = x[3] = 0.0f;
+                if (i < rows)
+                    asm volatile("ld.global.L1::no_allocate.L2::256B.v4.f32 {%0, %1, %2, %3}, [%4];"
+                                 : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+                                 : "l"(p));
+            }
+            return;
+        }
+        // Half a warp reads 64 consecutive bytes of a row of A or B.
+        const int i16 = thread / 16, j16 = thread % 16;
+        const unsigned line = u.line + (u.of_b ? j16 : i16), n = k + (u.of_b ? i16 : j16);
+        const size_t step = 16 * (u.of_b ? (size_t)s.K : 1);
+        const float* p = u.of_b ? B + (size_t)n * s.K + line : A + (size_t)line * s.N + n;
+        const int left = line < (u.of_b ? s.K : s.M) ? s.N - (int)n : 0;
+        to = buffer + (u.of_b ? j16 * LINE_LENGTH + i16 : i16 * LINE_LENGTH + j16);
+#pragma unroll
+        for (int i = 0; i < SEGMENT_LENGTH / 16; ++i, p += step) {
+            v[i] = 0.0f;
+            if (16 * i < left)
+                asm volatile("ld.global.L1::no_allocate.f32 %0, [%1];" : "=f"(v[i]) : "l"(p));
+        }
     }
 
-    __device__ __forceinline__ float4 four(int first) {
-        float v[4];
+    __device__ __forceinline__ void store() const {
+        if (whole_rows) {
 #pragma unroll
-        for (int e = 0; e < 4; ++e, p += step) {
-            v[e] = 0.0f;
-            if (first + e < rows) v[e] = *p;
+            for (int i = 0; i < LINES; ++i)
+                *reinterpret_cast<float4*>(to + i * LINE_LENGTH) =
+                    make_float4(v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]);
+        } else {
+#pragma unroll
+            for (int i = 0; i < SEGMENT_LENGTH / 16; ++i) to[16 * i] = v[i];
         }
-        return {v[0], v[1], v[2], v[3]};
     }
 };
 
@@ -542,116 +415,82 @@ __device__ __forceinline__ unsigned char* pool_b(const Shape& s) {
     return pool + (size_t)s.row_tiles * s.chunks * (CHUNK_STAGES * A_BYTES);
 }
 
-// Splits the strips of B that this block takes, and returns their number. Each register is refilled
-// with a value of the next strip after its value is split. If `samples`, the first strip is a
-// sample of B.
+// Where a warp stores the parts of a segment of a line, chunk by chunk. Each lane has four
+// consecutive elements of a chunk.
 template <bool WIDE>
-__device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
-                                                 unsigned long long epoch, int thread, Control& c,
-                                                 StripBuffer& buffer, bool samples) {
-    const int warp = thread / 32, lane = thread % 32;
-    unsigned next = c.ticket[0], strip = 0, done = 0, largest = 0;
-    if (next >= s.strips) return 0;
-    float4 v[DEPTH / 4];  // the warp's chunk; each lane has all elements of one column
-    ColumnSource source(B, s, next, warp, lane);
-#pragma unroll
-    for (int i = 0; i < DEPTH / 4; ++i) v[i] = {0.0f, 0.0f, 0.0f, 0.0f};
-    bool extreme = false, loaded = false;
-    Scale chosen = {};
-    unsigned char(*stages)[STRIP_BYTES] = buffer.stages[warp];
-    // The first turn splits zeros, and loads the first strip. Separate code for that would be
-    // slower, since it would be executed only once.
-#pragma unroll 1
-    for (;;) {
-        if (loaded) {
-            largest = 0;
-#pragma unroll
-            for (int i = 0; i < DEPTH / 4; ++i) largest = max(largest, magnitude(v[i]));
-            buffer.largest[warp][lane] = largest;
-            // Taken as late as this, so that each block gets a first strip before any gets another.
-            if (thread == 0) c.ticket[1] = take(&strip_tickets[WIDE]);
-            // The bulk stores of the previous strip must have read the buffer.
-            asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-            __syncthreads();
-#pragma unroll
-            for (int i = 0; i < WARPS; ++i) largest = max(largest, buffer.largest[i][lane]);
-            next = c.ticket[1];
-            source = ColumnSource(B, s, next, warp, lane);
-            chosen = scale_for(largest);
-            extreme |= chosen.extreme;
+struct Destination {
+    unsigned char *fp16, *low, *high;
+    unsigned step;  // to the next chunk
+    float* factor;
+
+    __device__ __forceinline__ Destination(const Shape& s, bool of_b, unsigned line,
+                                           unsigned segment, int lane) {
+        const unsigned height = of_b ? BN : BM, stage = height * ROW_BYTES;
+        const unsigned tile = of_b ? line / BN : line / BM, row = line - tile * height;
+        unsigned char* to = of_b ? pool_b(s) : pool;
+        step = CHUNK_STAGES * stage;
+        to += ((size_t)tile * s.chunks + segment * SEGMENT) * step;
+        if (WIDE) {
+            to += lane / 8 * stage + lane % 2 * 8;
+            fp16 = to + place(row, lane % 8 / 2);
+            low = to + place(row, lane % 8 / 2 + 4);
+            high = nullptr;
+        } else {
+            // A stage multiplies low parts of one matrix by high parts of the other.
+            unsigned char* int8 = to + place(row, lane / 4) + lane % 4 * 4;
+            low = int8 + of_b * stage;
+            high = int8 + !of_b * stage;
+            fp16 = to + (HALF_CHUNK + lane / 16) * stage + place(row, lane % 16 / 2) + lane % 2 * 8;
         }
-        float squares = 0.0f;
-#pragma unroll
-        for (int i = 0; i < DEPTH / 16; ++i) {
-            Parts p[4];
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                const float4 y = scaled(v[4 * i + e], chosen.scale);
-                if (!WIDE) squares += squares_of(y);
-                p[e] = split<WIDE>(y);
-            }
-            if constexpr (WIDE) {
-                unsigned char* to = stages[i / 2];
-                const int place16 = i % 2 * 2;
-                *reinterpret_cast<uint4*>(to + place(lane, place16)) =
-                    make_uint4(p[0].fp16.x, p[0].fp16.y, p[1].fp16.x, p[1].fp16.y);
-                *reinterpret_cast<uint4*>(to + place(lane, place16 + 1)) =
-                    make_uint4(p[2].fp16.x, p[2].fp16.y, p[3].fp16.x, p[3].fp16.y);
-                *reinterpret_cast<uint4*>(to + place(lane, place16 + 4)) =
-                    make_uint4(p[0].fp16_low.x, p[0].fp16_low.y, p[1].fp16_low.x, p[1].fp16_low.y);
-                *reinterpret_cast<uint4*>(to + place(lane, place16 + 5)) =
-                    make_uint4(p[2].fp16_low.x, p[2].fp16_low.y, p[3].fp16_low.x, p[3].fp16_low.y);
-            } else {
-                // A stage multiplies low parts of one matrix by high parts of the other, so
-                // here stage 0 has the high parts.
-                *reinterpret_cast<uint4*>(stages[0] + place(lane, i)) =
-                    make_uint4(p[0].high, p[1].high, p[2].high, p[3].high);
-                *reinterpret_cast<uint4*>(stages[1] + place(lane, i)) =
-                    make_uint4(p[0].low, p[1].low, p[2].low, p[3].low);
-                unsigned char* fp16 = stages[HALF_CHUNK + i / 4];
-                *reinterpret_cast<uint4*>(fp16 + place(lane, i % 4 * 2)) =
-                    make_uint4(p[0].fp16.x, p[0].fp16.y, p[1].fp16.x, p[1].fp16.y);
-                *reinterpret_cast<uint4*>(fp16 + place(lane, i % 4 * 2 + 1)) =
-                    make_uint4(p[2].fp16.x, p[2].fp16.y, p[3].fp16.x, p[3].fp16.y);
-            }
-#pragma unroll
-            for (int e = 0; e < 4; ++e) v[4 * i + e] = source.four(16 * i + 4 * e);
-        }
-        if (!loaded) {
-            loaded = true;
-            strip = next;
-            continue;
-        }
-        const unsigned column = strip / s.segments * STRIP, segment = strip % s.segments;
-        const unsigned tile = column / BN, tile_column = column % BN;
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        __syncwarp();
-        const unsigned chunk = segment * SEGMENT + warp;
-        if (lane < CHUNK_STAGES && chunk < s.chunks) {
-            const size_t stage = ((size_t)tile * s.chunks + chunk) * CHUNK_STAGES + lane;
-            bulk_store(pool_b(s) + stage * B_BYTES + tile_column * ROW_BYTES, stages[lane],
-                       STRIP_BYTES);
-        }
-        if (warp == 0)
-            factors_b[(tile * s.segments + segment) * BN + tile_column + lane] = chosen.factor;
-        buffer.squares[warp][lane] = squares;
-        __syncthreads();
-        if (!WIDE && warp == 0) {
-#pragma unroll
-            for (int i = 1; i < WARPS; ++i) squares += buffer.squares[i][lane];
-            const bool wide = is_wide(largest, squares, segment, s);
-            const unsigned all = __ballot_sync(0xffffffffu, wide);
-            if (wide) note_wide(s.M + column + lane, segment, s, c);
-            if (samples && done == 0 && all != 0 && lane == 0)
-                count_wide(__popc(all), s.segments * (s.M + s.K) / (STRIP * s.workers), s, epoch);
-        }
-        ++done;
-        strip = next;
-        if (strip >= s.strips) break;
+        factor = (of_b ? factors_b : factors_a) + (tile * s.segments + segment) * height + row;
     }
-    if (extreme) atomicMax(&extreme_range, epoch);
-    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-    return done;
+
+    // Stores the parts of a chunk, and goes on to the next one.
+    __device__ __forceinline__ void store(const Parts& parts) {
+        *reinterpret_cast<uint2*>(fp16) = parts.fp16;
+        if (WIDE) {
+            *reinterpret_cast<uint2*>(low) = parts.fp16_low;
+        } else {
+            *reinterpret_cast<unsigned*>(low) = parts.low;
+            *reinterpret_cast<unsigned*>(high) = parts.high;
+            high += step;
+        }
+        fp16 += step;
+        low += step;
+    }
+};
+
+// Splits a segment of a line by one warp, and returns whether its values are extreme. In a sample,
+// `share` is the number of segments that a segment stands for; otherwise it is 0.
+template <bool WIDE>
+__device__ __forceinline__ bool split_segment(const float* from, const Shape& s, bool of_b,
+                                              unsigned line, unsigned segment,
+                                              unsigned long long epoch, unsigned share, int lane,
+                                              Control& c) {
+    const float4* const values = reinterpret_cast<const float4*>(from) + lane;
+    unsigned largest = 0;
+#pragma unroll
+    for (int i = 0; i < SEGMENT; ++i) largest = max(largest, magnitude(values[i * 32]));
+    largest = __reduce_max_sync(0xffffffffu, largest);
+    const Scale chosen = scale_for(largest);
+    Destination<WIDE> to(s, of_b, line, segment, lane);
+    const int chunks = min((unsigned)SEGMENT, s.chunks - segment * SEGMENT);
+    float squares = 0.0f;
+#pragma unroll 2
+    for (int i = 0; i < chunks; ++i) {
+        const float4 y = scaled(values[i * 32], chosen.scale);
+        if (!WIDE) squares += squares_of(y);
+        to.store(split<WIDE>(y));
+    }
+    if (!WIDE) squares = sum_of_warp(squares);
+    if (lane == 0) {
+        *to.factor = chosen.factor;
+        if (!WIDE && is_wide(largest, squares, segment, s)) {
+            note_wide(of_b ? s.M + line : line, segment, s, c);
+            if (share > 0) count_wide(share, s, epoch);
+        }
+    }
+    return chosen.extreme;
 }
 
 // Takes the outliers out of a wide segment, and splits the other elements again. This function is
@@ -726,73 +565,59 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
     }
     // What is too small beside an outlier is no reason for plain FP32.
     const Scale chosen = scale_for(max(largest, (127u - 80) << 23));
-    const unsigned height = of_b ? BN : BM, stage_bytes = height * ROW_BYTES;
-    const unsigned tile = index / height, tile_line = index % height;
-    unsigned char* to = (of_b ? pool_b(s) : pool) +
-                        ((size_t)tile * s.chunks + segment * SEGMENT) * CHUNK_STAGES * stage_bytes;
-    unsigned char* int8 = to + place(tile_line, lane / 4) + lane % 4 * 4;
-    unsigned char* fp16 = to + (HALF_CHUNK + lane / 16) * stage_bytes +
-                          place(tile_line, lane % 16 / 2) + lane % 2 * 8;
+    Destination<false> to(s, of_b, index, segment, lane);
 #pragma unroll 1
-    for (int i = 0; i < SEGMENT; ++i) {
+    for (int i = 0; i < SEGMENT && segment * SEGMENT + i < s.chunks; ++i) {
         const float4 four = {v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]};
-        const Parts parts = split<false>(scaled(four, chosen.scale));
-        if (segment * SEGMENT + i < s.chunks) {
-            *reinterpret_cast<uint2*>(fp16) = parts.fp16;
-            *reinterpret_cast<unsigned*>(int8 + of_b * stage_bytes) = parts.low;
-            *reinterpret_cast<unsigned*>(int8 + !of_b * stage_bytes) = parts.high;
-        }
-        int8 += CHUNK_STAGES * stage_bytes;
-        fp16 += CHUNK_STAGES * stage_bytes;
+        to.store(split<false>(scaled(four, chosen.scale)));
     }
-    float* factors = of_b ? factors_b : factors_a;
-    if (lane == 0) factors[(tile * s.segments + segment) * height + tile_line] = chosen.factor;
+    if (lane == 0) *to.factor = chosen.factor;
 }
 
-// Returns whether a block begins with rows of A. A share of M / (M + K) of the blocks does. So rows
-// and strips end at about the same time, and most blocks execute the code for only one of them. A
-// multiprocessor executes code slowly for the first time, since it fetches it from the L2 cache.
-__device__ __forceinline__ bool begins_with_rows(unsigned block, const Shape& s) {
-    const float share = (float)s.M / ((float)s.M + s.K);
-    return (int)((block + 1) * share) > (int)(block * share);
-}
-
-// Phase one for one block: rows of A, then strips of B, or the reverse. Then waits until all blocks
-// have split all units.
+// Phase one for one block. It loads the next unit into registers while it splits one from shared
+// memory. Then it waits until all blocks have split all units.
 template <bool WIDE>
 __device__ __forceinline__ void split_matrices(const float* A, const float* B, const Shape& s,
-                                               unsigned long long epoch, unsigned block, int thread,
-                                               Control& c, unsigned char* shared,
-                                               unsigned& parities) {
+                                               unsigned long long epoch, int thread, Control& c,
+                                               unsigned char* shared) {
     const int warp = thread / 32, lane = thread % 32;
-    if (thread == 0) c.wide_count = c.units = 0;
-    RowRing<WIDE> ring = {A, s, c, shared + warp * ROW_SLOTS * ROW_SLOT, warp, lane};
-    const bool rows_first = begins_with_rows(block, s);
+    float* const buffers = reinterpret_cast<float*>(shared);
+    unsigned ahead = 0;  // a ticket taken in advance; valid in thread 0
     if (thread == 0) {
-        if (rows_first)
-            c.first_row = take(&row_tickets[WIDE], WARPS);
-        else
-            c.ticket[0] = take(&strip_tickets[WIDE]);
+        c.wide_count = 0;
+        c.ticket[0] = take(&tickets[WIDE]);
+        ahead = take(&tickets[WIDE]);
     }
     __syncthreads();
-    unsigned strips = 0, rows = 0;
+    UnitPart part;
+    unsigned ticket = 0, turn = 0;
+    bool extreme = false;
+    // Turn 0 only loads. It is no separate code, because a multiprocessor executes code slowly for
+    // the first time: it fetches it from L2.
 #pragma unroll 1
-    for (bool splits_rows = rows_first;; splits_rows = !rows_first) {
-        if (splits_rows) {
-            if (c.first_row < s.M) rows = split_rows<WIDE>(ring, epoch, parities, rows_first);
-            if (!rows_first) break;
-            __syncthreads();
-            if (thread == 0) c.ticket[0] = take(&strip_tickets[WIDE]);
-        } else {
-            strips = split_strips<WIDE>(B, s, epoch, thread, c,
-                                        *reinterpret_cast<StripBuffer*>(shared), !rows_first);
-            if (rows_first) break;
-            __syncthreads();
-            if (thread == 0) c.first_row = take(&row_tickets[WIDE], WARPS);
+    for (;; ++turn) {
+        const unsigned next = c.ticket[turn % 2];
+        if (next < s.units)
+            part.load(A, B, s, Unit(s, next), thread, buffers + turn % 2 * UNIT_LENGTH);
+        if (turn > 0) {
+            const Unit u(s, ticket);
+            const float* from = buffers + (turn - 1) % 2 * UNIT_LENGTH;
+            const unsigned share = turn == 1 ? max(1u, s.units / s.workers) : 0;
+#pragma unroll 1
+            for (int i = warp; i < LINES; i += WARPS)
+                extreme |= split_segment<WIDE>(from + i * LINE_LENGTH, s, u.of_b, u.line + i,
+                                               u.segment, epoch, share, lane, c);
+        }
+        if (next >= s.units) break;
+        ticket = next;
+        part.store();
+        if (thread == 0) {
+            c.ticket[(turn + 1) % 2] = ahead;
+            ahead = take(&tickets[WIDE]);
         }
         __syncthreads();
     }
-    if (lane == 0) atomicAdd(&c.units, rows + (warp == 0 ? strips : 0));
+    if (extreme && lane == 0) atomicMax(&extreme_range, epoch);
     // Other blocks will read the pool by bulk copies (async proxy), after acquiring the counter.
     async_proxy_fence();
     __threadfence();
@@ -808,8 +633,8 @@ __device__ __forceinline__ void split_matrices(const float* A, const float* B, c
         __syncthreads();
     }
     if (thread == 0) {
-        atomicAdd(&units_done[WIDE], (unsigned long long)c.units);
-        while (load_acquire(&units_done[WIDE]) < epoch + s.strips + s.M) {}
+        atomicAdd(&units_done[WIDE], (unsigned long long)turn);
+        while (load_acquire(&units_done[WIDE]) < epoch + s.units) {}
         c.outliers = *(volatile unsigned long long*)&outliers_taken - epoch;
     }
     __syncthreads();
@@ -1586,7 +1411,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     s.tiles = s.row_tiles * s.column_tiles;
     s.chunks = (N + DEPTH - 1) / DEPTH;
     s.segments = (s.chunks + SEGMENT - 1) / SEGMENT;
-    s.strips = (K + STRIP - 1) / STRIP * s.segments;
+    s.units_a = (M + LINES - 1) / LINES * s.segments;
+    s.units = s.units_a + (K + LINES - 1) / LINES * s.segments;
 
     // One block fills a multiprocessor, so the others exit. Only plain FP32 uses all blocks.
     const long long needed =
@@ -1607,21 +1433,18 @@ extern "C" __global__ void __launch_bounds__(256, 1)
                 barrier_init(&control.full[i], 1);
                 control.released[i] = 0;
             }
-            for (int i = 0; i < WARPS * ROW_SLOTS; ++i) barrier_init(&control.arrived[0][i], 1);
             asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
             for (int pass = 0; pass < PASSES; ++pass) {
-                atomicMax(&strip_tickets[pass], epoch);
-                atomicMax(&row_tickets[pass], epoch);
+                atomicMax(&tickets[pass], epoch);
                 atomicMax(&units_done[pass], epoch);
             }
             atomicMax(&blocks_done, epoch);
             atomicMax(&wide_segments, epoch);
             atomicMax(&outliers_taken, epoch);
         }
-        unsigned parities = 0;
-        split_matrices<false>(A, B, s, epoch, block, thread, control, slots, parities);
+        split_matrices<false>(A, B, s, epoch, thread, control, slots);
         wide = *(volatile unsigned long long*)&too_wide == epoch;
-        if (wide) split_matrices<true>(A, B, s, epoch, block, thread, control, slots, parities);
+        if (wide) split_matrices<true>(A, B, s, epoch, thread, control, slots);
         extreme = *(volatile unsigned long long*)&extreme_range == epoch;
     }
     if (plain || extreme) {
@@ -1649,8 +1472,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     if (control.ticket[0] == 0) return;
     fp32_corner(m, thread);
     if (thread == 0) {
-        for (int pass = 0; pass < PASSES; ++pass)
-            strip_tickets[pass] = row_tickets[pass] = units_done[pass] = 0;
+        for (int pass = 0; pass < PASSES; ++pass) tickets[pass] = units_done[pass] = 0;
         wide_segments = outliers_taken = 0;
         too_wide = 0;
         extreme_range = 0;
