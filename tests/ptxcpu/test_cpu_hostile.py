@@ -195,8 +195,8 @@ FAULTS = {
         "deadlock",
     ),
     "mbarrier count of 0": ("mov.u32 %r1, 0; mbarrier.init.shared.b64 [%r1], 0;", "trap"),
-    "bulk copy of 3 bytes": (
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 3;",
+    "bulk copy of 24 bytes": (
+        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 24;",
         "trap",
     ),
     "bulk copy of 4 GB": (

@@ -13,8 +13,8 @@ from tests.ptxcpu.programs import entry, kernel_of
 WORDS = 64
 
 
-def kernel(body: str, outside: str = "") -> Kernel:
-    """A kernel of one warp and one buffer, whose address is in %rd1 and lane in %r1."""
+def kernel(body: str, outside: str = "", threads: int = 32, directive: str = "") -> Kernel:
+    """A kernel of one buffer, whose address is in %rd1. The number of the thread is in %r1."""
     text = entry(
         "u64 data",
         f"""
@@ -22,8 +22,9 @@ ld.param.u64 %rd1, [data];
 mov.u32 %r1, %tid.x;
 {body}""",
         outside,
+        directive,
     )
-    return kernel_of(text, (ParameterKind.WRITABLE,), watched=True)
+    return kernel_of(text, (ParameterKind.WRITABLE,), threads, watched=True)
 
 
 def check(kernel: Kernel, data: np.ndarray) -> Result:
@@ -35,17 +36,23 @@ def hazards(result: Result) -> set[Hazard]:
 
 
 SHARED = ".shared .align 16 .b8 s[64];"
+MEMORIES = [("shared", "s"), ("global", "%rd1")]
+MBARRIER = f"{SHARED} .shared .align 8 .b8 b[8];"
 ONE_LANE = "setp.ne.u32 %p1, %r1, 0; @%p1 ret;"
 
 
 @pytest.mark.parametrize("writer", range(3))
 @pytest.mark.parametrize("barrier", ["", "bar.warp.sync 0xffffffff;"], ids=["race", "ordered"])
-def test_reads_of_every_lane_are_recorded(writer: int, barrier: str) -> None:
+@pytest.mark.parametrize("read", ["u32 %r2", "v4.u32 {%r2, %r3, %r4, %r5}"], ids=["word", "wide"])
+@pytest.mark.parametrize(("space", "at"), MEMORIES)
+def test_reads_of_every_lane_are_recorded(
+    writer: int, barrier: str, read: str, space: str, at: str
+) -> None:
     body = f"""setp.gt.u32 %p2, %r1, 2; @%p2 bra MEET;
-        ld.shared.u32 %r2, [s];
+        ld.{space}.{read}, [{at}];
         MEET: {barrier}
         setp.ne.u32 %p1, %r1, {writer}; @%p1 ret;
-        st.shared.u32 [s], 1;"""
+        st.{space}.u32 [{at}], 1;"""
     found = check(kernel(body, SHARED), np.zeros(WORDS, np.uint32))
     assert (Hazard.RACE in hazards(found)) is not bool(barrier)
 
@@ -74,7 +81,7 @@ def test_the_order_of_the_lanes_of_a_warp(together: str, orders: bool) -> None:
     assert (Hazard.RACE in hazards(found)) is not orders
 
 
-@pytest.mark.parametrize(("space", "at"), [("shared", "s"), ("global", "%rd1")])
+@pytest.mark.parametrize(("space", "at"), MEMORIES)
 @pytest.mark.parametrize(
     ("first", "between", "second", "races"),
     [
@@ -121,7 +128,7 @@ def test_a_wait_knows_no_arrivals_of_the_next_phase(more: str, parity: int) -> N
         st.relaxed.cta.shared.u32 [s+4], 1; ret;
         TWO: ld.relaxed.cta.shared.u32 %r2, [s+4]; setp.eq.u32 %p1, %r2, 0; @%p1 bra TWO;
         {wait("B", parity)} ld.shared.u32 %r3, [s];"""
-    found = check(kernel(body, f"{SHARED} .shared .align 8 .b8 b[8];"), np.zeros(WORDS, np.uint32))
+    found = check(kernel(body, MBARRIER), np.zeros(WORDS, np.uint32))
     assert found.fault is None and (Hazard.RACE in hazards(found)) is not bool(more)
 
 
@@ -134,6 +141,66 @@ def test_what_the_read_only_path_has_read_is_not_written(path: str, again: str) 
         setp.eq.u32 %p2, %r1, 1; @%p2 st.global.u32 [%rd1], 1;"""
     found = check(kernel(body), np.zeros(WORDS, np.uint32))
     assert (Hazard.RACE in hazards(found)) is bool(path)
+
+
+@pytest.mark.parametrize("warps", [1, 2])
+def test_only_lanes_of_one_warp_may_repeat_a_copy(warps: int) -> None:
+    """In memcpy_async of cooperative groups, lanes without an element repeat the last one."""
+    body = """min.u32 %r2, %r1, 7; mul.wide.u32 %rd2, %r2, 4; add.u64 %rd3, %rd1, %rd2;
+        mov.u64 %rd4, s; add.u64 %rd4, %rd4, %rd2;
+        cp.async.ca.shared.global [%rd4], [%rd3], 4; cp.async.wait_all;"""
+    found = check(kernel(body, SHARED, 32 * warps), np.zeros(WORDS, np.uint32))
+    assert hazards(found) == ({Hazard.RACE} if warps > 1 else set())
+
+
+ARRIVE = "mbarrier.arrive.shared.b64 %rd2, [b];"
+DROP = ARRIVE.replace("arrive", "arrive_drop")
+EXPECT = ARRIVE.replace("arrive", "arrive.expect_tx").replace("]", "], {}")
+PHASES = {
+    f"{ARRIVE} {ARRIVE}": Cause.DEADLOCK,
+    f"{DROP} {ARRIVE}": None,
+    f"{ARRIVE} {EXPECT.format(0)}": Cause.DEADLOCK,
+    f"{ARRIVE} {EXPECT.format(0).replace('arrive', 'arrive_drop')}": None,
+    f"mbarrier.complete_tx.shared.b64 [b], 16; {DROP} {EXPECT.format(16)}": None,
+}
+"""The two arrivals of a phase, and how a wait for the next one ends if one more arrival follows."""
+
+
+@pytest.mark.parametrize("first", PHASES)
+def test_a_dropped_arrival_is_not_expected_again(first: str) -> None:
+    wait = "mbarrier.try_wait.parity.shared.b64 %p1, [b],"
+    body = f"""{ONE_LANE} mbarrier.init.shared.b64 [b], 2;
+        {first} {wait} 0; {ARRIVE} {wait} 1;"""
+    assert cause_of(kernel(body, MBARRIER)) is PHASES[first]
+
+
+def cause_of(kernel: Kernel, blocks: int = 1) -> Cause | None:
+    data = Buffer(np.zeros(WORDS, np.uint32), writable=True)
+    fault = kernel.run((blocks, 1, 1), [data]).fault
+    return fault and fault.cause
+
+
+@pytest.mark.parametrize("mask", [1, 2, 3])
+def test_a_multicast_copy_names_blocks_of_its_cluster(mask: int) -> None:
+    body = f"""{ONE_LANE} mbarrier.init.shared.b64 [b], 1;
+        mbarrier.arrive.expect_tx.shared.b64 %rd2, [b], 16;
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+            [s], [%rd1], 16, [b], {mask};
+        mbarrier.try_wait.parity.shared.b64 %p1, [b], 0;"""
+    assert cause_of(kernel(body, MBARRIER)) is (None if mask == 1 else Cause.BAD_OPERAND)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_bulk_copy_is_counted_in_the_block_that_it_writes(rank: int) -> None:
+    body = f"""setp.ne.u32 %p1, %r1, 0; @%p1 bra END;
+        mov.u32 %r2, %cluster_ctarank; setp.ne.u32 %p1, %r2, {rank}; @%p1 bra END;
+        mov.u32 %r3, b; mapa.shared::cluster.u32 %r3, %r3, 0;
+        mbarrier.init.shared.b64 [b], 1; mbarrier.arrive.expect_tx.shared.b64 %rd2, [b], 16;
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+            [s], [%rd1], 16, [%r3];
+        END: barrier.cluster.arrive; barrier.cluster.wait;"""
+    pair = kernel(body, MBARRIER, directive=".reqnctapercluster 2, 1, 1")
+    assert cause_of(pair, 2) is (Cause.BAD_OPERAND if rank else None)
 
 
 LOCAL_AND_SHARED = ".shared .align 16 .b8 s[24];"
@@ -178,15 +245,9 @@ def bulk(to: int, source: int, size: int) -> str:
 @pytest.mark.parametrize("source", [0, 4, 8, 16])
 @pytest.mark.parametrize("to", [0, 8, 16])
 def test_a_bulk_copy_is_aligned_to_16_bytes(to: int, source: int) -> None:
-    copying = kernel(bulk(to, source, 32), f"{SHARED} .shared .align 8 .b8 b[8];")
+    copying = kernel(bulk(to, source, 32), MBARRIER)
     run = copying.run((1, 1, 1), [Buffer(np.zeros(WORDS, np.uint32), writable=True)])
     found = check(copying, np.zeros(WORDS, np.uint32))
     is_aligned = to % 16 == source % 16 == 0
     assert (run.fault is None) is is_aligned
     assert (Hazard.MISALIGNED in hazards(found)) is not is_aligned
-
-
-def test_a_bulk_copy_has_a_multiple_of_16_bytes() -> None:
-    copying = kernel(bulk(0, 0, 24), f"{SHARED} .shared .align 8 .b8 b[8];")
-    fault = copying.run((1, 1, 1), [Buffer(np.zeros(WORDS, np.uint32), writable=True)]).fault
-    assert fault and fault.cause is Cause.BAD_OPERAND

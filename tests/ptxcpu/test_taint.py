@@ -34,6 +34,16 @@ DEPENDS = {
         "setp.eq.u32 %p2, %r2, 1; @%p2 bra END;",
         "%smid",
     ),
+    "a value in memory, by a generic address": (
+        "mov.u32 %r1, %smid; st.u32 [%rd1], %r1; ld.global.u32 %r2, [%rd1];"
+        "setp.eq.u32 %p1, %r2, 3; @%p1 bra END;",
+        "%smid",
+    ),
+    "a jump table": ("mov.u32 %r1, %smid; T: .branchtargets END; brx.idx %r1, T;", "%smid"),
+    "a bit of a pointer above its alignment": (
+        "and.b64 %rd2, %rd1, 256;" + BRANCH,
+        "the bits of a pointer",
+    ),
     "the window of a pointer": ("shr.u64 %rd2, %rd1, 40;" + BRANCH, "the bits of a pointer"),
     "a pointer's number": ("mov.u64 %rd2, %rd1;" + BRANCH, "the bits of a pointer"),
 }
@@ -61,6 +71,7 @@ ORDINARY = {
     "number": "ld.param.u32 %r1, [n]; setp.eq.u32 %p1, %r1, 0;",
     "input": "ld.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0;",
     "alignment": "and.b64 %rd2, %rd1, 15; setp.ne.s64 %p1, %rd2, 0;",
+    "the largest alignment": "and.b64 %rd2, %rd1, 255; setp.ne.s64 %p1, %rd2, 0;",
     "narrow alignment": "cvt.u32.u64 %r1, %rd1; and.b32 %r1, %r1, 15; setp.ne.s32 %p1, %r1, 0;",
     "two alignments": "or.b64 %rd2, %rd1, %rd8; and.b64 %rd2, %rd2, 15; setp.ne.s64 %p1, %rd2, 0;",
     "end": "add.s64 %rd2, %rd1, 64; setp.lt.u64 %p1, %rd1, %rd2;",

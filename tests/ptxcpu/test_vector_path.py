@@ -361,6 +361,11 @@ DATA_DECIDE = {
         'asm volatile("cp.async.wait_all;"); __syncthreads();'
         "*c = A[tile[thread ^ 1] > -2 && blockIdx.x == 1 ? 1 << 20 : 0];"
     ),
+    "an index that was stored and copied": (
+        "*c = blockIdx.x == 2 ? 1 << 20 : 0; unsigned to = __cvta_generic_to_shared(tile + thread);"
+        'asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to), "l"(c) : "memory");'
+        'asm volatile("cp.async.wait_all;" ::: "memory"); *c = A[(int)tile[thread]];'
+    ),
 }
 """Kernels with a bad access; in most of them, data decide which addresses are accessed."""
 

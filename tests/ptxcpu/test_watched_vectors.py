@@ -328,6 +328,23 @@ ld.global.u32 %r2, [%rd4]; st.global.u32 [%rd5], %r2;""",
     assert found == (set() if is_written else {Hazard.UNINITIALISED})
 
 
+@pytest.mark.parametrize("place", [PLACES[0], PLACES[5]], ids=lambda place: place.name)
+def test_a_block_reads_nothing_that_an_earlier_block_wrote(place: Place) -> None:
+    text = entry(
+        "u64 data, u32 writing, u32 b, u32 c, u32 d, u32 e",
+        f"""
+mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; ld.param.u32 %r3, [writing];
+mov.u64 %rd1, words; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2;
+setp.lt.u32 %p1, %r2, %r3; @%p1 st.shared.u32 [%rd3], %r1; bar.sync 0;
+{place.text.replace("INDEX", "%r4")}
+mul.wide.u32 %rd4, %r4, 4; add.u64 %rd5, %rd1, %rd4; ld.shared.u32 %r5, [%rd5];""",
+        f".shared .align 16 .b8 words[{THREADS * 4}];",
+    )
+    both = kernels(text)
+    assert_found(both, 4, {Hazard.UNINITIALISED}, 1, 0, 0, 0, 0)
+    assert_found(both, 4, set(), BLOCKS, 0, 0, 0, 0)
+
+
 BULK_KERNEL = entry(
     "u64 data, u32 steps, u32 phases, u32 bytes, u32 place, u32 unused",
     """

@@ -594,7 +594,7 @@ def _last_wave(evidence: Evidence) -> Saving | None:
     blocks, waves = blocks_and_waves(evidence.facts, evidence.gpu)
     return Saving(
         f"{blocks} blocks fill the GPU {waves:.2f} times, the last wave "
-        f"{figures.percent(waves % 1 or 1)}",
+        f"{figures.percent(waves % 1)}",
         waves,
         float(-(-waves // 1)),
         replace(evidence.work, fill=1.0),

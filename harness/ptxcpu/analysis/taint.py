@@ -1,9 +1,10 @@
 """Finds branches of a kernel that depend on values which differ between machines or launches.
 
 A register is tainted by the clocks, by the number of its multiprocessor or of the grid, and by the
-bits of a pointer. Taint flows through every instruction from sources to results, by predicates, and
-through each state space as a whole. Adding to a pointer, comparing it with another one, and testing
-the low bits for its alignment cause no taint: correct kernels do that.
+bits of a pointer. Taint flows through every instruction from sources to results, and through each
+state space as a whole. An instruction with a tainted guard counts as a branch itself. Adding to a
+pointer, comparing it with another one, and testing the low bits for its alignment cause no taint:
+correct kernels do that.
 """
 
 import functools
@@ -147,10 +148,9 @@ class _Flow:
 
     def _follow(self, item: Instruction) -> None:
         root, space = _parts(item.opcode)
-        guard = (self.of(item.guard) if item.guard is not None else NONE) - {POINTER}
         if root in ("st", "red", "atom"):
             stored = NONE.union(*(self.of(each) for each in item.operands[1:]))
-            self._store(space, (stored | guard) - {POINTER, BITS})
+            self._store(space, stored - {POINTER, BITS})
         names, sources = written_by(item), item.operands[1:]
         if not names:
             return
@@ -158,8 +158,8 @@ class _Flow:
         taint = self._loaded(space, sources[0]) if is_load else self._computed(root, sources)
         for name in names:
             before = self.held.get(name, NONE)
-            if not taint | guard <= before:
-                self.held[name] = before | taint | guard
+            if not taint <= before:
+                self.held[name] = before | taint
                 self.planned.update(self.readers[name])
 
     def _store(self, space: str, taint: Taint) -> None:

@@ -602,7 +602,7 @@ __device__ __noinline__ void check_arrival(Context* c, long long t, long long pc
         ShadowCell* cell = cells_of(block) + g;
         RareCell* rare = begin_rare(block, g);
         rare->in_flight.clock = 0;
-        if (rare->strong.clock <= k->base) cell->readers &= ~IS_RARE;
+        cell->readers &= ~IS_RARE;
         record(c, &cell->write, t, pc, ACCESS_WRITE | ACCESS_PROXY);
     }
     k->cells_checked = 1;

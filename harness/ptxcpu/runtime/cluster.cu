@@ -63,7 +63,6 @@ __device__ __noinline__ void advance_cluster_barrier(Context* c) {
     assign(c, k->cluster_known, k->cluster_arrival);
     assign(c, k->finished, k->arrived);
     assign(c, k->init_known, k->init_arrived);
-    forget(c, k->cluster_arrival);
     for (long long b = 0; b < c->cluster_blocks; ++b) check_alignment(c + b);
 }
 
