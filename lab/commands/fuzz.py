@@ -26,8 +26,7 @@ from harness.judge.grading import Grading, launch_inputs
 from harness.judge.progress import Silent
 from harness.judge.session import Session
 from harness.judge.stages.outcomes import launch_outcome
-from harness.judge.stages.prepared import prepare
-from harness.judge.stages.verify import run_cases
+from harness.judge.stages.verify import prepare, run_cases
 from harness.judge.submission import read_kernel
 from harness.judge.workers.session import open_session
 from harness.protocol.compiler import Compile, Compiled

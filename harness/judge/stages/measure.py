@@ -11,7 +11,6 @@ from harness.judge.grading import Compared, Grading, Measured
 from harness.judge.stages import accuracy
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import Ended, finished
-from harness.judge.stages.prepared import prepare
 from harness.judge.stages.rounds import (
     FULL,
     OTHER_SIZE,
@@ -22,7 +21,7 @@ from harness.judge.stages.rounds import (
     timed_rounds,
 )
 from harness.judge.stages.score import possible_tflops, score
-from harness.judge.stages.verify import run_cases
+from harness.judge.stages.verify import prepare, run_cases
 from harness.judge.steps import Executor, Step, Steps
 from harness.protocol.report import (
     DeviceInfo,

@@ -15,7 +15,6 @@ from harness.judge.grading import Compared, Failure, Grading, launch_inputs
 from harness.judge.stages.compile import loading
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import Ended, launch_outcome, touched
-from harness.judge.stages.prepared import preparing, sampled_case
 from harness.judge.steps import Executor, Step, Steps
 from harness.protocol.device import Sanitize, Sanitized
 from harness.protocol.report import (
@@ -35,7 +34,7 @@ from harness.protocol.report import (
     WrongAnswer,
 )
 from harness.protocol.request import Fault
-from problem.cases import WATCHED_INPUTS, Case
+from problem.cases import Case, Shape
 
 SECONDS = 120.0
 """Time limit of each program: all tools, all shapes."""
@@ -75,9 +74,9 @@ _RACES = (Hazard.RACE, Hazard.DIVERGENT_BARRIER, Hazard.DEADLOCK)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Some blocks of the ranked size, which is too large to be checked completely."""
+    """Some blocks of a launch that is too large to be checked completely."""
 
-    case: Case
+    shape: Shape
     blocks: tuple[int, ...]
 
 
@@ -102,7 +101,7 @@ def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Unsupported | 
     """Return the step that runs these cases. A device that verifies has the kernel already."""
     executor, problem, seed = watched.executor, grading.problem, grading.seed
     load = None if executor is Executor.DEVICE else loading(executor, grading.loadable)
-    sample, kept = watched.sample, sampled_case(grading)
+    sample, many = watched.sample, watched.many_blocks
 
     def run(steps: Steps) -> Sanitized | Unsupported | Fault:
         if load is not None:
@@ -113,12 +112,8 @@ def _step(grading: Grading, watched: Watched) -> Step[Sanitized | Unsupported | 
             launch_inputs(problem, case, problem.draw(case, seed)) for case in watched.cases
         ]
         if sample is not None:
-            if sample.case == kept:
-                inputs = steps.get(preparing(problem, sample.case, seed, whole=False)).inputs
-            else:
-                inputs = problem.counting_inputs(seed)
-            launches.append(launch_inputs(problem, sample.case, inputs, sample.blocks))
-        many = watched.many_blocks
+            inputs = problem.counting_inputs(seed)
+            launches.append(launch_inputs(problem, Case(sample.shape), inputs, sample.blocks))
         request = Sanitize(
             launches=tuple(launches),
             tools=watched.tools,
@@ -213,7 +208,7 @@ def _ruled_out(grading: Grading, watched: Watched) -> bool:
     for it."""
     every = [watched]
     if not grading.quick:
-        sample = sample_of(grading, grading.problem.mid_size_case(grading.seed))
+        sample = sample_of(grading, grading.problem.mid_size_case(grading.seed).shape)
         every.append(replace(watched, cases=(), sample=sample))
     return all(_is_clean(_result(grading, each), each) for each in every)
 
@@ -275,10 +270,10 @@ def _cases(grading: Grading) -> tuple[Case, ...]:
 
 
 def _sample(grading: Grading) -> Sample | None:
-    failed = grading.failure.case if grading.failure else None
-    if grading.quick or (failed is not None and failed.shape != grading.problem.ranked.shape):
+    ranked = grading.problem.ranked.shape
+    if grading.quick or (grading.failure is not None and grading.failure.case.shape != ranked):
         return None
-    return sample_of(grading, sampled_case(grading))
+    return sample_of(grading, ranked)
 
 
 def _note(grading: Grading, answer: Sanitized | Unsupported | Fault, watched: Watched) -> None:
@@ -420,18 +415,13 @@ def _tile(grading: Grading) -> tuple[int, int]:
     return min(rows, MAX_EDGE), min(columns, MAX_EDGE)
 
 
-def sample_of(grading: Grading, case: Case | None) -> Sample:
-    """Return the first blocks of a large case, then secret others: a kernel may forget a barrier
-    only there. It is for the CPU device, which runs as many of them as it has time for.
-
-    case: the one to sample; None for inputs of the ranked size.
-    """
+def sample_of(grading: Grading, shape: Shape) -> Sample:
+    """Return the first blocks of a large launch, then secret others: a kernel may forget a barrier
+    only there. It is for the CPU device, which runs as many of them as it has time for."""
     problem, launch = grading.problem, grading.launch
     generator = np.random.default_rng([grading.seed, problem.version, 7])
-    shape = case.shape if case else problem.ranked.shape
     output = problem.arguments(shape).output
     clusters = prod(launch.clusters(output.rows, output.columns))
     others = generator.choice(clusters, min(clusters, SAMPLED_CLUSTERS), replace=False)
     chosen = [*dict.fromkeys([0, *others.tolist()])]
-    drawn = Case(shape, str(generator.choice(WATCHED_INPUTS)))
-    return Sample(case or drawn, launch.blocks_of(chosen, output.rows, output.columns))
+    return Sample(shape, launch.blocks_of(chosen, output.rows, output.columns))

@@ -16,7 +16,6 @@ from harness.judge.grading import Compared, Failure, Grading, launch_inputs
 from harness.judge.stages.compile import await_machine_code, take_machine_code
 from harness.judge.stages.counterexample import wrong_answer
 from harness.judge.stages.outcomes import Ended, finished, touched
-from harness.judge.stages.prepared import Prepared, preparing, runs_smaller, sampled_case
 from harness.judge.stages.sanitize import sanitizers_may_say_more
 from harness.judge.steps import Executor, Step
 from harness.protocol.device import Finished, Run
@@ -24,7 +23,7 @@ from harness.protocol.report import CaseResult, Stage, TimeLimit, Verification, 
 from problem.cases import Case
 from problem.inputs import Matrix, Tolerance
 from problem.launcher import LaunchLine
-from problem.problem import Inputs
+from problem.problem import Comparable, Inputs, Problem
 
 SAMPLED_BLOCKS = 32
 """Blocks of the ranked size that a device without a GPU runs in each of two launches, chosen afresh
@@ -41,9 +40,29 @@ MAX_LAUNCH_LIMITS = 10
 the limit in each of eighty cases would take half an hour."""
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A case as it is launched. expected: None if only parts of the output will be compared."""
+
+    case: Case
+    inputs: Inputs
+    expected: Comparable | None
+
+
+def prepare(problem: Problem, case: Case, seed: int, *, whole: bool = True) -> Prepared:
+    """Draw the inputs of a case, and compute the expected output if all of it will be compared."""
+    inputs = problem.draw(case, seed)
+    return Prepared(case, inputs, problem.expected(case, inputs) if whole else None)
+
+
+def _preparing(grading: Grading, case: Case, *, whole: bool = True) -> Step[Prepared]:
+    problem, seed = grading.problem, grading.seed
+    return Step(Executor.JUDGE, case, lambda _: prepare(problem, case, seed, whole=whole))
+
+
 def start_references(grading: Grading) -> None:
     """Start to compute the expected output of each case."""
-    grading.steps.start(*_preparing(grading))
+    grading.steps.start(*_all_cases(grading))
 
 
 def verify(grading: Grading) -> None:
@@ -54,21 +73,18 @@ def verify(grading: Grading) -> None:
     a sample would not end, so a smaller size is run whole instead.
     """
     steps, seconds = grading.steps, grading.options.seconds
-    smaller = runs_smaller(grading)
-    steps_of_cases = _preparing(grading)
+    smaller = _runs_smaller(grading)
+    steps_of_cases = _all_cases(grading)
     results: list[CaseResult] = []
 
-    sampled = sampled_case(grading)
-
     def prepared() -> Iterator[Prepared]:
-        for each in steps_of_cases:
-            yield steps.get(each) if each.name == sampled else steps.take(each)
+        yield from map(steps.take, steps_of_cases)
         if smaller:
             # It should take a quarter of the limit, at the speed of the slowest case.
             slowest = max(results, key=lambda result: result.seconds)
             flop = slowest.case.shape.flop / slowest.seconds * seconds / 4
             largest = grading.problem.ranked_case(grading.seed, grading.problem.smaller(flop))
-            yield steps.take(preparing(grading.problem, largest, grading.seed))
+            yield steps.take(_preparing(grading, largest))
 
     count = len(steps_of_cases) + smaller + grading.grades_accuracy
     grading.progress.begin(Stage.VERIFY, count)
@@ -98,20 +114,21 @@ def verify(grading: Grading) -> None:
     grading.progress.found(filter(None, [figures.verification(found), found.note]))
 
 
-def _preparing(grading: Grading) -> list[Step[Prepared]]:
+def _all_cases(grading: Grading) -> list[Step[Prepared]]:
     """Return the steps that prepare the cases, in the order in which they are launched."""
     quick, sampled, seed = grading.quick, not grading.scores, grading.seed
     max_flop = EXPLAINED_FLOP if grading.few_cases and sampled else inf
     chosen = grading.problem.cases(seed, quick=quick, sampled=sampled)
-    found = [
-        preparing(grading.problem, case, seed) for case in chosen if case.shape.flop <= max_flop
-    ]
-    depend = grading.ready is not None and runs_smaller(grading)
-    if not quick and not depend:
-        found.append(
-            preparing(grading.problem, grading.problem.ranked_case(seed), seed, whole=not sampled)
-        )
+    found = [_preparing(grading, case) for case in chosen if case.shape.flop <= max_flop]
+    if not quick and not _runs_smaller(grading):
+        found.append(_preparing(grading, grading.problem.ranked_case(seed), whole=not sampled))
     return found
+
+
+def _runs_smaller(grading: Grading) -> bool:
+    """Return whether a smaller size surely replaces the ranked one."""
+    depend = grading.ready is not None and grading.ready.blocks_depend
+    return depend and not grading.scores and not grading.quick
 
 
 def run_cases(
@@ -154,13 +171,12 @@ def _sample(grading: Grading, prepared: Prepared) -> CaseResult:
     written: set[Tile] = set()
     for blocks in samples:
         launched = launch(grading, prepared.case, prepared.inputs, blocks)
-        checked = check_blocks(grading, prepared, launched.output, blocks)
-        twice = sorted(written & checked.written)
-        missing = sorted(checked.own - checked.written)
+        error, own, now = check_blocks(grading, prepared, launched.output, blocks)
+        twice, missing = sorted(written & now), sorted(own - now)
         if twice and missing:
             raise Ended(_left_out(grading, prepared, launched.output, missing[0], twice[0]))
-        written |= checked.written
-        worst, seconds = max(worst, checked.worst), seconds + launched.seconds
+        written |= now
+        worst, seconds = max(worst, error), seconds + launched.seconds
     return CaseResult(
         case=prepared.case,
         error=worst,
@@ -226,23 +242,15 @@ def sampled_blocks(
     return blocks(mixed[:half]), blocks(mixed[half:])
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedBlocks:
-    """The correct results of some blocks of a launch."""
-
-    worst: float
-    own: set[Tile]
-    """The tiles that belong to these blocks by their numbers."""
-    written: set[Tile]
-
-
 def check_blocks(
     grading: Grading, prepared: Prepared, output: Matrix, blocks: tuple[int, ...]
-) -> CheckedBlocks:
+) -> tuple[float, set[Tile], set[Tile]]:
     """Compare only the tiles that these blocks of a launch computed. Raises Ended if one is wrong.
 
-    A kernel may assign its tiles to blocks in any order, so the written elements tell which tiles
-    these are. Only if the blocks wrote no tiles of other blocks must all their own be written.
+    Return the worst error, the tiles that belong to the blocks by their numbers, and the tiles that
+    were written. A kernel may assign its tiles to blocks in any order, so the written elements tell
+    which tiles these are. Only if the blocks wrote no tiles of other blocks must all their own be
+    written.
     """
     launch = grading.launch
     columns, rows, _ = launch.grid(*output.shape)
@@ -261,7 +269,7 @@ def check_blocks(
         if not compared.comparison.passed:
             raise Ended(wrong_answer(grading.problem, Stage.VERIFY, grading.seed, compared))
         worst = max(worst, compared.comparison.worst)
-    return CheckedBlocks(worst, own, written)
+    return worst, own, written
 
 
 def _compared_tile(grading: Grading, prepared: Prepared, output: Matrix, tile: Tile) -> Compared:

@@ -3,8 +3,7 @@
 import pytest
 
 from harness.devices.guards import poisoned
-from harness.judge.stages.prepared import Prepared, prepare
-from harness.judge.stages.verify import CheckedBlocks, check_blocks, sampled_blocks
+from harness.judge.stages.verify import Prepared, Tile, check_blocks, prepare, sampled_blocks
 from harness.protocol.report import WrongAnswer
 from harness.ptxcpu.grid import Clusters
 from problem.cases import Case, Matrix, Shape
@@ -20,7 +19,9 @@ def prepared() -> Prepared:
     return prepare(MATRIX_MULTIPLICATION, Case(Shape(128, 40, 192)), 1, whole=False)
 
 
-def check(prepared: Prepared, C: Matrix, *blocks: int, line: LaunchLine = LINE) -> CheckedBlocks:
+def check(
+    prepared: Prepared, C: Matrix, *blocks: int, line: LaunchLine = LINE
+) -> tuple[float, set[Tile], set[Tile]]:
     return check_blocks(grading(on_cpu(FakeDevice()), launch=line), prepared, C, blocks)
 
 
@@ -38,9 +39,8 @@ def test_a_wrong_element_is_named_by_its_place_in_C(prepared: Prepared) -> None:
 def test_blocks_that_fill_a_cluster_have_no_own_tile(prepared: Prepared) -> None:
     """Three columns of tiles and four rows, in a grid that is rounded up, two deep."""
     line, (A, B) = LaunchLine(32, 64, cluster=(2, 1, 2)), prepared.inputs
-    checked = check(prepared, A @ B, *range(32), line=line)
-    tiles = {(row, column) for row in range(4) for column in range(3)}
-    assert checked.own == checked.written == tiles
+    _, own, written = check(prepared, A @ B, *range(32), line=line)
+    assert own == written == {(row, column) for row in range(4) for column in range(3)}
 
 
 @pytest.mark.parametrize("cluster", [(2, 1, 1), (2, 4, 1), (1, 1, 2)])
