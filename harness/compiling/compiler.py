@@ -160,12 +160,12 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
             if lexical.may_hold_the_time(code):
                 started = time.time()
                 lexical.check_for_present_time(nvrtc.preprocess(text, options), started)
-            more = diagnostics.warnings_of(diagnostics.bounded(messages))
+            more = diagnostics.of_severity("warning", diagnostics.bounded(messages))
             # A `static` kernel is launched by the judge, which the compiler does not know.
             unused = re.compile(rf"{source.signature.kernel}.* was declared but never referenced")
             more = tuple(each for each in more if not unused.search(each.message))
             return output.ptx, [*source.warnings, *warnings, *more]
-        errors = diagnostics.errors_of(messages)
+        errors = diagnostics.of_severity("error", messages)
         of_the_host = [each for each in errors if diagnostics.is_about_host_code(each)]
         if any(map(diagnostics.is_about_an_instance, errors)):
             instances = instances[1:]
@@ -216,7 +216,7 @@ def disassemble_kernel(request: Disassemble) -> Disassembled:
     """
     kernel = request.kernel
     functions = disassembly.disassemble(kernel.cubin, FILE_NAME)
-    instructions = disassembly.opcodes(functions)
+    code, instructions = functions.get(kernel.entry, ()), disassembly.opcodes(functions)
     unreadable = Diagnostic(
         severity="warning",
         message="the machine code could not be disassembled: the kernel has no badge for its "
@@ -227,8 +227,8 @@ def disassemble_kernel(request: Disassemble) -> Disassembled:
             **dict(kernel.facts),
             badges=disassembly.badges(kernel.launch, instructions),
             instructions=instructions,
-            lines=disassembly.lines(functions, kernel.entry),
-            loops=disassembly.loops(functions, kernel.entry),
+            lines=disassembly.lines(code),
+            loops=disassembly.loops(code),
         ),
         warnings=() if instructions else (unreadable,),
     )

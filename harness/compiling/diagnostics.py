@@ -169,12 +169,8 @@ def is_about_an_instance(diagnostic: Diagnostic) -> bool:
     return diagnostic.message.startswith("in __nv_name_map: ")
 
 
-def errors_of(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
-    return tuple(diagnostic for diagnostic in found if diagnostic.severity == "error")
-
-
-def warnings_of(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
-    return tuple(diagnostic for diagnostic in found if diagnostic.severity == "warning")
+def of_severity(severity: str, found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    return tuple(diagnostic for diagnostic in found if diagnostic.severity == severity)
 
 
 def bounded(found: list[Diagnostic]) -> list[Diagnostic]:

@@ -6,8 +6,7 @@ import subprocess
 import tempfile
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cuda import pathfinder
@@ -27,20 +26,17 @@ _SHOWN = 16
 """Instructions of a source line whose text is kept: an unrolled loop has hundreds of one kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
-    name: str
-    instructions: tuple[Instruction, ...]
+Code = tuple[Instruction, ...]
 
 
-def disassemble(cubin: bytes, file_name: str) -> tuple[Function, ...]:
-    """Return all functions of a cubin, or none if it cannot be read.
+def disassemble(cubin: bytes, file_name: str) -> dict[str, Code]:
+    """Return all functions of a cubin by name, or none if it cannot be read.
 
     file_name: the name of the submission's file in the compiler's messages.
     """
     program = pathfinder.find_nvidia_binary_utility("nvdisasm")
     if program is None:
-        return ()
+        return {}
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "kernel.cubin"
         path.write_bytes(without_zeros(cubin))
@@ -53,16 +49,13 @@ def disassemble(cubin: bytes, file_name: str) -> tuple[Function, ...]:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return ()
+            return {}
     if listing.returncode != 0:
-        return ()
+        return {}
     _, functions, *tables = json.loads(listing.stdout)
     files = tables[0]["files"] if tables else []
     own = {index for index, file in enumerate(files) if file["file"] == file_name}
-    return tuple(
-        Function(function["function-name"], tuple(_instructions(function, own)))
-        for function in functions
-    )
+    return {each["function-name"]: tuple(_instructions(each, own)) for each in functions}
 
 
 def _instructions(
@@ -76,15 +69,14 @@ def _instructions(
         yield Instruction(item["opcode"], item.get("operands", ""), item.get("predicate"), line)
 
 
-def opcodes(functions: Iterable[Function]) -> dict[str, int]:
+def opcodes(functions: Mapping[str, Code]) -> dict[str, int]:
     """Count the instructions by opcode; LDG.E.128 counts as LDG."""
-    counts = Counter(each.name for function in functions for each in function.instructions)
+    counts = Counter(each.name for code in functions.values() for each in code)
     return dict(counts.most_common())
 
 
-def lines(functions: Iterable[Function], name: str) -> tuple[CodeLine, ...]:
+def lines(instructions: Code) -> tuple[CodeLine, ...]:
     """Return the machine instructions of each source line."""
-    instructions = _instructions_of(functions, name)
     computing = {i for first, last in _innermost(_spans(instructions)) for i in range(first, last)}
     found: dict[int, list[int]] = {}
     for index, each in enumerate(instructions):
@@ -103,10 +95,9 @@ def lines(functions: Iterable[Function], name: str) -> tuple[CodeLine, ...]:
     )
 
 
-def loops(functions: Iterable[Function], name: str) -> tuple[CodeLoop, ...]:
+def loops(instructions: Code) -> tuple[CodeLoop, ...]:
     """Return the innermost loops that compute. A loop that only waits or copies belongs to the loop
     around it."""
-    instructions = _instructions_of(functions, name)
     spans = _spans(instructions)
     innermost = _innermost(spans)
     within = {index for first, last in innermost for index in range(first, last + 1)}
@@ -122,7 +113,7 @@ def loops(functions: Iterable[Function], name: str) -> tuple[CodeLoop, ...]:
     )
 
 
-def _spans(instructions: tuple[Instruction, ...]) -> list[_Span]:
+def _spans(instructions: Code) -> list[_Span]:
     """Return all loops that multiply and add, fused or separately: a conditional product is
     multiplied and added separately."""
     places: dict[str, list[int]] = {}
@@ -157,11 +148,7 @@ def _outer(span: _Span, spans: Iterable[_Span]) -> _Span | None:
     return min(outer, key=lambda each: each[1] - each[0], default=None)
 
 
-def _instructions_of(functions: Iterable[Function], name: str) -> tuple[Instruction, ...]:
-    return next((each.instructions for each in functions if each.name == name), ())
-
-
-def _loop(body: tuple[Instruction, ...], loads_around: tuple[dict[int, int], ...]) -> CodeLoop:
+def _loop(body: Code, loads_around: tuple[dict[int, int], ...]) -> CodeLoop:
     numbers = [each.line for each in body if each.line is not None]
     return CodeLoop(
         first_line=min(numbers, default=None),
@@ -178,9 +165,5 @@ def badges(launch: LaunchLine, instructions: dict[str, int]) -> tuple[Badge, ...
     launched = Badge.DEFAULT_LAUNCH if launch.is_default else Badge.DECLARED_LAUNCH
     if not instructions:
         return (launched,)
-    tensor = uses_tensor_cores(instructions)
+    tensor = any(opcode.startswith(_TENSOR_OPCODES) for opcode in instructions)
     return (Badge.TENSOR_CORES if tensor else Badge.CUDA_CORES, launched)
-
-
-def uses_tensor_cores(instructions: dict[str, int]) -> bool:
-    return any(opcode.startswith(_TENSOR_OPCODES) for opcode in instructions)

@@ -81,29 +81,29 @@ def _machine_dependent(program: Program, entry: Function) -> list[Diagnostic]:
 def to_machine_code(found: Translated, arch: str) -> Compiled:
     """Return the machine code and the facts about it. Raises Refused."""
     source, program, entry, warnings = found.source, found.program, found.entry, [*found.warnings]
-    assembled, (notes, identity) = assemble(
+    cubin, log, (notes, identity) = assemble(
         found.ptx,
         arch,
         lambda: (_machine_dependent(program, entry), _identity(program, entry, source)),
     )
     warnings += notes
     messages = diagnostics.bounded(
-        diagnostics.of_ptxas(assembled.log, program.line_of, partial(_line_of_call, program))
+        diagnostics.of_ptxas(log, program.line_of, partial(_line_of_call, program))
     )
-    if not assembled.cubin:
-        errors = diagnostics.errors_of(messages)
+    if not cubin:
+        errors = diagnostics.of_severity("error", messages)
         lacks = lacking(errors, arch)
         if lacks is not None:
             raise refuse_as_unsupported(*lacks)
-        raise refuse_for(*errors or diagnostics.unexplained(assembled.log))
-    warnings += diagnostics.warnings_of(messages)
-    taken = resources(assembled.log, entry.name, source.launch)
+        raise refuse_for(*errors or diagnostics.unexplained(log))
+    warnings += diagnostics.of_severity("warning", messages)
+    taken = resources(log, entry.name, source.launch)
     entries.check_shared_memory(taken, arch)
     return Compiled(
         kernel=Kernel(
             entry=entry.name,
             ptx=found.ptx,
-            cubin=assembled.cubin,
+            cubin=cubin,
             signature=source.signature,
             variables=tuple(
                 ModuleVariable(

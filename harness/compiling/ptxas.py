@@ -9,7 +9,6 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,17 +21,10 @@ from problem.launcher import LaunchLine
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class Assembled:
-    """The machine code and the log of ptxas; no machine code if it refused the program."""
-
-    cubin: bytes
-    log: str
-
-
-def assemble(ptx: str, arch: str, work: Callable[[], Result]) -> tuple[Assembled, Result]:
-    """Return machine code for one architecture, with the lines of the source, and the result of
-    other work that is done while ptxas is busy."""
+def assemble(ptx: str, arch: str, work: Callable[[], Result]) -> tuple[bytes, str, Result]:
+    """Return machine code for one architecture, with the lines of the source; the log; and the
+    result of other work that is done while ptxas is busy. There is no machine code if ptxas refused
+    the program."""
     with tempfile.TemporaryDirectory() as scratch:
         source, target = Path(scratch) / "kernel.ptx", Path(scratch) / "kernel.cubin"
         source.write_text(ptx, encoding="ascii")
@@ -52,7 +44,7 @@ def assemble(ptx: str, arch: str, work: Callable[[], Result]) -> tuple[Assembled
                 raise RuntimeError(f"ptxas was ended by {ended.name}: {log[-500:]}")
             log += f"ptxas crashed on this program ({ended.name})\n"
         machine_code = target.read_bytes() if done.returncode == 0 else b""
-        return Assembled(machine_code, log), result
+        return machine_code, log, result
 
 
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)

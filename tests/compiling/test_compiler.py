@@ -213,8 +213,8 @@ def test_disassembling_needs_no_memory_for_large_variables() -> None:
     source = kernel("C[0] = A[0] * scratch[M];", "__device__ float scratch[1 << 29];")
     cubin = compiled(source).cubin
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    (function,) = disassembly.disassemble(cubin, "kernel.cu")
-    assert "FMUL" in {each.name for each in function.instructions}
+    (code,) = disassembly.disassemble(cubin, "kernel.cu").values()
+    assert "FMUL" in {each.name for each in code}
     kilobytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     assert kilobytes <= max(before, 1 << 20)
 
@@ -222,12 +222,12 @@ def test_disassembling_needs_no_memory_for_large_variables() -> None:
 def test_unreadable_machine_code_has_no_badge_for_its_cores(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(disassembly, "disassemble", lambda cubin, file_name: ())
+    monkeypatch.setattr(disassembly, "disassemble", lambda cubin, file_name: {})
     answer = disassemble_kernel(Disassemble(kernel=compiled(kernel("C[0] = 1;"))))
     assert answer.kernel.badges == (Badge.DEFAULT_LAUNCH,)
     assert "could not be disassembled" in answer.warnings[0].message
     monkeypatch.undo()
-    assert disassembly.disassemble(b"no machine code", "kernel.cu") == ()
+    assert disassembly.disassemble(b"no machine code", "kernel.cu") == {}
 
 
 SCALED = kernel("float sum = A[0]; C[0] = sum + scale;", "__device__ float scale;")
@@ -256,7 +256,7 @@ def test_one_program_has_one_hash_and_no_other_has_it() -> None:
 def test_the_machine_code_comes_from_the_reported_ptx() -> None:
     made = compiled(kernel('asm volatile("// hidden\\n"); C[0] = 1;'))
     assert made.ptx == canonical(parse(made.ptx)) and "hidden" not in made.ptx
-    assert assemble(made.ptx, "sm_90a", lambda: None)[0].cubin == made.cubin
+    assert assemble(made.ptx, "sm_90a", lambda: None)[0] == made.cubin
 
 
 def test_a_kernel_that_is_never_launched_lends_no_badge() -> None:

@@ -36,7 +36,7 @@ def by_hardware(name: str) -> Quantities:
     """Return the sums over the instructions of each line."""
     (launch,) = ncu_report.load_report(str(NCU / f"{name}.ncu-rep")).range_by_idx(0)
     functions = disassemble((NCU / f"{name}.cubin").read_bytes(), "kernel.cu")
-    (code,) = (each.instructions for each in functions if each.name in launch.name())
+    (code,) = (code for name, code in functions.items() if name in launch.name())
     start = min(_values(launch, "inst_executed"))
     found: Quantities = defaultdict(lambda: [0] * len(METRICS))
     for number, metric in enumerate(METRICS):

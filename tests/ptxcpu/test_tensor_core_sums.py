@@ -180,9 +180,9 @@ def device(request: pytest.FixtureRequest) -> Device:
 def on_gpu(form: Form, grid: tuple[int, ...], threads: int, *operands: Words) -> Words:
     import cupy
 
-    assembled, _ = assemble(program(form), "sm_90a", lambda: None)
+    cubin, _, _ = assemble(program(form), "sm_90a", lambda: None)
     module = cupy.cuda.function.Module()
-    module.load(assembled.cubin)
+    module.load(cubin)
     arrays = [cupy.asarray(x) for x in operands]
     module.get_function("litmus")(grid, (threads, 1, 1), tuple(arrays))
     words: Words = cupy.asnumpy(arrays[2])

@@ -117,16 +117,6 @@ _INTEGER = (
 )
 
 
-def is_double_conversion(opcode: str) -> bool:
-    """Return whether an instruction converts from or to float64."""
-    return kind_of(opcode) is Kind.SPECIAL and "F64" in opcode.split(".")
-
-
-def is_special(opcode: str) -> bool:
-    """Return whether an instruction goes through the pipeline for special functions."""
-    return kind_of(opcode) is Kind.SPECIAL
-
-
 def pipeline_clocks(opcodes: Mapping[str, int], gpu: Gpu) -> dict[Unit, float]:
     """Return the clocks for which one warp that executes the opcodes keeps each pipeline busy."""
     rate = multiprocessor(gpu.arch)

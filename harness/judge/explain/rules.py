@@ -30,8 +30,6 @@ from harness.judge.explain.opcodes import (
     STORES,
     Kind,
     how_many,
-    is_double_conversion,
-    is_special,
     kind_of,
 )
 from harness.judge.explain.workload import (
@@ -395,7 +393,8 @@ def _double_precision(evidence: Evidence) -> Saving | None:
     """A float that meets a double is converted, and both units are slower than those of FP32."""
 
     def is_double(opcode: str) -> bool:
-        return kind_of(opcode) is Kind.FP64 or is_double_conversion(opcode)
+        converts = kind_of(opcode) is Kind.SPECIAL and "F64" in opcode.split(".")
+        return converts or kind_of(opcode) is Kind.FP64
 
     code = {op: count for op, count in evidence.opcodes.items() if not is_double(op)}
     slow = evidence.loop_size - sum(code.values())
@@ -447,17 +446,18 @@ def _integer_division(evidence: Evidence) -> Saving | None:
 @_rule("special-functions", "compute them once, before the loop, or from multiply-adds")
 def _special_functions(evidence: Evidence) -> Saving | None:
     """Roots, reciprocals, sines and conversions leave a multiprocessor at 16 in a clock."""
-    code = dict(evidence.opcodes)
-    special = {opcode: code.pop(opcode) for opcode in tuple(code) if is_special(opcode)}
-    if not special:
+    code = {op: n for op, n in evidence.opcodes.items() if kind_of(op) is not Kind.SPECIAL}
+    special = evidence.opcodes.keys() - code.keys()
+    slow = evidence.loop_size - sum(code.values())
+    if not slow:
         return None
     return Saving(
-        f"{sum(special.values())} of the loop's {evidence.loop_size} instructions "
+        f"{slow} of the loop's {evidence.loop_size} instructions "
         f"are special functions or conversions ({', '.join(sorted(special))})",
-        sum(special.values()),
+        slow,
         0,
         evidence.with_loop(code),
-        evidence.most(is_special),
+        evidence.most(lambda opcode: kind_of(opcode) is Kind.SPECIAL),
     )
 
 
