@@ -1,6 +1,5 @@
 """The cases: shapes and inputs on which every submission must be correct."""
 
-import math
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -75,11 +74,6 @@ class Case:
         found, shape = _kind(self.inputs).tolerance, self.shape
         few = min(shape.N, shape.M * shape.K) < FEWEST
         return Tolerance.STRUCTURED if few and found is Tolerance.RANDOM else found
-
-    @property
-    def exact(self) -> bool:
-        """Return whether |C - R| < 1e-5 must hold literally, element by element."""
-        return self.tolerance is Tolerance.EXACT
 
     def draws(self, seed: int) -> tuple[Draw, Draw]:
         """Return how A and B are drawn. The result is the same for the same case and seed."""
@@ -339,7 +333,7 @@ def extent(quick: bool, sampled: bool) -> Extent:
     return Extent(28, 4, 4, small_work, large_work)
 
 
-_LARGE_INPUTS = (LARGE_IN_A, LARGE_IN_B)
+LARGE_INPUTS = (LARGE_IN_A, LARGE_IN_B)
 
 
 def outlier_cases(seed: int, count: int) -> tuple[Case, ...]:
@@ -351,16 +345,10 @@ def outlier_cases(seed: int, count: int) -> tuple[Case, ...]:
     return tuple(
         Case(
             Shape(*(64 * int(size) for size in generator.integers(4, 8, 3))),
-            _LARGE_INPUTS[number % 2],
+            LARGE_INPUTS[number % 2],
         )
         for number in range(count)
     )
-
-
-def ranked_case(shape: Shape, seed: int) -> Case:
-    """Return the case that verifies the ranked size, which is timed on inputs of other kinds,
-    too."""
-    return Case(shape, _LARGE_INPUTS[np.random.default_rng([seed, CASES_VERSION, 6]).integers(2)])
 
 
 NEAR = (0.6, 1.15)
@@ -405,24 +393,6 @@ def edge_cases(rows: int, columns: int, seed: int, *, quick: bool) -> tuple[Case
         shapes.append(Shape(rows + 4 * between(1, 8), 4 * between(8, 20), columns))
     inputs = generator.choice(WATCHED_INPUTS, len(shapes))
     return tuple(Case(shape, str(way)) for shape, way in zip(shapes, inputs, strict=True))
-
-
-def many_blocks_case(rows: int, columns: int, seed: int, max_flop: int) -> Case:
-    """Return a case with more tiles of this size than an H100 has multiprocessors, or as many as
-    this work permits, but at least four. Persistent blocks share tiles, or take several, only if
-    there are many."""
-    generator = np.random.default_rng([seed, CASES_VERSION, 8])
-    N = 2 * int(generator.integers(16, 25)) + 1
-    side = min(12, max(2, math.isqrt(max_flop // (2 * N * rows * columns))))
-    M, K = (side * size - int(generator.integers(0, 16)) for size in (rows, columns))
-    return Case(Shape(M, N, K))
-
-
-def mid_size_case(seed: int) -> Case:
-    """Return a case for compute-sanitizer, on which an instrumented kernel does not take long."""
-    generator = np.random.default_rng([seed, CASES_VERSION, 3])
-    M, K = (int(size) for size in generator.integers(513, 1000, 2))
-    return Case(Shape(M, int(generator.integers(17, 49)), K))
 
 
 COUNTED_PART = Case(Shape(599, 601, 607))

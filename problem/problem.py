@@ -4,10 +4,13 @@ tests/transposition.py is another problem. All problems share the launch rule in
 their inputs and outputs are float32 matrices.
 """
 
+import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+import numpy as np
 
 from problem import accuracy, cases
 from problem.cases import Case, Extent, Shape
@@ -99,8 +102,10 @@ class Problem:
         return [case for case in drawn if cases.work(case.shape) <= max_work][:count]
 
     def ranked_case(self, seed: int, shape: Shape | None = None) -> Case:
-        """Return the case that verifies the ranked size, or another size instead."""
-        return cases.ranked_case(shape or self.ranked.shape, seed)
+        """Return the case that verifies the ranked size, or another size instead. The inputs are of
+        kinds that are not scored."""
+        number = np.random.default_rng([seed, cases.CASES_VERSION, 6]).integers(2)
+        return Case(shape or self.ranked.shape, cases.LARGE_INPUTS[number])
 
     def watched_cases(
         self, rows: int, columns: int, seed: int, *, quick: bool, max_work: int
@@ -111,13 +116,21 @@ class Problem:
         return found if quick else (*found, *self.small_cases(seed, 2, max_work))
 
     def many_blocks_case(self, rows: int, columns: int, seed: int, max_flop: int) -> Case:
-        """Return a case of many tiles of this size, on which a kernel is sanitized if its blocks
-        depend on one another."""
-        return cases.many_blocks_case(rows, columns, seed, max_flop)
+        """Return a case with more tiles of this size than an H100 has multiprocessors, or as many
+        as this work permits, but at least four. A kernel is sanitized on it if its blocks depend on
+        one another. Persistent blocks share tiles, or take several, only if there are many."""
+        generator = np.random.default_rng([seed, cases.CASES_VERSION, 8])
+        N = 2 * int(generator.integers(16, 25)) + 1
+        side = min(12, max(2, math.isqrt(max_flop // (2 * N * rows * columns))))
+        M, K = (side * size - int(generator.integers(0, 16)) for size in (rows, columns))
+        return Case(Shape(M, N, K))
 
     def mid_size_case(self, seed: int) -> Case:
-        """Return one more case for compute-sanitizer."""
-        return cases.mid_size_case(seed)
+        """Return one more case for compute-sanitizer, on which an instrumented kernel does not take
+        long."""
+        generator = np.random.default_rng([seed, cases.CASES_VERSION, 3])
+        M, K = (int(size) for size in generator.integers(513, 1000, 2))
+        return Case(Shape(M, int(generator.integers(17, 49)), K))
 
     def counting_inputs(self, seed: int) -> Inputs:
         """Return the inputs with which memory accesses are counted, at any shape: their elements

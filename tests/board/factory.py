@@ -71,7 +71,7 @@ def report(
     measurement = _measurement(score or 1, half_width, rounds, quick) if scored else None
     found = scoring.score(measurement.rounds, device, RANKED.shape) if measurement else None
     cases = tuple(
-        CaseResult(case=case, error=0.0 if case.exact else 2.2e-6, seconds=0.2)
+        CaseResult(case=case, error=0.0 if case.tolerance == "exact" else 2.2e-6, seconds=0.2)
         for case in (QUICK_CASES if quick else (*CASES, RANKED))
     )
     submission = {"name": name, "author": author, "source": source, "sha256": _sha256(source)}

@@ -344,12 +344,9 @@ def _filled(given: LaunchInputs, output: Matrix) -> tuple[Argument, ...]:
 
 def _refused(kernel: Kernel, grid: Size) -> Fault | None:
     """Return why a GPU would not accept the launch; None if it would."""
-    shared, threads = kernel.shared_bytes, math.prod(kernel.block)
-    message = ""
+    shared, message = kernel.shared_bytes, ""
     if shared > MAX_SHARED_BYTES:
         message = f"a block needs {shared} bytes of shared memory; an H100 has {MAX_SHARED_BYTES}"
-    elif threads > 1024:
-        message = f"a block has {threads} threads; a GPU allows 1024"
     elif any(size > most for size, most in zip(grid, MAX_GRID, strict=True)):
         message = f"a grid of {grid} blocks is larger than a GPU allows"
     return Fault(cause="launch-refused", message=message) if message else None

@@ -35,7 +35,7 @@ def wrong_answer(problem: Problem, stage: RunStage, seed: int, compared: Compare
         map=block_map(wrong),
         pattern=pattern(problem, inputs, output, comparison),
     )
-    if case.exact:
+    if comparison.tolerance is Tolerance.EXACT:
         limit = f"must be exact, found an error of {error}"
     else:
         limit = f"error at most {comparison.limit:g}, found {error}"

@@ -11,7 +11,6 @@ from harness.judge.grading import Failure
 from harness.judge.stages.verify import MAX_LAUNCH_LIMITS, verify
 from harness.protocol import report as protocol
 from harness.protocol.device import Run
-from problem import cases
 from problem.cases import CASES, INTEGERS, Case, Extent, Matrix, Shape
 from problem.inputs import Tolerance
 from problem.problem import MATRIX_MULTIPLICATION
@@ -59,7 +58,7 @@ def test_a_right_kernel_runs_every_case_of_the_seed(quick: bool) -> None:
     device, progress = FakeDevice(), Watcher()
     found = run(device, quick=quick, progress=progress)
     assert isinstance(found, protocol.Verification) and found.note is None
-    largest = cases.ranked_case(SMALL_RANKED.shape, SEED)
+    largest = PROBLEM.ranked_case(SEED, SMALL_RANKED.shape)
     expected = [*FEW] if quick else [*FEW, largest]
     assert [result.case for result in found.cases] == expected
     steps = len(expected) + (not quick)  # the last step is the accuracy grade
@@ -175,7 +174,7 @@ def test_dependent_blocks_are_run_whole_at_a_smaller_size() -> None:
     told = [(protocol.Stage.VERIFY, len(FEW) + 2), *map(str, [*FEW, last])]
     assert progress.told[: len(told)] == told
     assert len(found.cases) == len(FEW) + 1 and last.shape.flop <= SMALL_RANKED.shape.flop
-    assert last.inputs is cases.ranked_case(last.shape, SEED).inputs
+    assert last.inputs is PROBLEM.ranked_case(SEED, last.shape).inputs
     assert found.note == (
         "the kernel's blocks depend on one another, so no sample of 320×64×256 can be run here; "
         f"{last.shape} was run whole"
