@@ -1,2 +1,1 @@
-"""The problem: FP32 matrix multiplication. It does not depend on the judge and imports nothing of
-it."""
+"""The problem: FP32 matrix multiplication. It imports nothing of the judge."""

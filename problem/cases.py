@@ -23,8 +23,7 @@ from problem.inputs import (
 Matrix = drawing.Matrix
 
 CASES_VERSION = 9
-"""This is raised whenever the cases below or the way to draw inputs change: results of different
-versions are not comparable."""
+"""Raised whenever the cases or the way to draw inputs change: such results are not comparable."""
 
 
 FEWEST = 16
@@ -252,7 +251,6 @@ def drawn_shape(
 
 
 def drawn_kind(generator: Generator) -> Kind:
-    """Return a kind whose factors are drawn independently of one another and of the shape."""
     A, B = _drawn_recipe(generator), _drawn_recipe(generator)
     if generator.random() < 0.5:  # most data has one distribution
         B = replace(B, distribution=A.distribution)

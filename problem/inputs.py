@@ -160,7 +160,6 @@ _OUTLIERS: dict[str, float] = {
     Outliers.NAN: math.nan,
     Outliers.INFINITE: math.inf,
 }
-"""The values of the outliers."""
 
 
 class Tolerance(StrEnum):
@@ -223,8 +222,8 @@ def _is_exact(A: Recipe, B: Recipe) -> bool:
 
 
 def _integer_size(recipe: Recipe) -> str | None:
-    """Return how large the integers of a recipe are. Sums of products of a large and a middle one,
-    or of two large ones, may exceed 2^24."""
+    """Return how large the integers are: sums of products of a large and a middle one may exceed
+    2^24."""
     if recipe.magnitude is not Magnitude.NONE or recipe.structure is Structure.RANK_ONE:
         return None
     if recipe.structure in (Structure.ONE_HOT, Structure.IDENTITY, Structure.PERMUTATION):
@@ -304,7 +303,6 @@ class Draw:
         )
 
     def matrix(self, rows: int, columns: int) -> Matrix:
-        """Draw the matrix with NumPy."""
         matrix: Matrix = np.empty((rows, columns), np.float32)
         flat = matrix.reshape(-1)
 
@@ -320,7 +318,6 @@ class Draw:
 
 
 def draws(kind: Kind, seed: int) -> tuple[Draw, Draw]:
-    """Return how A and B of this kind are drawn from a seed."""
     of_A, of_B, shared = (mixed(seed, number) for number in range(3))
     return Draw(kind.A, of_A, shared, False), Draw(kind.B, of_B, shared, True)
 
@@ -340,12 +337,10 @@ def _words(numbers: Words, seed: int) -> Words:
 
 
 def _stream(seed: int, number: int) -> int:
-    """Return the seed of another stream of random words."""
     return (seed + number * _STREAM) % 2**64
 
 
 def _elements(how: Draw, start: int, end: int, rows: int, columns: int) -> Matrix:
-    """Return elements of a matrix without its outliers."""
     recipe = how.recipe
     i = np.arange(start, end, dtype=np.uint64)
     independent = recipe.structure is Structure.DENSE and recipe.magnitude is Magnitude.NONE

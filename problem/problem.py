@@ -67,7 +67,6 @@ class Problem:
     accuracy_shape: Shape = accuracy.SMALL_SHAPE
 
     def arguments(self, shape: Shape) -> Arguments:
-        """Return the arguments of a launch at this shape."""
         M, N, K = shape.M, shape.N, shape.K
         return Arguments(
             shape, (Buffer("A", M, N), Buffer("B", N, K)), Buffer("C", M, K), (M, N, K)
@@ -133,8 +132,7 @@ class Problem:
         return Case(Shape(M, int(generator.integers(17, 49)), K))
 
     def counting_inputs(self, seed: int) -> Inputs:
-        """Return the inputs with which memory accesses are counted, at any shape: their elements
-        are repeated, which is faster than to draw and send more."""
+        """Return the inputs of counted launches of any shape: their elements are repeated."""
         return self.draw(cases.COUNTED_PART, seed)
 
     def smaller(self, flop: float) -> Shape:
@@ -158,11 +156,9 @@ class Problem:
         return tuple(Case(self.accuracy_shape, inputs) for inputs in self.accuracy_inputs)
 
     def reference(self, inputs: Inputs) -> Float64:
-        """Return the output in float64."""
         return reference(*inputs)
 
     def expected(self, case: Case, inputs: Inputs) -> Comparable:
-        """Return the expected output."""
         return Expected.of(*inputs, tolerance=case.tolerance)
 
     def compare(self, case: Case, inputs: Inputs, output: Matrix) -> Comparison:
@@ -180,7 +176,6 @@ class Problem:
         return Case(Shape(_FEW, self.ranked.shape.N, _FEW)).draw(seed)
 
     def compare_first(self, parts: Inputs, output: Matrix) -> Comparison:
-        """Compare the output with that of the repeated parts."""
         rows, columns = parts
         return compare_repeated(rows, columns, output)
 

@@ -10,8 +10,7 @@ Result = TypeVar("Result")
 
 
 def available_cores() -> int:
-    """Return the number of cores that this process may use. Others may be reserved for other
-    processes."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 

@@ -68,8 +68,7 @@ def _has_parameters(kernel: Function, signature: Signature) -> bool:
 
 
 def _no_instance(signature: Signature, used: Sequence[str]) -> str:
-    """Say which instance of the kernel's template the file should have. used: the arguments that
-    its host code has for it."""
+    """Say which instance the file should have. used: the arguments of those in its host code."""
     if len(used) > 1:
         arguments = ", ".join(f"<{each}>" for each in used)
         return (

@@ -99,7 +99,6 @@ MAX_NAME = 255
 
 @cache
 def include_directories() -> tuple[Path, ...]:
-    """Return the folders in which NVIDIA's packages keep CUDA's device headers."""
     found: list[Path] = []
     for library in ("cudart", "cccl"):
         directory = pathfinder.find_nvidia_header_directory(library)
@@ -197,7 +196,6 @@ def _of_libcudacxx(name: str) -> tuple[str, ...]:
 
 
 def is_allowed(opened: str, virtual: Container[str]) -> bool:
-    """Return whether a file that the compiler opened is a stand-in or one of CUDA's headers."""
     if opened in virtual:
         return True
     path = Path(opened)
@@ -215,7 +213,6 @@ def _is_cudas_folder(folder: Path) -> bool:
 
 
 def _is_for_the_host(name: str) -> bool:
-    """Return whether a header of CUDA's is for host programs only."""
     return name in _HOST_API or name.startswith(_HOST_LIBRARIES)
 
 
@@ -228,8 +225,6 @@ def _is_cudas_own(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Include:
-    """One #include: the header as written between its quotes or brackets, and its line."""
-
     header: str
     line: int
 

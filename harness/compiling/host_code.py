@@ -56,7 +56,6 @@ class Functions:
 
 
 def functions(tree: Walked) -> Functions:
-    """Find the function definitions of a file, and which of them are host code."""
     device_words = _DEVICE_WORDS | macros_for(_DEVICE_WORDS, tree)
     words_for_both = _CONSTANT_WORDS.keys() | macros_for({*_CONSTANT_WORDS}, tree)
     index = {leaf.start_byte: i for i, leaf in enumerate(tree.leaves)}
@@ -145,7 +144,6 @@ def _has_lambda(declaration: Node) -> bool:
 
 
 def _removable(path: list[Node], device_functions: frozenset[int]) -> Node | None:
-    """Return the smallest whole declaration on this path that can only be host code."""
     if any(node.id in device_functions for node in path):
         return None
     inside = [i for i, node in enumerate(path) if node.type == "function_definition"]
@@ -159,7 +157,6 @@ def _removable(path: list[Node], device_functions: frozenset[int]) -> Node | Non
 
 
 def blanked(code: bytes, nodes: Iterable[Node]) -> bytes:
-    """Return the code with these nodes overwritten by spaces; every line break stays."""
     result = bytearray(code)
     for node in nodes:
         for i in range(node.start_byte, node.end_byte):

@@ -24,8 +24,6 @@ from problem.launcher import LaunchLine
 
 @dataclass(frozen=True)
 class Translated:
-    """A source as PTX: the whole program, and the kernel in it that is launched."""
-
     source: Source
     program: Program
     entry: Function
@@ -133,7 +131,6 @@ def _line_of_call(program: Program, name: str) -> int | None:
 
 
 def _identity(program: Program, entry: Function, source: Source) -> str:
-    """Return the hash of the program and of how it is launched."""
     first = list(program.functions).index(entry.name)
     parts = (fingerprint(program), str(first), repr(source.launch))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

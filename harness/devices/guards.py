@@ -62,17 +62,14 @@ class Layout:
 
 
 def poisoned(rows: int, columns: int) -> Matrix:
-    """Return a matrix in which nothing has been written."""
     return np.full((rows, columns), POISON, np.uint32).view(np.float32)
 
 
 def unwritten(output: Matrix) -> NDArray[np.bool_]:
-    """Return which elements still hold the poison."""
     return np.equal(output.view(np.uint32), POISON)
 
 
 def changed_inputs(found: Iterable[Matrix], given: LaunchInputs) -> tuple[str, ...]:
-    """Return the names of the inputs whose bits are no longer those that were given."""
     every = zip(given.arguments.inputs, found, given.matrices, strict=True)
     return tuple(buffer.name for buffer, after, before in every if not same_bits(after, before))
 

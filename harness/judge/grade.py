@@ -46,8 +46,6 @@ __all__ = ["GradingOptions", "grade"]
 
 
 class Lock(Enum):
-    """The lock that a part of a grading needs on the GPU."""
-
     NONE = auto()
     SHARED = auto()
     """No other grading may measure meanwhile."""
@@ -70,7 +68,6 @@ def start_before_the_gpu_is_free(grading: Grading) -> None:
 
 
 def start_in_background(grading: Grading) -> None:
-    """Start the work that the processor does while the GPU works."""
     start_references(grading)
     start_cpu_sanitizer(grading)
     if grading.watched_by is not Executor.DEVICE:
@@ -78,7 +75,6 @@ def start_in_background(grading: Grading) -> None:
 
 
 def start_after_verification(grading: Grading) -> None:
-    """Start the rest of the work for a kernel that is right so far, while it is sanitized."""
     start_disassembling(grading)
     start_counting(grading)
 
@@ -97,17 +93,12 @@ CHECKING = (
     Part(sanitize_in_background, Stage.SANITIZE, Lock.NONE),
     Part(count_accesses, Stage.SANITIZE, Lock.NONE),
 )
-"""Every submission is checked."""
-
 MEASURING = (
     Part(measure, Stage.MEASURE, Lock.EXCLUSIVE),
     Part(disassemble, Stage.MEASURE, Lock.NONE),
     Part(audit, Stage.MEASURE, Lock.NONE),
 )
-"""A correct submission is timed on a GPU."""
-
 NOT_MEASURING = (Part(disassemble, Stage.SANITIZE, Lock.NONE),)
-"""The last part without a GPU."""
 
 
 def grade(

@@ -67,7 +67,6 @@ class Compiled(Value):
     kernel: Kernel
     warnings: tuple[Diagnostic, ...]
     nvrtc: str
-    """Version of the compiler."""
 
 
 class Disassembled(Value):

@@ -47,7 +47,6 @@ class Touched(Value):
     """The memory that a launch changed, apart from its output."""
 
     changed_inputs: tuple[str, ...] = ()
-    """The names of the inputs that it changed."""
     wrote_outside: tuple[str, ...] = ()
     """Canaries that were overwritten, as a person would name them: "after C"."""
 
@@ -71,7 +70,6 @@ class LaunchInputs(Value):
 
     arguments: Arguments
     matrices: tuple[SentMatrix, ...]
-    """The elements of each input."""
     blocks: tuple[NonNegativeInt, ...] | None = None
 
     @property
@@ -89,7 +87,6 @@ class Product(Touched):
     """The output of one launch under a sanitizer."""
 
     launch: NonNegativeInt
-    """Its number in the request."""
     tool: Tool | None
     """The tool; None if one launch serves all tools."""
     output: SentMatrix

@@ -29,7 +29,6 @@ class MeasureFirstLaunch(Request[FirstLaunches]):
     kernel: Kernel
     arguments: Arguments
     parts: tuple[SentMatrix, ...]
-    """One of each input."""
     fetch: Literal[1, 2]
     """The launch whose output is returned: the first or the second."""
     compile_ms: NonNegativeFloat

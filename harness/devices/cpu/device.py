@@ -101,7 +101,6 @@ class CpuDevice:
 
     @answer.register
     def load(self, request: Load) -> Ready | Unsupported:
-        """Translate a kernel. A refusal names the line and the instruction."""
         kernel = request.kernel
         return self.load_ptx(
             kernel.ptx,
@@ -188,7 +187,6 @@ class CpuDevice:
 
     @answer.register
     def sanitize(self, request: Sanitize) -> Sanitized | Fault:
-        """Run one launch a shape under the checks of all four tools."""
         start = time.monotonic()
         found: list[Finding] = []
         products: list[Product] = []
@@ -316,7 +314,6 @@ class CpuDevice:
 
 
 def parameter_kinds(signature: Signature) -> tuple[ParameterKind, ...]:
-    """Return the kind of argument of each parameter of a kernel."""
     return (
         *(ParameterKind.READ_ONLY for _ in signature.inputs),
         ParameterKind.WRITABLE,
@@ -325,7 +322,6 @@ def parameter_kinds(signature: Signature) -> tuple[ParameterKind, ...]:
 
 
 def _arguments(given: LaunchInputs) -> tuple[Matrix, tuple[Argument, ...]]:
-    """Return a poisoned output, and the arguments of the launch."""
     output = poisoned(given.arguments.output.rows, given.arguments.output.columns)
     return output, _filled(given, output)
 
@@ -343,7 +339,6 @@ def _filled(given: LaunchInputs, output: Matrix) -> tuple[Argument, ...]:
 
 
 def _refused(kernel: Kernel, grid: Size) -> Fault | None:
-    """Return why a GPU would not accept the launch; None if it would."""
     shared, message = kernel.shared_bytes, ""
     if shared > MAX_SHARED_BYTES:
         message = f"a block needs {shared} bytes of shared memory; an H100 has {MAX_SHARED_BYTES}"

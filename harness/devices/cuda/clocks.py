@@ -24,8 +24,6 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The state of the GPU at one moment."""
-
     clock_mhz: int
     power_w: float
     reasons: tuple[str, ...]
@@ -41,13 +39,11 @@ class Clocks:
 
     @property
     def uuid(self) -> str:
-        """Return the GPU's permanent name, such as GPU-1f3c…"""
         found = pynvml.nvmlDeviceGetUUID(self._handle)
         return found if isinstance(found, str) else found.decode()
 
     @property
     def max_mhz(self) -> int:
-        """Return the highest clock of the multiprocessors."""
         return int(pynvml.nvmlDeviceGetMaxClockInfo(self._handle, pynvml.NVML_CLOCK_SM))
 
     @property
@@ -59,7 +55,6 @@ class Clocks:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return a message for each property that makes times on this GPU less steady."""
         displays = supported(pynvml.nvmlDeviceGetDisplayActive, self._handle, 0)
         drawing = supported(pynvml.nvmlDeviceGetGraphicsRunningProcesses, self._handle, list[Any]())
         time_limit = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT

@@ -12,7 +12,6 @@ from harness.protocol.timing import SharedMatrices
 from problem.signature import Buffer
 
 _OUT_OF_MEMORY = 2
-"""cudaErrorMemoryAllocation."""
 
 
 def allocate(size: int) -> Any:
@@ -32,12 +31,10 @@ def allocate(size: int) -> Any:
 
 
 def matrix(rows: int, columns: int) -> Any:
-    """Allocate an uninitialised float32 matrix."""
     return cupy.ndarray((rows, columns), np.float32, memptr=allocate(rows * columns * 4))
 
 
 def matrices(buffers: Iterable[Buffer]) -> list[Any]:
-    """Allocate an uninitialised matrix for each buffer."""
     return [matrix(buffer.rows, buffer.columns) for buffer in buffers]
 
 

@@ -148,11 +148,9 @@ class CycleCounters:
         self.stop()
 
     def start(self) -> None:
-        """Queue the first reading."""
         self._kernel((4 * self._count,), (1,), (self._before,))
 
     def stop(self) -> None:
-        """Queue the second reading."""
         self._kernel((4 * self._count,), (1,), (self._after,))
 
     def cycles(self) -> int:

@@ -31,17 +31,14 @@ def _warps(counters: Counters, wanted: Callable[[str], object]) -> float:
 
 
 def fma_warps(counters: Counters) -> float:
-    """Return the warp instructions that add or multiply float32."""
     return _warps(counters, re.compile(r"(fma|add|sub|mul)\b.*\.f32").fullmatch)
 
 
 def fused_warps(counters: Counters) -> float:
-    """Return the warp instructions that multiply and add float32 at once."""
     return _warps(counters, re.compile(r"fma\b.*\.f32").fullmatch)
 
 
 def fp64_warps(counters: Counters) -> float:
-    """Return the warp instructions that add or multiply float64."""
     return _warps(counters, re.compile(r"(fma|add|sub|mul)\b.*\.f64").fullmatch)
 
 
@@ -107,7 +104,6 @@ def waits_around(loop: CodeLoop, counters: Counters) -> int:
 
 
 def barriers_around(loop: CodeLoop, times: float, counters: Counters) -> float:
-    """Return how often the warps that were counted came to a barrier outside of the loop."""
     barriers = _warps(counters, re.compile(r"bar(rier)?(\.cta)?\.sync").match)
     return max(barriers - times * how_many(loop.opcodes, "BAR"), 0.0)
 

@@ -63,12 +63,10 @@ class Gpu:
 
     @property
     def l1_bytes(self) -> int:
-        """Bytes of a multiprocessor's L1 cache and shared memory together."""
         return multiprocessor(self.arch).cache
 
     @property
     def memory_bytes_per_clock(self) -> float:
-        """A multiprocessor's share of the bandwidth of the device memory."""
         return self.memory_gb_per_s * 1e6 / self.clocks_per_ms / self.multiprocessors
 
     @property

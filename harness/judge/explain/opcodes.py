@@ -46,7 +46,6 @@ _KINDS = {
 
 
 def kind_of(opcode: str) -> Kind:
-    """Return the kind of an opcode, such as FFMA or LDS.128."""
     return _KINDS.get(opcode.partition(".")[0], Kind.OTHER)
 
 
@@ -59,11 +58,9 @@ def mix(opcodes: Mapping[str, int]) -> dict[Kind, int]:
 
 
 STORES = ("STG", "ST", "RED", "ATOMG", "ATOM")
-"""Instructions that store to global memory, or change it there."""
 
 
 def how_many(opcodes: Mapping[str, int], *names: str) -> int:
-    """Return the number of instructions with one of these names and any modifiers."""
     return sum(count for opcode, count in opcodes.items() if opcode.partition(".")[0] in names)
 
 

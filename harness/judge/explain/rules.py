@@ -51,8 +51,6 @@ MAX_FINDINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """The finding of a rule: its sentence, and the work that would be left."""
-
     message: str
     figure: float
     ideal: float
@@ -89,8 +87,6 @@ RULES: list[Rule] = []
 def _rule(
     name: str, remedy: str, see: str | None = None, least_gain: float = WORTH_SAYING
 ) -> Callable[[Find], Find]:
-    """Return a decorator that adds a function to the rules."""
-
     def add(find: Find) -> Find:
         RULES.append(Rule(name, remedy, see, least_gain, find))
         return find

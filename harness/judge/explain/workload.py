@@ -123,7 +123,6 @@ def resident_blocks(facts: DisassembledKernel, gpu: Gpu) -> int:
 
 
 def loop_bytes(loop: CodeLoop) -> int:
-    """Return how long the machine code of a loop is."""
     return sum(loop.opcodes.values()) * INSTRUCTION_BYTES
 
 

@@ -64,7 +64,6 @@ def count_on(
 def _launches(
     launch: LaunchLine, ready: Ready, problem: Problem, chosen: Shape | None
 ) -> Iterator[tuple[Shape, int]]:
-    """Return the shapes to try, and the most blocks to count at each."""
     if not ready.blocks_depend:
         tile = launch.tile_rows * launch.tile_columns
         blocks = max(1, min(COUNTED_BLOCKS, COUNTED_ELEMENTS // tile))
@@ -90,13 +89,11 @@ def _is_useless(answer: Answer, request: Count) -> bool:
 
 
 def start_counting(grading: Grading) -> None:
-    """Start to count the accesses of a full grading of a kernel that has not failed."""
     if not grading.quick and grading.failure is None:
         grading.steps.start(_counting(grading))
 
 
 def count_accesses(grading: Grading) -> None:
-    """Count the accesses of a full grading."""
     if not grading.quick:
         count(grading)
 
@@ -118,7 +115,6 @@ def count(grading: Grading) -> None:
 
 
 def _counting(grading: Grading) -> Step[Answer]:
-    """Return the step that counts the accesses of the kernel."""
     executor = grading.watched_by
     load = loading(executor, grading.loadable)
 

@@ -123,11 +123,9 @@ class RandomOrder:
     def __init__(self, kinds: Sequence[str]) -> None:
         self.kinds = kinds
         self.fewest = 0
-        """How often every kind was drawn."""
         self._left: list[str] = []
 
     def draw(self) -> str:
-        """Return the next kind."""
         if not self._left:
             self._left = [*self.kinds]
             secrets.SystemRandom().shuffle(self._left)
@@ -138,18 +136,14 @@ class RandomOrder:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """All rounds, and what a thorough measurement adds."""
-
     rounds: tuple[Round, ...]
     stopped_by: Steadiness
     by_inputs: tuple[InputsTime, ...] = ()
-    """How long the kernel takes on each kind of inputs, the slowest first."""
     audited: Fetched | None = None
     """The launch that is compared with the full product of the CPU."""
     accuracy: tuple[tuple[str, Errors, Errors], ...] = ()
     """The errors of kernel and baseline on each kind of inputs."""
     sustained: Sustained | None = None
-    """Launches back to back."""
 
 
 def timed_rounds(
@@ -251,7 +245,6 @@ class Measuring:
     def __init__(
         self, workers: TimingWorkers, problem: Problem, shape: Shape, seconds: float
     ) -> None:
-        """seconds: time limit of one launch."""
         self.workers = workers
         self.problem = problem
         self.shape = shape
@@ -259,7 +252,6 @@ class Measuring:
         self.scored = RandomOrder(problem.scored_inputs)
         self.unscored = RandomOrder(problem.unscored_inputs)
         self.unannounced_seconds = 0.0
-        """How long the unannounced checks took."""
         self._unscored_ms: dict[str, list[float]] = {}
         self._attached: list[Process] = []
 
@@ -310,7 +302,6 @@ class Measuring:
                 return elapsed
 
     def round(self, number: int, inputs: str, kernel_first: bool) -> Round:
-        """Launch kernel and baseline once, each on new inputs."""
         where = f"in round {number + 1}"
         order = (False, True) if kernel_first else (True, False)
         launches = {each: self.launch(inputs, where, baseline=each) for each in order}
@@ -320,7 +311,6 @@ class Measuring:
     def paired(
         of_kernel: CheckedLaunch, of_baseline: CheckedLaunch, inputs: str, kernel_first: bool
     ) -> Round:
-        """Return the round that two launches make."""
         (kernel, check), (baseline, _) = of_kernel, of_baseline
         throttled = tuple(sorted({*kernel.throttled, *baseline.throttled}))
         return Round(
@@ -411,7 +401,6 @@ class Measuring:
         )
 
     def fetch(self) -> Fetched:
-        """Return the launch that was timed last."""
         return _trusted(self.workers.checker.ask(FetchLaunch()))
 
     def launch(self, inputs: str, where: str, baseline: bool = False) -> CheckedLaunch:
@@ -465,7 +454,6 @@ def load_kernel(workers: TimingWorkers, kernel: Kernel) -> None:
 
 
 def _per_launch(launches: SustainedLaunches) -> tuple[float, float | None]:
-    """Return the milliseconds and the joules of one of these launches."""
     joules = None if launches.joules is None else launches.joules / launches.launches
     return launches.seconds / launches.launches * 1e3, joules
 

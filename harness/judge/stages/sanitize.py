@@ -214,7 +214,6 @@ def _ruled_out(grading: Grading, watched: Watched) -> bool:
 
 
 def _is_clean(answer: Sanitized | Unsupported | Fault, watched: Watched) -> bool:
-    """Return whether every tool ran in all cases and the sample, and found nothing."""
     return (
         isinstance(answer, Sanitized)
         and not (answer.findings or answer.stopped)
@@ -252,7 +251,6 @@ def _on_device(grading: Grading) -> Watched:
 
 
 def _on_cpu(grading: Grading) -> Watched:
-    """Return what the CPU device next to a GPU runs."""
     return Watched(
         Executor.CPU_SANITIZER,
         _cases(grading),
@@ -293,7 +291,6 @@ def _note(grading: Grading, answer: Sanitized | Unsupported | Fault, watched: Wa
 
 
 def _about(program: Sanitizing, findings: Sequence[Finding]) -> Iterator[str]:
-    """Describe what one program found for a view that follows the grading."""
     clean = [run.tool.value for run in program.tools if run.status == "clean"]
     if clean:
         yield f"{program.program}: nothing found by {', '.join(clean)}"
@@ -399,7 +396,6 @@ def _tools(grading: Grading) -> tuple[Tool, ...]:
 
 
 def sanitizer_cases(grading: Grading) -> tuple[Case, ...]:
-    """Return the cases around the tiles of the launch."""
     rows, columns = _tile(grading)
     seed, quick = grading.seed, grading.quick
     return grading.problem.watched_cases(rows, columns, seed, quick=quick, max_work=EXTRA_FLOP)

@@ -25,7 +25,6 @@ TARGET = 0.0025
 
 MIN_RATIOS = 6
 """Fewer ratios have no 95 % interval."""
-
 SLOWER = 0.01
 """A kernel is slower on one kind of inputs if its median there is lower by more than that and the
 intervals of the two kinds do not meet."""
@@ -111,7 +110,6 @@ def _scored(rounds: Sequence[Round]) -> list[Round]:
 
 
 def _unscored(rounds: Sequence[Round]) -> Unscored:
-    """Return why there is no score if too many rounds were dropped."""
     reasons = sorted({reason for r in rounds if r.dropped for reason in r.throttled})
     count = f"{sum(r.dropped for r in rounds)} of {len(rounds)} rounds"
     if reasons:

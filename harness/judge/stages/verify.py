@@ -31,7 +31,6 @@ each time. They are fewer where a block computes more than one of 16×16 threads
 
 SAMPLED_ELEMENTS = 100_000
 """Elements of the output that the blocks of one launch may compute together."""
-
 EXPLAINED_FLOP = 1 << 26
 """The largest case when a kernel is only explained, without a GPU: every access is checked."""
 
@@ -61,7 +60,6 @@ def _preparing(grading: Grading, case: Case, *, whole: bool = True) -> Step[Prep
 
 
 def start_references(grading: Grading) -> None:
-    """Start to compute the expected output of each case."""
     grading.steps.start(*_all_cases(grading))
 
 
@@ -282,7 +280,6 @@ def _compared_tile(grading: Grading, prepared: Prepared, output: Matrix, tile: T
 
 
 def _tiles(written: NDArray[np.bool_], launch: LaunchLine) -> set[Tile]:
-    """Return the tiles in which something was written."""
     rows = np.logical_or.reduceat(written, range(0, written.shape[0], launch.tile_rows), axis=0)
     both = np.logical_or.reduceat(rows, range(0, written.shape[1], launch.tile_columns), axis=1)
     return {(int(row), int(column)) for row, column in np.argwhere(both)}

@@ -26,8 +26,6 @@ from harness.judge.tune.expression import ExpressionError, evaluate
 from harness.protocol.errors import UsageError
 
 Setting = dict[str, int | bool]
-"""A value for each tuned constant, by name."""
-
 _EXAMPLE = "`constexpr int BK = 16;  // tune: 8 16 32`"
 
 
@@ -72,7 +70,6 @@ class Tunables:
 
     @property
     def written(self) -> Setting:
-        """The setting of the file as it is written."""
         return {each.constant.name: each.written for each in self.tuned}
 
     @property
@@ -133,7 +130,6 @@ class Tunables:
 
 
 def as_written(value: int | bool) -> str:
-    """Return a value as C++ writes it."""
     return str(value).lower()
 
 
@@ -222,7 +218,6 @@ _DEFINITIONS = {
     "enumerator": ("name", "value"),
     "preproc_def": ("name", "value"),
 }
-"""The nodes that give a name a value, and their fields for the two."""
 
 
 def _constants(root: Node) -> Iterator[Constant]:

@@ -80,7 +80,6 @@ def _limits(role: Role) -> Iterable[str]:
 
 
 def tasks() -> int:
-    """Count the processes and threads of this user."""
     count, user = 0, os.geteuid()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

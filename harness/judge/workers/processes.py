@@ -45,14 +45,11 @@ _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE
 
 @dataclass(eq=False)
 class Child:
-    """A running worker process."""
-
     role: Role
     process: subprocess.Popen[bytes]
     connection: Connection
     scratch: Scratch
     is_ready: bool = False
-    """It has sent its first message."""
     load: object = None
     """The request of the kernel that it was given last."""
 
@@ -104,12 +101,9 @@ def processes_of_session(leader: int) -> set[int]:
 
 
 _running: set[Child] = set()
-"""The children that have not been ended."""
-
 _starting = threading.RLock()
 
 _ahead: dict[Role, Child] = {}
-"""Processes that no worker uses yet."""
 
 
 def start_ahead(role: Role) -> None:
@@ -120,7 +114,6 @@ def start_ahead(role: Role) -> None:
 
 
 def take_started(role: Role) -> Child | None:
-    """Return the process that was started early, and hand it over."""
     return _ahead.pop(role, None)
 
 

@@ -124,8 +124,6 @@ class _Shared:
 
 
 class WorkerSession:
-    """A Session whose processes are workers."""
-
     def __init__(self, shared: _Shared) -> None:
         self._shared = shared
         scores, gpu = shared.scores, shared.gpu

@@ -48,12 +48,10 @@ class Worker:
 
     @property
     def process_id(self) -> int | None:
-        """Return the process id of the child while it runs."""
         return self._child.process.pid if self._child else None
 
     @property
     def scratch(self) -> Path | None:
-        """Return the folder of the child while it runs."""
         return self._child.scratch.path if self._child else None
 
     def start(self) -> None:
@@ -188,7 +186,6 @@ processor time while they use the processor, or want it."""
 
 
 def _how_it_ended(child: Child) -> Fault:
-    """Return the Fault of a child that ended by itself."""
     try:
         code = child.process.wait(GRACE_SECONDS)
     except subprocess.TimeoutExpired:
