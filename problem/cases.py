@@ -81,8 +81,7 @@ class Case:
         return draws(_kind(self.inputs), seed)
 
     def draw(self, seed: int) -> tuple[Matrix, Matrix]:
-        """Return A (M×N) and B (N×K). With SQUARED they are the same array, if the shape
-        permits."""
+        """Return A (M×N) and B (N×K). With SQUARED they are one array, if the shape permits."""
         (of_A, of_B), shape = self.draws(seed), self.shape
         A = of_A.matrix(shape.M, shape.N)
         if self.inputs == SQUARED and shape.M == shape.N == shape.K:
@@ -238,9 +237,8 @@ def work(shape: Shape) -> int:
 def drawn_shape(
     generator: Generator, max_work: int, min_work: int = 0, fewest_lines: int = 1
 ) -> Shape:
-    """Return a shape whose M, N and K are drawn log-uniformly from 1 to 8192, independently of each
-    other. It is drawn again if it is more work than `max_work` or less than `min_work`, or if M or
-    K is below `fewest_lines`."""
+    """Return a shape whose M, N and K are drawn log-uniformly from 1 to 8192, until its work is
+    between the limits and M and K are at least `fewest_lines`."""
     while True:
         sizes = np.exp2(generator.uniform(0, np.log2(MAX_SIZE + 1), 3)).astype(int)
         shape = Shape(*(int(size) for size in sizes))
@@ -354,8 +352,7 @@ NEAR = (0.6, 1.15)
 
 
 def near_shapes(ranked: Shape, count: int) -> tuple[Shape, ...]:
-    """Return unknown shapes near the ranked one. Every other one has multiples of 1024, since a
-    kernel may have a fast path for those."""
+    """Return unknown shapes near the ranked one, every other one of multiples of 1024."""
     generator = np.random.default_rng()
     low, high = (float(np.log2(each)) for each in NEAR)
     found = []

@@ -45,8 +45,8 @@ class Distribution(StrEnum):
     ONES = "ones"
     TWOS = "twos"
     NEIGHBOURS = "two neighbours by turns"
-    """Along N, a value near 1 alternates with one that is larger by about 2^-11: FP16 and BF16
-    cannot represent their difference."""
+    """Along N, a value near 1 alternates with one larger by about 2^-11, too little for FP16 and
+    BF16."""
     OPPOSITES = "opposites by turns"
     """Along N, a value near 1 alternates with its negative: with NEIGHBOURS, R is nearly 0."""
     SPIKES = "spikes on a background"
@@ -91,8 +91,7 @@ class Magnitude(StrEnum):
     INNER_INVERSE = "inverse inner dimension"
     """The inverse of the other matrix's factors: A = X·D, B = D⁻¹·Y."""
     CHANGING = "lines from a place on"
-    """Each line, from a position that differs per line: its first elements do not show the scale of
-    the rest."""
+    """Each line, from a position of its own on: its first elements do not show the rest's scale."""
     RECTANGLES = "rectangles"
     """Up to six rectangles at random positions."""
     ELEMENTS = "elements"
@@ -112,8 +111,7 @@ class Outliers(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The factors by which one matrix is drawn. low, high: the range of exponents of the
-    magnitude."""
+    """The factors of one matrix. low, high: the range of exponents of the magnitude."""
 
     distribution: Distribution = Distribution.UNIFORM
     structure: Structure = Structure.DENSE
@@ -222,8 +220,7 @@ def _is_exact(A: Recipe, B: Recipe) -> bool:
 
 
 def _integer_size(recipe: Recipe) -> str | None:
-    """Return how large the integers are: sums of products of a large and a middle one may exceed
-    2^24."""
+    """Return how large the integers are; sums of large times middle ones may exceed 2^24."""
     if recipe.magnitude is not Magnitude.NONE or recipe.structure is Structure.RANK_ONE:
         return None
     if recipe.structure in (Structure.ONE_HOT, Structure.IDENTITY, Structure.PERMUTATION):

@@ -101,8 +101,8 @@ class Problem:
         return [case for case in drawn if cases.work(case.shape) <= max_work][:count]
 
     def ranked_case(self, seed: int, shape: Shape | None = None) -> Case:
-        """Return the case that verifies the ranked size, or another size instead. The inputs are of
-        kinds that are not scored."""
+        """Return the case of the ranked size, or of another one, with inputs that are not
+        scored."""
         number = np.random.default_rng([seed, cases.CASES_VERSION, 6]).integers(2)
         return Case(shape or self.ranked.shape, cases.LARGE_INPUTS[number])
 
@@ -125,8 +125,7 @@ class Problem:
         return Case(Shape(M, N, K))
 
     def mid_size_case(self, seed: int) -> Case:
-        """Return one more case for compute-sanitizer, on which an instrumented kernel does not take
-        long."""
+        """Return one more case for compute-sanitizer, which does not take long."""
         generator = np.random.default_rng([seed, cases.CASES_VERSION, 3])
         M, K = (int(size) for size in generator.integers(513, 1000, 2))
         return Case(Shape(M, int(generator.integers(17, 49)), K))

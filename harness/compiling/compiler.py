@@ -94,8 +94,8 @@ _kept: dict[tuple[str, str, Signature], Translated] = {}
 
 
 def _translated(request: Translate | Compile) -> Translated:
-    """Return the source as PTX. Raises Refused: as unsupported, if only the default architecture,
-    which is newer, accepts the source."""
+    """Return the source as PTX. Raises Refused, as unsupported if a newer architecture accepts
+    it."""
     source, arch = parse(request.source, request.signature), request.arch
     try:
         ptx, warnings = _to_ptx(source, arch)

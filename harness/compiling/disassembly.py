@@ -109,8 +109,7 @@ def loops(instructions: Code) -> tuple[CodeLoop, ...]:
 
 
 def _spans(instructions: Code) -> list[_Span]:
-    """Return all loops that multiply and add, fused or separately: a conditional product is
-    multiplied and added separately."""
+    """Return all loops that multiply and add; a conditional product is not fused."""
     places: dict[str, list[int]] = {}
     for index, each in enumerate(instructions):
         kind = "both" if each.name in _MULTIPLY_AND_ADD else each.name

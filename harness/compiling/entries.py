@@ -84,8 +84,7 @@ def _no_instance(signature: Signature, used: Sequence[str]) -> str:
 
 
 def check_launch(program: Program, kernel: Function) -> None:
-    """Raise Refused if the variables are too large for a GPU or the disassembler, or if every GPU
-    would refuse the launch of the kernel."""
+    """Raise Refused if the variables are too large, or every GPU would refuse the launch."""
     inside = (v for f in program.functions.values() for v in f.variables.values())
     every = (*program.variables.values(), *inside)
     size = sum(v.size for v in every if v.space == "global")
@@ -141,8 +140,7 @@ _OF_PARAMETERS = re.compile(r"(?!isspacep).*\.param\b")
 
 
 def check_instructions(program: Program) -> None:
-    """Raise Refused for an instruction that has an undefined effect, or could access memory outside
-    a parameter."""
+    """Raise Refused for an undefined effect, or an access outside a parameter."""
     for function in program.functions.values():
         # Parameters that a function passes to others are among its variables.
         passed = (v for v in function.variables.values() if v.space == "param")

@@ -114,8 +114,7 @@ def include_directories() -> tuple[Path, ...]:
 def stand_ins(
     includes: Iterable[Include], code: str
 ) -> tuple[dict[str, str], tuple[Diagnostic, ...]]:
-    """Return virtual headers by name, for all includes that are not CUDA's own device headers, and
-    warnings about them."""
+    """Return stand-ins by name for all includes but CUDA's device headers, and warnings."""
     uses_runtime = _DEVICE_RUNTIME.search(code) is not None
     virtual = {PRELUDE_NAME: PRELUDE + "#include <cuda_device_runtime_api.h>\n" * uses_runtime}
     warnings: list[Diagnostic] = []

@@ -36,8 +36,7 @@ class Translated:
 
 
 def translated(source: Source, ptx: str, warnings: list[Diagnostic]) -> Translated:
-    """Return NVRTC's PTX as one program, with the kernel that the judge launches. Raises
-    Refused."""
+    """Return NVRTC's PTX as one program, with the kernel to launch. Raises Refused."""
     try:
         program = parse_ptx(ptx)
     except PtxError as error:

@@ -1,5 +1,4 @@
-"""Machine instructions, and the delays in a loop of them: waits for results, and conflicts of
-register banks."""
+"""Machine instructions, and the delays in a loop: waits, and conflicts of register banks."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -35,8 +35,7 @@ PAGE = 4096
 rows do not begin at cache lines."""
 
 ALIGNMENT = 16
-"""Other matrices begin at any multiple of this many bytes, which is all that the problem
-guarantees."""
+"""Other matrices begin at any multiple of so many bytes, as the problem guarantees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,7 @@ class Layout:
 
     @classmethod
     def draw(cls, rows: int, columns: int, alignment: int = PAGE) -> Layout:
-        """Draw an offset of random length, in multiples of `alignment`, so that a kernel cannot
-        recognise a launch by its addresses."""
+        """Draw a random offset, so that a kernel cannot recognise a launch by its addresses."""
         size = rows * columns * 4
         before = MIN_GUARD_BYTES + alignment * secrets.randbelow(MAX_LEAD_BYTES // alignment + 1)
         total = -(-(before + size + MIN_GUARD_BYTES) // PIECE_BYTES) * PIECE_BYTES

@@ -38,8 +38,7 @@ class Session(Protocol):
 
     @property
     def cpu_sanitizer(self) -> Process | None:
-        """Return the CPU device that checks more than a GPU's sanitizers; None without a GPU, where
-        `sanitizer` is a CPU device."""
+        """Return the CPU device that checks more than a GPU's sanitizers; None without a GPU."""
         ...
 
     @property

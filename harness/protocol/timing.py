@@ -136,8 +136,7 @@ class MeasuredErrors(Value):
 
 
 class MeasureErrors(Request[MeasuredErrors]):
-    """Measure how far some blocks of the output are from what they should be. The seed chooses
-    them."""
+    """Measure the errors of some blocks of the output, which the seed chooses."""
 
     seed: NonNegativeInt
 

@@ -68,8 +68,7 @@ SMALL_PTX = 150_000
 time than its launches would take longer."""
 
 WATCHING_SECONDS = 5.0
-"""The time limit for checking some blocks of a large launch. Most kernels need less at the ranked
-size."""
+"""The time limit for checking some blocks of a large launch, in which most kernels end."""
 
 
 class CpuDevice:
@@ -160,8 +159,7 @@ class CpuDevice:
 
     @answer.register
     def run(self, request: Run) -> Finished | Fault:
-        """Run one launch. The output is NaN before it, and stays so outside the blocks asked
-        for."""
+        """Run one launch. The output stays NaN outside the blocks asked for."""
         kernel, given = self._loaded(), request.inputs
         if given.blocks is not None and kernel.blocks_depend:
             return Fault(
@@ -232,8 +230,7 @@ class CpuDevice:
         )
 
     def _check_many(self, given: LaunchInputs, seconds: float) -> list[Finding]:
-        """Check a launch of many blocks if they depend on one another. A launch that takes too
-        long is no mistake."""
+        """Check a launch of many blocks if they depend on one another, as far as time permits."""
         kernel, grid = self._loaded(), self._grid(given.arguments)
         if not kernel.blocks_depend or _refused(kernel, grid):
             return []

@@ -70,8 +70,7 @@ class Clocks:
         return None if millijoules is None else millijoules / 1000
 
     def read(self) -> Reading:
-        """Return the present state of the GPU. Values that the driver does not report are 0 or
-        empty."""
+        """Return the GPU's present state; values that the driver does not report are 0 or empty."""
         reasons = supported(pynvml.nvmlDeviceGetCurrentClocksEventReasons, self._handle, 0)
         return Reading(
             clock_mhz=int(pynvml.nvmlDeviceGetClockInfo(self._handle, pynvml.NVML_CLOCK_SM)),

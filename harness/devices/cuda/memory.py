@@ -98,8 +98,7 @@ class Guarded:
             set_words(guard, CANARY)
 
     def overwritten(self) -> list[str]:
-        """Return the sides on which a canary was overwritten, such as "after C", and restore
-        these canaries."""
+        """Return the sides with a changed canary, such as "after C", and restore these."""
         found = []
         for side, guard in self._guards.items():
             if (guard.get() != CANARY).any():

@@ -43,8 +43,8 @@ def fp64_warps(counters: Counters) -> float:
 
 
 def tensor_work(counters: Counters) -> dict[tuple[str, bool], float]:
-    """Return the multiply-adds of matrix instructions, by the type of their inputs and whether warp
-    groups issue them."""
+    """Return the multiply-adds of matrix instructions, by type and whether warp groups issue
+    them."""
     work: dict[tuple[str, bool], float] = {}
     for opcode, threads in counters.instructions.items():
         found = matrix_instruction(opcode)
@@ -60,9 +60,9 @@ def tensor_warps(counters: Counters) -> float:
 
 
 def hot_loop(facts: DisassembledKernel, counters: Counters | None) -> CodeLoop | None:
-    """Return the loop that computes most. That is the one with the most tensor instructions of the
-    types that were executed, since there may be another loop for small problems. Without such it is
-    the one with the most multiply-adds."""
+    """Return the loop with the most tensor instructions of the types that were executed, since
+    there may be another for small problems. Without such it is the one with the most
+    multiply-adds."""
     executed = {kind for kind, _ in tensor_work(counters)} if counters is not None else set()
 
     computes = Kind.FMA

@@ -219,10 +219,9 @@ class Evidence:
 
     @property
     def _misses(self) -> dict[int, float]:
-        """Return, by source line, the share of sectors that are not in the L1 cache for a warp: it
-        did not touch them shortly before. Where another warp did, it waits for the same results,
-        for the warps of a block go through the same data side by side. Loads past the L1 cache find
-        none there."""
+        """Return, by source line, the share of sectors that are not in the L1 cache: their warp did
+        not touch them shortly before. Where another warp did, it waits for the same results, for
+        the warps of a block go through the same data side by side."""
         return {
             line.line: max(line.global_new_sectors, line.global_first_sectors) / line.global_sectors
             for line in self.counters.lines

@@ -106,8 +106,7 @@ H100 = Gpu("NVIDIA H100 80GB HBM3", "sm_90a", 132, 1980, 3352.0)
 
 
 def gpu_of(device: DeviceInfo | None) -> Gpu | None:
-    """Return the GPU that a report was made on; None for another device, or one that says too
-    little."""
+    """Return the GPU of a report; None for another device, or one that says too little."""
     if device is None or not (device.multiprocessors and device.max_clock_mhz):
         return None
     if device.memory_gb_per_s is None:

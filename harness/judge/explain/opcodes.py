@@ -77,8 +77,7 @@ def matrix_type(opcode: str) -> str | None:
 
 
 def matrix_instruction(ptx_opcode: str) -> tuple[str, int, int] | None:
-    """Return the type of the inputs, the multiply-adds and the threads of a matrix instruction of
-    PTX; None for others."""
+    """Return type of inputs, multiply-adds and threads of a matrix instruction of PTX, or None."""
     shape = re.search(r"\bm(\d+)n(\d+)k(\d+)\b", ptx_opcode)
     if shape is None or "mma" not in ptx_opcode or "load" in ptx_opcode or "store" in ptx_opcode:
         return None
@@ -92,8 +91,7 @@ def matrix_instruction(ptx_opcode: str) -> tuple[str, int, int] | None:
 
 
 def columns_at_once(ptx_opcode: str) -> int | None:
-    """Return the columns of a product that one matrix instruction of a warp group computes; None
-    for others."""
+    """Return the columns that an instruction of a warp group computes; None for others."""
     shape = re.search(r"\bm\d+n(\d+)k\d+\b", ptx_opcode)
     return int(shape[1]) if shape is not None and ptx_opcode.startswith("wgmma") else None
 
@@ -105,8 +103,7 @@ SPECIAL = 16
 between float32 and integers use the same pipeline."""
 
 INTEGER = 64
-"""Additions, comparisons, shifts and logical operations per clock and multiprocessor. As many
-multiplications use another pipeline."""
+"""Operations per clock and multiprocessor. As many multiplications use another pipeline."""
 
 _INTEGER = (
     *("IADD3", "VIADD", "LOP3", "SHF", "ISETP", "FSETP", "LEA", "IABS", "SEL", "FSEL", "PRMT"),

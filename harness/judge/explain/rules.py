@@ -202,8 +202,7 @@ WAVEFRONTS_OF_FLOATS, WAVEFRONTS_OF_VECTORS = 0.25, 12 / 64
 float per thread, and if they bring four. A load of A takes two, and one of B four."""
 
 LATENCY_OF_06 = 0.27
-"""The share of the latency of 02_shared_tile that is left in 06_outputs_per_thread: one wait serves
-the products of all outputs."""
+"""The share of the latency of 02_shared_tile that is left: one wait serves all outputs."""
 
 
 @_rule(
@@ -608,8 +607,7 @@ REACHED_BY_33 = 0.676
     "33_wgmma_two_phase",
 )
 def _tensor_cores(evidence: Evidence) -> Saving | None:
-    """If the FP32 units are the limit, only tensor cores are faster: three products of BF16 keep
-    the accuracy of FP32."""
+    """Only tensor cores are faster: three products of BF16 keep the accuracy of FP32."""
     peak = evidence.gpu.tensor_macs("BF16")
     busy = evidence.work.clocks[Unit.FMA] / evidence.work.total
     if evidence.tensor_work or evidence.gpu.number != 90 or peak is None or busy < BUSY:
@@ -821,8 +819,8 @@ def advice(evidence: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Advice, .
 
 
 def _join_patterns(savings: dict[Rule, Saving], work: Workload) -> None:
-    """Make one finding of two that one line has for one reason. Its indices are the wrong way round
-    in global memory and in shared memory."""
+    """Make one finding of two for one line, whose indices are the wrong way round in both
+    memories."""
     pair = [rule for rule in savings if rule.name in ("uncoalesced", "bank-conflicts")]
     if len(pair) < 2 or savings[pair[0]].line != savings[pair[1]].line:
         return

@@ -129,8 +129,7 @@ def load(grading: Grading) -> None:
 
 
 def start_disassembling(grading: Grading) -> None:
-    """Begin to disassemble a kernel that is correct: the processor is not busy while it is
-    sanitized without a GPU."""
+    """Begin to disassemble a kernel that is correct, while it is sanitized."""
     if grading.failure is None:
         grading.steps.start(disassembling(grading))
 
@@ -145,15 +144,13 @@ def disassemble(grading: Grading) -> None:
 def compile_kernel(
     compiler: Process, source: str, arch: str, seconds: float = COMPILE_SECONDS
 ) -> Compiled:
-    """Compile for an architecture such as sm_90a. seconds: time limit of the compiler. Raises
-    Ended."""
+    """Compile for an architecture. seconds: time limit of the compiler. Raises Ended."""
     request = Compile(source=source, arch=arch, seconds=seconds)
     return _made(compiler.ask(request), seconds)
 
 
 def _made(answer: T | CompileError | RuntimeFault | Unsupported | Fault, seconds: float) -> T:
-    """Return what the compiler has made. Raises Ended with the verdict for a source of which it can
-    make nothing."""
+    """Return what the compiler has made. Raises Ended if it can make nothing of the source."""
     if isinstance(answer, CompileError | RuntimeFault | Unsupported):
         raise Ended(answer)
     if not isinstance(answer, Fault):

@@ -22,8 +22,7 @@ ALL_BLOCKS = 1 << 30
 SECTOR_ELEMENTS = 8
 
 IDLE = 0.5
-"""The least share of its outputs that a sample must store; otherwise its blocks do too little
-work."""
+"""The least share of its outputs that a sample must store, or its blocks do too little work."""
 
 Answer = Counters | BranchesDiffer | Unsupported | Fault
 
@@ -76,8 +75,7 @@ def _launches(
 
 
 def _is_useless(answer: Answer, request: Count) -> bool:
-    """Return whether blocks could not be counted, or the sampled blocks leave the work to
-    others."""
+    """Return whether nothing was counted, or the sampled blocks leave the work to others."""
     if isinstance(answer, Fault):
         return answer.cause == "judge"
     if not isinstance(answer, Counters):

@@ -141,8 +141,8 @@ def _host_memory(
 
 
 def audit(grading: Grading) -> None:
-    """Check that the GPU can reach the score, and compare the launches that were kept with the
-    product of the CPU."""
+    """Check that the GPU can reach the score, and compare the kept launches with the CPU's
+    product."""
     measured, disassembled = grading.measured, grading.disassembled
     assert measured is not None and disassembled is not None
     too_fast = impossible(measured.score, grading.session.info, disassembled.kernel)

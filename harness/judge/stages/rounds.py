@@ -57,8 +57,7 @@ from problem.problem import Problem
 
 MIN_WARM_UP_SECONDS = 0.5
 MAX_WARM_UP_SECONDS = 5.0
-"""A GPU raises its clock within some tens of milliseconds of work; one whose clock is not steady
-after seconds will not become so."""
+"""A GPU raises its clock within tens of milliseconds; after seconds it will not become steady."""
 
 STEADY_READINGS = 5
 STEADY_MHZ = 15
@@ -217,8 +216,7 @@ def check_near_sizes(
     workers: TimingWorkers, problem: Problem, seconds: float, progress: Progress
 ) -> Failure | None:
     """Check sizes near the ranked one, which a kernel may compute by a fast path that no smaller
-    case reaches. Inputs are drawn and products compared on the GPU. seconds: time limit of one
-    launch."""
+    case reaches. seconds: time limit of one launch."""
     for shape, kinds in problem.near_cases(NEAR_SIZES, NEAR_KINDS):
         progress.step(f"check at {shape}")
         inputs = UNIFORM
@@ -284,9 +282,8 @@ class Measuring:
                 device.ask(Detach())
 
     def warm_up(self) -> float:
-        """Launch both in turn until the clock is steady, or until the time for that is over; return
-        the seconds that this took. The inputs are of scored kinds, since other kinds may lead to
-        another clock."""
+        """Launch both in turn until the clock is steady, or time is over; return the seconds taken.
+        The inputs are of scored kinds, since other kinds may lead to another clock."""
         started = time.monotonic()
         readings: list[int] = []
         while True:

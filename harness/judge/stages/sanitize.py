@@ -62,8 +62,7 @@ HANG_SECONDS = 2.0
 
 KILLED = "SIGKILL"
 """The signal of a worker that another process killed. Its grading is repeated, since the worker
-might have explained why a kernel is wrong. A kernel that crashes its worker causes another
-signal."""
+might have explained why a kernel is wrong."""
 
 CPU_DEVICE = "the CPU device"
 
@@ -134,8 +133,7 @@ def _result(grading: Grading, watched: Watched) -> Sanitized | Unsupported | Fau
 
 
 def start_cpu_sanitizer(grading: Grading) -> None:
-    """Start to sanitize on the CPU device next to a GPU. A quick grading uses it only where
-    something went wrong."""
+    """Start to sanitize on the CPU device. A quick grading uses it only if something went wrong."""
     if grading.session.cpu_sanitizer is not None and not grading.quick:
         grading.steps.start(_step(grading, _on_cpu(grading)))
 
@@ -203,9 +201,8 @@ def sanitize_in_background(grading: Grading) -> None:
 
 
 def _ruled_out(grading: Grading, watched: Watched) -> bool:
-    """Return whether the CPU device rules out the races that the GPU's racecheck has reported. It
-    does if it ran the same cases without a finding, and some blocks of the case that is too large
-    for it."""
+    """Return whether the CPU device rules out the races that racecheck has reported: it ran the
+    same cases, and some blocks of the case that is too large for it, without a finding."""
     every = [watched]
     if not grading.quick:
         sample = sample_of(grading, grading.problem.mid_size_case(grading.seed).shape)

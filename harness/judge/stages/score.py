@@ -49,16 +49,14 @@ THROTTLES = (
     "hardware slowdown",
     "power brake",
 )
-"""Reasons that drop a round. A power cap does not: it is part of the steady state of a kernel that
-draws that much, on that GPU."""
+"""Reasons that drop a round. A power cap does not: it belongs to that kernel's steady state."""
 
 TENSOR_PEAK_OVER_FP32 = 16.0
 """Dense FP16 tensor cores over FP32 CUDA cores, at most, on any GPU so far."""
 
 
 def score(rounds: Sequence[Round], info: DeviceInfo, shape: Shape) -> Score | Unscored:
-    """Return the score of all rounds; if the kernel is slower on one kind of inputs, that of the
-    rounds with this kind."""
+    """Return the score of all rounds, or of those with inputs on which the kernel is slower."""
     if too_many_dropped(rounds):
         return _unscored(rounds)
     slower = slower_on(rounds)
@@ -87,8 +85,7 @@ def too_many_dropped(rounds: Sequence[Round]) -> bool:
 
 
 def slower_on(rounds: Sequence[Round]) -> str | None:
-    """Return the kind of inputs on which the kernel is slowest, if it is clearly slower there than
-    on its fastest kind."""
+    """Return the kind of inputs on which the kernel is slowest, if it clearly is slower there."""
     by_kind: dict[str, list[float]] = {}
     for each in rounds:
         if not each.dropped:
@@ -141,9 +138,8 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def heads(count: int, throws: int) -> float:
-    """Return the probability of this many heads in this many coin tosses. It is computed with
-    logarithms, since 2^1024 is no float, and a report from elsewhere may have thousands of
-    rounds."""
+    """Return the probability of so many heads in so many tosses. It is computed with logarithms,
+    since 2^1024 is no float, and a report may have thousands of rounds."""
     ways = math.lgamma(throws + 1) - math.lgamma(count + 1) - math.lgamma(throws - count + 1)
     return math.exp(ways - throws * math.log(2))
 
@@ -162,8 +158,7 @@ def ratios(rounds: Sequence[Round]) -> list[float]:
 
 
 def ratio(timed: Round) -> float:
-    """Return the baseline's time divided by the kernel's, or the ratio of their cycles if the clock
-    was lower for the baseline."""
+    """Return the ratio of times, or of cycles if the clock was lower for the baseline."""
     by_time, by_cycles = timed.baseline_ms / timed.kernel_ms, ratio_by_cycles(timed)
     if by_cycles is None or timed.kernel_ms < SHORT_MS or timed.baseline_ms < SHORT_MS:
         return by_time

@@ -187,8 +187,7 @@ def _sample(grading: Grading, prepared: Prepared) -> CaseResult:
 def launch(
     grading: Grading, case: Case, inputs: Inputs, blocks: tuple[int, ...] | None = None
 ) -> Finished:
-    """Launch the kernel, or some blocks of it. Raises Ended if it does not finish, or writes to
-    anything but the output."""
+    """Launch the kernel, or some blocks. Raises Ended if it fails, or writes elsewhere."""
     seconds = grading.options.seconds
     given = launch_inputs(grading.problem, case, inputs, blocks)
     answer = grading.session.device.ask(Run(inputs=given, seconds=seconds))

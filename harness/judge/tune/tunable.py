@@ -79,8 +79,7 @@ class Tunables:
         return self._combinations + (not listed)
 
     def settings(self, limit: int, seed: int) -> list[Setting]:
-        """Return at most `limit` settings: that of the file first, then a random sample of the
-        others."""
+        """Return at most `limit` settings: the file's own, then a random sample of the others."""
         numbers: Iterable[int] = range(self._combinations)
         if self._combinations > limit:
             most = min(self._combinations, sys.maxsize)  # of a range with a length

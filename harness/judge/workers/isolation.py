@@ -37,8 +37,7 @@ _ON_GPU = (Role.CUDA, Role.SANITIZER, Role.CHECKER)
 
 _CPU_SECONDS = dict.fromkeys(Role, 3600) | {Role.COMPILER: 120}
 _ADDRESS_SPACE = {Role.COMPILER: 8 * _GIB, Role.CPU: 16 * _GIB}
-"""The CUDA driver reserves far more address space than it uses, so GPU workers have no such
-limit."""
+"""GPU workers have no such limit: the CUDA driver reserves more address space than it uses."""
 _FILE_SIZE = 1 * _GIB
 _OPEN_FILES = 1024
 _MORE_TASKS = dict.fromkeys(Role, 1024) | {Role.COMPILER: 256, Role.CPU: 256}

@@ -71,8 +71,7 @@ class _Shared:
     baseline and the checker."""
 
     def __init__(self, scores: bool, gpu: str | None, cores: Cores | None, cpu_arch: str) -> None:
-        """scores: the device is a GPU, whose times mean something. cpu_arch: the architecture that
-        a CPU device stands for."""
+        """scores: the device is a GPU. cpu_arch: the architecture that a CPU device stands for."""
         self._cpu_arch = cpu_arch
         self.scores, self.gpu, self.cores = scores, gpu, cores
         self.baseline, self.checker = Worker(Role.CUDA, gpu), Worker(Role.CHECKER, gpu)

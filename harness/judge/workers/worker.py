@@ -176,9 +176,8 @@ def _timer(seconds: float, work: Callable[[], None]) -> threading.Timer:
 
 
 TRANSLATION_SECONDS = 120.0
-"""The seconds of the processor that a slow machine may need to translate a large kernel for the CPU
-device. They come in addition to the time limit of a launch. The device itself stops launches in
-time."""
+"""The processor seconds that a slow machine may need to translate a large kernel for the CPU
+device. They come in addition to the time limit of a launch."""
 
 _LIMITED_BY_PROCESSOR_TIME = (Role.COMPILER, Role.CPU)
 """Workers whose verdicts must not depend on the load of the machine. Their time limits count
@@ -200,8 +199,7 @@ def _how_it_ended(child: Child) -> Fault:
 
 
 def _wants_processor(processes: Iterable[int]) -> bool:
-    """Return whether a thread of these processes runs, or would if the machine were less busy or
-    the process were not stopped."""
+    """Return whether a thread of these processes runs, or waits for a processor."""
     for process in processes:
         for place in Path(f"/proc/{process}/task").glob("*/stat"):
             with suppress(OSError):  # the thread has just ended
