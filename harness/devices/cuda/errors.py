@@ -13,28 +13,14 @@ CudaError = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverErro
 
 _Cause = Literal["memory", "trap", "launch-refused", "time-limit", "out-of-memory"]
 
-_CAUSES: dict[int, tuple[_Cause, str]] = {
-    2: ("out-of-memory", "the GPU has not enough memory"),
-    1: ("launch-refused", "the GPU refused the launch"),
-    98: ("launch-refused", "the GPU refused the launch"),
-    209: ("launch-refused", "the machine code is not for this GPU"),
-    700: ("memory", "the GPU stopped the kernel at an illegal memory access"),
-    701: ("launch-refused", "the launch takes more resources than the GPU has"),
-    702: ("time-limit", "the driver stopped a kernel that ran too long"),
-    710: ("trap", "an assert in the kernel failed"),
-    714: ("trap", "the GPU stopped the kernel at an error on its stack"),
-    715: ("trap", "the kernel executed a trap or an illegal instruction"),
-    716: ("memory", "the GPU stopped the kernel at a misaligned address"),
-    717: ("memory", "the GPU stopped the kernel at an access to the wrong address space"),
-    718: ("trap", "the GPU stopped the kernel at an invalid program counter"),
-    719: ("trap", "the GPU stopped the kernel: unspecified launch failure"),
-    720: ("launch-refused", "the cooperative launch is too large"),
-    912: (
-        "launch-refused",
-        "the grid is no multiple of the kernel's cluster, or that is too large",
-    ),
+_CAUSES: dict[_Cause, tuple[str, tuple[int, ...]]] = {
+    "out-of-memory": ("the GPU has not enough memory", (2,)),
+    "launch-refused": ("the GPU refused the launch", (1, 98, 209, 701, 720, 912)),
+    "memory": ("the GPU stopped the kernel", (700, 716, 717)),
+    "time-limit": ("the driver stopped a kernel that ran too long", (702,)),
+    "trap": ("the GPU stopped the kernel", (710, 714, 715, 718, 719)),
 }
-"""Codes of cudaError_t and CUresult, which agree where both have them."""
+"""Codes of cudaError_t and CUresult, which agree where both have them. CUDA's own words follow."""
 
 _NO_ANSWER = "the GPU does not answer; see what nvidia-smi says, and grade again when it is back"
 _MACHINE_ERRORS: dict[int, str] = {
@@ -62,9 +48,9 @@ def fault(error: Exception) -> Fault:
         return Fault(cause="judge", message=f"{_NO_ANSWER} (NVML: {error})")
     code = getattr(error, "status", None)
     name = str(error).partition(":")[0]
-    if code in _CAUSES:
-        cause, message = _CAUSES[code]
-        return Fault(cause=cause, message=f"{message} ({name})")
+    for cause, (message, codes) in _CAUSES.items():
+        if code in codes:
+            return Fault(cause=cause, message=f"{message} ({error})")
     if code in _MACHINE_ERRORS:
         return Fault(cause="judge", message=f"{_MACHINE_ERRORS[code]} ({name})")
     return Fault(cause="judge", message=f"CUDA failed: {error}")
