@@ -107,13 +107,12 @@ def check_launch(program: Program, kernel: Function) -> None:
     if not 1 <= blocks <= MAX_CLUSTER:
         message = f"the kernel's clusters have {blocks} blocks; a GPU allows 1 to {MAX_CLUSTER}"
         raise refuse_launch(message)
-    if "explicitcluster" in kernel.directives and "reqnctapercluster" not in kernel.directives:
+    is_sized = "reqnctapercluster" in kernel.directives
+    if "blocksareclusters" in kernel.directives or (
+        "explicitcluster" in kernel.directives and not is_sized
+    ):
         raise refuse_launch(
-            "the kernel requires clusters of no given size; write the sizes in __cluster_dims__"
-        )
-    if "blocksareclusters" in kernel.directives:
-        raise refuse_launch(
-            "the kernel has its grid counted in clusters; the launch counts it in blocks"
+            "the kernel requires another launch: size clusters by __cluster_dims__ alone"
         )
 
 

@@ -66,8 +66,8 @@ def test_a_mistake_has_a_line_a_cause_and_a_cure(source: str, said: str) -> None
     ("attribute", "said"),
     [
         ("__block_size__((32, 8, 1))", "requires blocks of (32, 8, 1) threads"),
-        ("__block_size__((16, 16, 1), (2, 1, 1))", "its grid counted in clusters"),
-        ("__cluster_dims__()", "clusters of no given size"),
+        ("__block_size__((16, 16, 1), (2, 1, 1))", "size clusters by __cluster_dims__ alone"),
+        ("__cluster_dims__()", "size clusters by __cluster_dims__ alone"),
     ],
 )
 def test_a_launch_that_the_judge_does_not_make_is_refused(attribute: str, said: str) -> None:
