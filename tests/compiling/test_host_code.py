@@ -89,7 +89,4 @@ def test_a_failed_declaration_is_taken_out() -> None:
 def test_possible_device_code_is_never_removed(text: str) -> None:
     errors = [found for line in range(1, 7) for found in at(line, 6)]
     assert without_failed_host_code(text, errors) == text
-
-
-def test_a_place_outside_of_the_file_is_none() -> None:
-    assert without_failed_host_code(HOST, at(99, 1)) == HOST
+    assert without_failed_host_code(HOST, at(99, 1)) == HOST, "no place in the file"

@@ -52,9 +52,6 @@ def test_the_rules_block_or_an_unknown_one_is_not_warned_of(block: str, name: st
         launch = f"{block} {where}matrix_multiplication_kernel{name}<<<1, block>>>();"
         assert warnings(launch, "\n") == []
     assert warnings(f"{block} other<<<1, 32>>>();", "\n") == []
-
-
-def test_a_comment_in_a_launch_is_no_part_of_it() -> None:
     launch = "<<</* grid */ 1, dim3(16, 16) /* block */, 0 /* nothing more */>>>"
     assert warnings(f"matrix_multiplication_kernel{launch}();", "\n") == []
 

@@ -112,15 +112,15 @@ def test_a_near_miss_of_a_launch_line_gets_a_warning(comment: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "comment", ["// we solve: tile=32x64", "// solves the problem", "// How to solve: tiles"]
+    "text",
+    [
+        *("// we solve: tile=32x64", "// solves the problem", "// How to solve: tiles"),
+        '__constant__ char s[] = "// solve: tile=32x32";',
+    ],
 )
-def test_prose_about_solving_is_no_near_miss(comment: str) -> None:
-    source = parse(f"{comment}\n{KERNEL}")
+def test_prose_and_strings_are_no_launch_lines(text: str) -> None:
+    source = parse(f"{text}\n{KERNEL}")
     assert source.launch.is_default and not source.warnings
-
-
-def test_a_launch_line_inside_a_string_is_none() -> None:
-    assert parse('__constant__ char s[] = "// solve: tile=32x32";\n' + KERNEL).launch.is_default
 
 
 @pytest.mark.parametrize(

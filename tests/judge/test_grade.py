@@ -124,14 +124,11 @@ def test_early_work_stops_when_verification_fails() -> None:
     assert len(asked) == 2 and len(asked[1].launches) == len(asked[0].launches)
 
 
-def test_unsafe_beats_wrong_and_shows_the_wrong_answer() -> None:
+def test_unsafe_beats_wrong_and_a_fault_of_verification_is_the_verdict() -> None:
     outcome = graded(fakes.on_cpu(replace(WRONG, findings=(RACE,)))).outcome
     assert isinstance(outcome, protocol.Race) and outcome.counterexample is not None
     outcome = graded(fakes.on_cpu(WRONG)).outcome
     assert isinstance(outcome, protocol.WrongAnswer) and outcome.stage is protocol.Stage.VERIFY
-
-
-def test_a_fault_of_verification_is_the_verdict() -> None:
     device = fakes.FakeDevice(run=lambda _: Fault(cause="trap", message="it trapped"))
     report = graded(fakes.on_cpu(device))
     assert report.verdict == "runtime-error" and report.sanitizing == ()
@@ -207,16 +204,13 @@ def examined(device: Watched, submission: protocol.Submission = SUBMISSION) -> E
     return found
 
 
-def test_an_explanation_has_all_counters() -> None:
+def test_an_explanation_has_all_counters_or_says_why_not() -> None:
     device = Watched()
     found = examined(device)
     assert (found.name, found.source, found.device) == ("mine", "a kernel", fakes.INFO)
     assert (found.counters, found.note) == (COUNTERS, "")
     assert found.outcome is None and not found.blocks_depend
     assert all(each.mostly_watched for each in device.asked if isinstance(each, Load))
-
-
-def test_an_explanation_without_counters_says_why() -> None:
     fault = Fault(cause="time-limit", message="it took too long")
     found = examined(Watched(counted=fault))
     assert found.counters is None and not found.blocks_depend

@@ -309,18 +309,10 @@ def test_a_hang_is_explained_by_the_cpu_device() -> None:
 SOMEWHERE = OUTSIDE.model_copy(update={"at": protocol.Place()})
 
 
-@pytest.mark.parametrize(
-    ("findings", "may_say_more"), [((), True), ((SOMEWHERE,), True), ((OUTSIDE,), False)]
-)
-def test_a_memory_error_without_a_line_is_sanitized(
-    findings: tuple[protocol.Finding, ...], may_say_more: bool
-) -> None:
-    fault = protocol.MemoryFault(stage=protocol.Stage.VERIFY, message="", findings=findings)
-    made = grading(on_gpu(FakeDevice()))
-    assert sanitize.sanitizers_may_say_more(made, Failure(RANKED, fault)) is may_say_more
-
-
-def test_hangs_are_explained_only_in_small_cases_next_to_a_gpu() -> None:
+def test_only_hangs_in_small_cases_and_errors_without_a_line_may_be_explained() -> None:
     gpu, cpu = (grading(each(FakeDevice()), problem=PROBLEM) for each in (on_gpu, on_cpu))
+    for findings, may_say_more in (((), True), ((SOMEWHERE,), True), ((OUTSIDE,), False)):
+        fault = protocol.MemoryFault(stage=protocol.Stage.VERIFY, message="", findings=findings)
+        assert sanitize.sanitizers_may_say_more(gpu, Failure(RANKED, fault)) is may_say_more
     assert not sanitize.sanitizers_may_say_more(gpu, Failure(RANKED, LATE))
     assert not sanitize.sanitizers_may_say_more(cpu, Failure(Case(Shape(16, 16, 16)), LATE))

@@ -33,28 +33,16 @@ def test_arithmetic_follows_c(expression: str, expected: int) -> None:
     assert value(expression) == expected
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "__import__('os').system('true')",
-        "BM.__class__",
-        "[16][0]",
-        "16 if BM else 8",
-        "9 ** 9 ** 9",
-        "BM and BN",
-        "1.5",
-        "(BM := 3)",
-        "f'{BM}'",
-    ],
+NO_ARITHMETIC = (
+    *("__import__('os').system('true')", "BM.__class__", "[16][0]", "16 if BM else 8"),
+    *("9 ** 9 ** 9", "BM and BN", "1.5", "(BM := 3)", "f'{BM}'"),
 )
-def test_only_arithmetic_is_evaluated(expression: str) -> None:
-    with pytest.raises(ExpressionError, match="may contain only whole numbers"):
-        value(expression)
 
 
 @pytest.mark.parametrize(
     ("expression", "sentence"),
     [
+        *((each, "may contain only whole numbers") for each in NO_ARITHMETIC),
         *(
             (each, "is not an expression")
             for each in ("", "BM +", "4 * (BM", "a b", "1;2", "1'000")
