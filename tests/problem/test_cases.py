@@ -19,9 +19,6 @@ from problem.reference import compare
 def test_every_size_occurs_in_every_dimension() -> None:
     for dimension in ("M", "N", "K"):
         assert set(cases.SIZES) <= {getattr(case.shape, dimension) for case in CASES}
-
-
-def test_known_cases_differ() -> None:
     assert len(set(CASES)) == len(CASES) >= 40
     assert RANKED.shape == Shape(8192, 6144, 4096)
 
@@ -95,12 +92,9 @@ def test_the_text_of_a_kind_is_parsed_to_the_same_kind() -> None:
     for _ in range(500):
         kind = cases.drawn_kind(generator)
         assert Kind.parse(str(kind)) == kind
-
-
-@pytest.mark.parametrize("text", ["", "odd", "uniform, purple", "A uniform", "A uniform; B red"])
-def test_text_of_an_unknown_kind_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a valid"):
-        Kind.parse(text)
+    for text in ("", "odd", "uniform, purple", "A uniform", "A uniform; B red"):
+        with pytest.raises(ValueError, match="is not a valid"):
+            Kind.parse(text)
 
 
 def test_cases_are_new_for_each_seed() -> None:
@@ -157,12 +151,9 @@ def test_shapes_near_the_ranked_one_lie_on_all_sides() -> None:
         assert min(sizes) < 0.7 * size and max(sizes) > 1.1 * size
         assert all(each % 1024 == 0 for each in sizes[::2]) and any(each % 16 for each in sizes)
     assert cases.near_shapes(ranked, 4) != cases.near_shapes(ranked, 4)
-
-
-@pytest.mark.parametrize("sizes", [(0, 1, 1), (1, 0, 1), (1, 1, 0), (1, -1, 1)])
-def test_a_shape_without_elements_is_refused(sizes: tuple[int, int, int]) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        Shape(*sizes)
+    for sizes in ((0, 1, 1), (1, 0, 1), (1, 1, 0), (1, -1, 1)):
+        with pytest.raises(ValueError, match="at least 1"):
+            Shape(*sizes)
 
 
 @pytest.mark.parametrize(

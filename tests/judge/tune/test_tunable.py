@@ -78,9 +78,7 @@ def test_all_combinations_are_tried_once_and_the_file_byte_for_byte_first() -> N
     settings = tunables.settings(limit=1000, seed=1)
     assert len(settings) == len({tuple(setting.items()) for setting in settings}) == 144
     assert settings[0] == tunables.written and tunables.source(settings[0]) == TILE
-
-
-def test_an_unlisted_own_value_is_tried_as_well() -> None:
+    # A value of the file that is not listed is tried as well.
     tunables = find_tunables("constexpr int BK = 4;  // tune: 8 16\n")
     assert tunables.count == 3
     assert tunables.settings(limit=10, seed=1) == [{"BK": 4}, {"BK": 8}, {"BK": 16}]

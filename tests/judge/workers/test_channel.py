@@ -26,9 +26,6 @@ def test_a_request_arrives_with_its_matrices_in_their_places() -> None:
     found = channel.receive(theirs, lambda name: TypeAdapter({"Run": Run}[name]))
     assert all(map(np.array_equal, found.inputs.matrices, (A, B)))
     assert (found.inputs.shape, found.seconds, found.inputs.blocks) == (Shape(2, 3, 4), 7, None)
-
-
-def test_an_answer_is_read_as_the_kind_of_its_request() -> None:
     read = answer_to(Run).validate_json('{"seconds":1,"output":0}', context=[FLOATS])
     assert isinstance(read, Finished) and read.output is FLOATS
 

@@ -17,12 +17,11 @@ def test_each_gpu_has_neighbouring_cores() -> None:
     ]
 
 
-@pytest.mark.parametrize(("gpus", "cores", "enough"), [(1, 4, True), (1, 3, False), (3, 11, False)])
-def test_too_few_cores_are_not_shared(gpus: int, cores: int, enough: bool) -> None:
-    assert (shared_out(gpus, range(cores)) is not None) is enough
-
-
-def test_the_default_is_the_cores_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_cores_are_not_shared_and_the_default_is_those_of_this_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for gpus, cores, enough in ((1, 4, True), (1, 3, False), (3, 11, False)):
+        assert (shared_out(gpus, range(cores)) is not None) is enough
     monkeypatch.setattr(os, "sched_getaffinity", {0: {3, 5, 7, 9}}.__getitem__)
     assert shared_out(1) == [Cores(frozenset({3, 5}), frozenset({7, 9}))]
 

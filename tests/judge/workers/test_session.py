@@ -148,11 +148,6 @@ def test_a_submission_leaves_the_gpu_before_the_lock_is_free(machine: Machine) -
         assert machine.locked[2:] == ["GPU-7 alone", "free of "]
         assert not session.compiler.runs and not session.cpu_sanitizer.runs
         assert session.timing.baseline.closed == session.timing.checker.closed == 0
-
-
-def test_processes_end_if_the_work_under_a_lock_fails(machine: Machine) -> None:
-    with opened() as session:
-        session.start(cpu_sanitizer=True)
         with pytest.raises(ZeroDivisionError), session.exclusive_lock(Silent()):
             _ = 1 / 0
         assert on_gpu(machine) == [] and not session.compiler.runs
