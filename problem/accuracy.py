@@ -28,7 +28,7 @@ import numpy as np
 from problem.cases import Shape
 from problem.grades import Errors, Grade
 from problem.inputs import Matrix
-from problem.reference import MAX_ERROR, Float64, compare, reference
+from problem.reference import MAX_ERROR, compare, quotient, reference
 
 UNIT_ROUNDOFF = 2.0**-24
 
@@ -67,13 +67,9 @@ def errors(A: Matrix, B: Matrix, C: Matrix) -> Errors:
     difference = np.abs(C - reference(A, B))
     norms = np.linalg.norm(A64, axis=1)[:, None] * np.linalg.norm(B64, axis=0)
     terms = np.abs(A64) @ np.abs(B64)
-    return Errors(compare(A, B, C).worst, _worst(difference, norms), _worst(difference, terms))
-
-
-def _worst(difference: Float64, size: Float64) -> float:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where(difference == 0, 0, difference / size)
-    return float(np.where(np.isfinite(found), found, np.inf).max())
+    found = (quotient(difference, size) for size in (norms, terms))
+    worst = (float(np.where(np.isfinite(each), each, np.inf).max()) for each in found)
+    return Errors(compare(A, B, C).worst, *worst)
 
 
 def plain_sums(A: Matrix, B: Matrix) -> Matrix:

@@ -498,8 +498,10 @@ def _exponents(
         case Magnitude.INNER_INVERSE:
             return -exponents(along // np.uint64(8))
         case Magnitude.CHANGING:
-            behind = along >= _place(_words(line, _stream(seed, 1)), length)
-            return np.where(behind, exponents(line), 0).astype(np.int32)
+            least = (length + 7) // 8  # an eighth of the line is on either side of the place
+            places = np.uint64(length - length // 8 + 1 - least)
+            place = (_words(line, _stream(seed, 1)) >> np.uint64(32)) % places + np.uint64(least)
+            return np.where(along >= place, exponents(line), 0).astype(np.int32)
         case Magnitude.RECTANGLES:
             found = np.zeros(i.shape, np.int32)
             for number in range(6):
@@ -515,12 +517,6 @@ def _exponents(
             return exponents(i)
         case Magnitude.NONE:
             return np.zeros(i.shape, np.int32)
-
-
-def _place(words: Words, length: int) -> Words:
-    """Return positions along a line that leave an eighth of it on either side."""
-    least = (length + 7) // 8
-    return np.uint64(least) + (words >> np.uint64(32)) % np.uint64(length - length // 8 + 1 - least)
 
 
 def _outliers(how: Draw, rows: int, columns: int) -> Iterator[tuple[int, int]]:

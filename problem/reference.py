@@ -159,10 +159,10 @@ class Expected:
             if self.scale is None:
                 return _per_block(np.abs(difference), np.maximum)
             if self.tolerance is Tolerance.STRUCTURED:
-                return _per_block(_quotient(np.abs(difference), self.scale[rows]), np.maximum)
+                return _per_block(quotient(np.abs(difference), self.scale[rows]), np.maximum)
             blocks = slice(rows.start // BLOCK_SIZE, -(-rows.stop // BLOCK_SIZE))
             norms = np.sqrt(_per_block(np.square(difference), np.add))
-            return _quotient(norms, self.scale[blocks])
+            return quotient(norms, self.scale[blocks])
 
         found = np.concatenate(_by_panels(errors, len(C)))
         return Comparison(np.where(np.isfinite(found), found, np.inf), self.tolerance)
@@ -201,7 +201,7 @@ def repeated(part: Matrix, rows: int, columns: int) -> Matrix:
     return part
 
 
-def _quotient(numerator: Float64, scale: Float64) -> Float64:
+def quotient(numerator: Float64, scale: Float64) -> Float64:
     """Divide. 0/0 is 0, any other number divided by 0 is infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(numerator == 0, 0.0, numerator / scale)

@@ -153,11 +153,8 @@ def may_need_standard_library(errors: Iterable[Diagnostic], code: str) -> bool:
     if not re.search(r"\bstd\b", code):
         return False
     found = filter(None, (_MISSING.search(error.message) for error in errors))
-    return any(not _is_of_the_host(match["name"] or "") for match in found)
-
-
-def _is_of_the_host(name: str) -> bool:
-    return name in _OF_THE_HOST or (name in _HOST_ONLY and not _of_libcudacxx(name))
+    names = {match["name"] or "" for match in found} - _OF_THE_HOST
+    return any(name not in _HOST_ONLY or _of_libcudacxx(name) for name in names)
 
 
 def standard_library(includes: Iterable[Include], code: str) -> str:

@@ -8,8 +8,8 @@ import math
 import secrets
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import combinations
@@ -122,18 +122,21 @@ def play_off(
         report = grade(submission, session, options, progress)
         graded(report)
         players.append(_qualified(report, players))
-    kernels = [_compiled(submission, session) for submission in submissions]
+    kernels: list[Kernel] = []
+    for submission in submissions:
+        with _named(submission):
+            compiled = compile_kernel(session.compiler, submission.source, session.arch)
+            kernels.append(compiled.kernel)
     with session.exclusive_lock(progress), session.timing_of_each(len(kernels)) as workers:
         for submission, kernel, each in zip(submissions, kernels, workers, strict=True):
-            try:
+            with _named(submission):
                 load_kernel(each, kernel)
-            except Ended as ended:
-                raise _failure(submission, ended) from None
         try:
             seconds = min(options.seconds, MAX_LAUNCH_SECONDS)
             rounds = play(workers, seconds=seconds, progress=progress)
         except PlayerEnded as ended:
-            raise _failure(submissions[ended.player], ended) from None
+            with _named(submissions[ended.player]):
+                raise
     return PlayOff(
         judge=__version__,
         cases=CASES_VERSION,
@@ -161,17 +164,14 @@ def _qualified(report: Report, others: Sequence[Player]) -> Player:
     )
 
 
-def _compiled(submission: Submission, session: Session) -> Kernel:
+@contextmanager
+def _named(submission: Submission) -> Iterator[None]:
+    """Say in a JudgeFailure which kernel has ended the play-off."""
     try:
-        return compile_kernel(session.compiler, submission.source, session.arch).kernel
+        yield
     except Ended as ended:
-        raise _failure(submission, ended) from None
-
-
-def _failure(submission: Submission, ended: Ended) -> JudgeFailure:
-    return JudgeFailure(
-        f"the play-off ended: {submission.name}, which had been accepted: {ended.outcome.message}"
-    )
+        name, why = submission.name, ended.outcome.message
+        raise JudgeFailure(f"the play-off ended: {name}, which had been accepted: {why}") from None
 
 
 # ------------------------------------------------------------------------------------ launches

@@ -47,8 +47,6 @@ class Step(Generic[Result]):
 
 
 class Steps:
-    """The steps of one grading, and their results."""
-
     def __init__(self, session: Session) -> None:
         self.session = session
         self._results: dict[Step[Any], Future[Any]] = {}
@@ -115,7 +113,7 @@ class Steps:
         running = [result for result in unfinished.values() if not result.cancel()]
         while running and executor is not Executor.JUDGE:
             # Repeated, since a step may be about to send a request, which starts another process.
-            self._process(executor).close()
+            self.device(executor).close()
             running = [*wait(running, _STOPPING_SECONDS).not_done]
 
     def close(self) -> None:
@@ -128,15 +126,13 @@ class Steps:
             thread.shutdown(wait=False)
 
     def device(self, executor: Executor) -> Process:
-        """Return the device that carries out the steps of this executor."""
+        """Return the process that carries out the steps of this executor."""
         session = self.session
         found = {
+            Executor.COMPILER: session.compiler,
             Executor.DEVICE: session.device,
             Executor.SANITIZER: session.sanitizer,
             Executor.CPU_SANITIZER: session.cpu_sanitizer,
         }[executor]
         assert found is not None, f"this session has no {executor}"
         return found
-
-    def _process(self, executor: Executor) -> Process:
-        return self.session.compiler if executor is Executor.COMPILER else self.device(executor)

@@ -79,7 +79,6 @@ class Process(Protocol):
 
     def close(self) -> None:
         """End the process at once; the next request starts another."""
-        ...
 
 
 @cache

@@ -38,7 +38,6 @@ from harness.protocol.report import (
     Hazard,
     Place,
     Stage,
-    Tool,
     ToolRun,
     Unsupported,
     Value,
@@ -219,10 +218,14 @@ class CpuDevice:
             left = max(request.seconds - (time.monotonic() - start), 0.1)
             found += self._check_many(request.many_blocks, left)
         wanted = tuple(f for f in merged(found) if f.tool in request.tools)
+        found_by = {f.tool for f in wanted}
         seconds = (time.monotonic() - start) / max(1, len(request.tools))
         return Sanitized(
             program=PROGRAM,
-            runs=tuple(_tool_run(tool, wanted, seconds) for tool in request.tools),
+            runs=tuple(
+                ToolRun(tool=tool, status="found" if tool in found_by else "clean", seconds=seconds)
+                for tool in request.tools
+            ),
             findings=wanted,
             products=tuple(products),
             stopped=ended,
@@ -342,11 +345,6 @@ def _refused(kernel: Kernel, grid: Size) -> Fault | None:
     elif any(size > most for size, most in zip(grid, MAX_GRID, strict=True)):
         message = f"a grid of {grid} blocks is larger than a GPU allows"
     return Fault(cause="launch-refused", message=message) if message else None
-
-
-def _tool_run(tool: Tool, found: tuple[Finding, ...], seconds: float) -> ToolRun:
-    here = any(f.tool is tool for f in found)
-    return ToolRun(tool=tool, status="found" if here else "clean", seconds=seconds)
 
 
 def _processor() -> str:

@@ -39,30 +39,26 @@ def judge_error(fault: Fault, stage: Stage) -> JudgeError:
 
 def loaded(answer: Ready | Unsupported | Fault) -> Ready:
     """Return the answer to `Load`. Raises Ended if the kernel could not be loaded."""
-    if not isinstance(answer, Ready):
-        raise Ended(_load_outcome(answer))
-    return answer
-
-
-def _load_outcome(answer: Unsupported | Fault) -> Outcome:
-    """Return the verdict for a kernel that could not be loaded, and so has not run."""
     match answer:
-        case Unsupported():
+        case Ready():
             return answer
+        case Unsupported():
+            raise Ended(answer)
         case Fault(cause="judge"):
-            return judge_error(answer, Stage.COMPILE)
+            raise Ended(judge_error(answer, Stage.COMPILE))
         case Fault(cause="out-of-memory"):  # the variables of a kernel fit on most GPUs
             message = (
                 "the GPU has no memory left for the kernel and its variables; end other programs "
                 "that use it, or declare smaller variables"
             )
-            return JudgeError(stage=Stage.COMPILE, message=message)
+            raise Ended(JudgeError(stage=Stage.COMPILE, message=message))
         case Fault(cause="time-limit"):
             message = f"the kernel could not be loaded within {ANSWER_SECONDS:g} s"
-            return TimeLimit(stage=Stage.COMPILE, message=message, seconds=ANSWER_SECONDS)
+            late = TimeLimit(stage=Stage.COMPILE, message=message, seconds=ANSWER_SECONDS)
+            raise Ended(late)
         case Fault():
             message = f"the kernel could not be loaded: {answer.message}"
-            return RuntimeFault(stage=Stage.COMPILE, message=message, at=answer.at)
+            raise Ended(RuntimeFault(stage=Stage.COMPILE, message=message, at=answer.at))
 
 
 def touched(
