@@ -42,13 +42,9 @@ _LISTS = {
 
 @dataclass(frozen=True)
 class Functions:
-    """The function definitions of a file.
-
-    host: free functions that are host code, in the order of the source.
-    device: the nodes' ids of all functions with a word of CUDA, also inside classes.
-    constant: the words `constexpr` and `consteval` of functions that do not say whether they are
-        device code.
-    """
+    """host: free functions that are host code. device: ids of the nodes of functions with a word of
+    CUDA, also inside classes. constant: `constexpr` and `consteval` of functions that do not say
+    whether they are device code."""
 
     host: tuple[Node, ...]
     device: frozenset[int]
@@ -134,13 +130,10 @@ def without_failed_host_code(
         if error.line is not None and error.line <= len(starts):
             at = min(starts[error.line - 1] + (error.column or 1) - 1, len(text))
             found = _removable(path_to(tree.root, at, at + 1), device)
-            if found and not (keep_lambdas and _has_lambda(found)):
+            inside = descendants(found) if found and keep_lambdas else ()
+            if found and not any(node.type == "lambda_expression" for node in inside):
                 removed.append(found)
     return blanked(text, removed).decode()
-
-
-def _has_lambda(declaration: Node) -> bool:
-    return any(node.type == "lambda_expression" for node in descendants(declaration))
 
 
 def _removable(path: list[Node], device_functions: frozenset[int]) -> Node | None:

@@ -40,15 +40,9 @@ COUNTING_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class GradingOptions:
-    """How to grade.
-
-    quick: fewer cases, sanitizer tools and rounds.
-    sizes: also score other sizes, for information.
-    seconds: time limit of one launch; the ranked size takes the naive kernel 0.4 s on an H100.
-    compile_seconds: time limit of the compiler.
-    counted_shape: the size at which accesses are counted; None is the ranked one, where possible.
-    counting_seconds: time limit of counting accesses.
-    """
+    """quick: fewer cases, sanitizer tools and rounds. sizes: also score other sizes. counted_shape:
+    the size at which accesses are counted; None is the ranked one, where possible. seconds: limit
+    of one launch; the ranked size takes the naive kernel 0.4 s on an H100."""
 
     quick: bool = False
     sizes: bool = False

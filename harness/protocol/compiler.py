@@ -26,8 +26,6 @@ COMPILE_SECONDS = 60.0
 
 
 class ModuleVariable(Value):
-    """A `__device__` variable of a submission."""
-
     name: str
     size: int
     """The size in bytes."""
@@ -36,8 +34,6 @@ class ModuleVariable(Value):
 
 
 class Kernel(Value):
-    """A compiled submission."""
-
     entry: str
     """The kernel's name in PTX and machine code (mangled unless it is extern "C")."""
     ptx: str

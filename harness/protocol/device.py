@@ -24,8 +24,6 @@ class Describe(Request[DeviceInfo]):
 
 
 class Ready(Value):
-    """The kernel is loaded."""
-
     blocks_depend: bool = False
     """Blocks communicate through memory, so a launch cannot be sampled."""
     multiplies_matrices: bool = False
@@ -52,8 +50,6 @@ class Touched(Value):
 
 
 class Finished(Touched):
-    """The launch finished."""
-
     seconds: NonNegativeFloat
     output: SentMatrix
     """Outside the blocks asked for it is still poisoned."""

@@ -118,7 +118,6 @@ def _words(place: Any, size: int) -> Any:
 
 
 def set_words(array: Any, bits: np.uint32) -> None:
-    """Set every 32-bit word with the driver."""
     (status,) = driver.cuMemsetD32(array.data.ptr, int(bits), array.size)
     if status != driver.CUresult.CUDA_SUCCESS:
         raise cupy.cuda.driver.CUDADriverError(int(status))

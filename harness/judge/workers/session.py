@@ -111,7 +111,6 @@ class _Shared:
         return known or self.info.arch
 
     def hold(self, progress: Progress, *, exclusive: bool) -> AbstractContextManager[None]:
-        """Hold the lock on the GPU."""
         if not self.scores:
             return nullcontext()
         return hold_gpu(self.info.uuid or self.info.name, progress, exclusive=exclusive)

@@ -60,7 +60,6 @@ class Worker:
             self._started()
 
     def keep_to(self, cores: frozenset[int]) -> None:
-        """Keep the child, and every later child, on these cores."""
         self._cores = cores
         if self._child is not None:
             cores_of.keep_to(self._child.process.pid, cores)
@@ -105,7 +104,6 @@ class Worker:
         return self._send(child, request)
 
     def close(self) -> None:
-        """End the child and the processes that it started, and remove its files."""
         with self._closing:
             child, self._child = self._child, None
             if child is not None:
