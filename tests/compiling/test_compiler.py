@@ -16,12 +16,6 @@ from harness.ptxcpu.ptx.printer import canonical
 from tests.compiled import compiled, disassembled, refused, warnings
 from tests.sources import NAME, PARAMETERS, kernel
 
-
-def test_an_unknown_header_is_named_and_the_rest_compiles() -> None:
-    (warning,) = warnings('\n#include "my_utils.h"\n' + kernel("C[0] = 1;"))
-    assert '"my_utils.h"' in warning.message and warning.line == 2
-
-
 PREDEFINED = """
     { uint a = 1; uchar b = 2; C[a] = b; }
     { int32_t a = 1; uint64_t b = a; size_t c = b; uintptr_t d = (uintptr_t)A; C[c] = d; }
@@ -44,7 +38,9 @@ def test_an_error_has_its_line_and_column() -> None:
     assert error.message.startswith("line 3: ")
 
 
-def test_a_warning_reaches_the_user() -> None:
+def test_warnings_reach_the_user() -> None:
+    (warning,) = warnings('\n#include "my_utils.h"\n' + kernel("C[0] = 1;"))
+    assert '"my_utils.h"' in warning.message and warning.line == 2
     (warning,) = warnings(kernel("int unused = 1; C[0] = 1;"))
     assert warning.severity == "warning" and warning.line == 3 and "unused" in warning.message
 
@@ -162,9 +158,7 @@ def test_loops_and_lines_are_read_from_the_machine_code() -> None:
     assert line.opcodes["FFMA"] == facts.instructions["FFMA"]
     assert len(line.instructions) == min(16, sum(line.opcodes.values()))
     assert any(re.match(r"LDG\.E R\d+, desc", each) for each in line.instructions)
-
-
-def test_a_loop_that_multiplies_on_a_condition_computes() -> None:
+    # A loop that multiplies on a condition computes, too.
     body = """float sum = 0;
     for (int i = 0; i < N; ++i) sum += threadIdx.x < i ? A[i] * B[i] : 0.0f;
     C[threadIdx.x] = sum;"""

@@ -150,13 +150,10 @@ def test_a_kernel_without_a_score_does_not_play(
         played(FakeTiming(), *submissions("a", "b"))
 
 
-def test_one_program_does_not_play_itself(accepted: None) -> None:
+def test_a_kernel_that_fails_or_plays_itself_is_named(accepted: None) -> None:
     (one,) = submissions("a")
     with pytest.raises(UsageError, match="again and a are one program"):
         played(FakeTiming(), one, one.model_copy(update={"name": "again"}))
-
-
-def test_a_kernel_that_fails_in_the_play_off_is_named(accepted: None) -> None:
     timing = FakeTiming([2.0, 2.0])
     timing.kernels[1].check = lambda *_: Checked(error=3.0)
     with pytest.raises(JudgeFailure, match="b, which had been accepted: right when verified, wro"):

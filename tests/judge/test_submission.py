@@ -17,6 +17,8 @@ def test_a_readable_file_becomes_a_submission(tmp_path: Path) -> None:
     assert isinstance(submission, Submission)
     assert (submission.name, submission.author) == ("mine", "ada")
     assert submission.source == "// é\r\n"
+    path.write_bytes(b"\n" * (MAX_BYTES - 1) + b";")  # the largest file
+    assert isinstance(read(path), Submission)
 
 
 @pytest.mark.parametrize(
@@ -43,12 +45,6 @@ def test_a_file_without_a_kernel_is_a_compile_error(
     assert (said.severity, said.message) == ("error", found.error.message)
     assert found.submission.source == ""
     assert found.submission.sha256 == sha256(content[: MAX_BYTES + 1]).hexdigest(), "all it reads"
-
-
-def test_the_largest_file_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "large.cu"
-    path.write_bytes(b"\n" * (MAX_BYTES - 1) + b";")
-    assert isinstance(read(path), Submission)
 
 
 @pytest.mark.parametrize(

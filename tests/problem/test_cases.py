@@ -105,9 +105,7 @@ def test_cases_are_new_for_each_seed() -> None:
         assert first == again and set(first) & set(other) == set(
             cases.QUICK_CASES if quick else CASES
         )
-
-
-def test_large_cases_are_as_large_as_a_device_can_do() -> None:
+    # Large ones are as large as a device can do.
     for sampled, most in ((True, 1 << 28), (False, 1 << 35)):
         drawn = MATRIX_MULTIPLICATION.cases(5, quick=False, sampled=sampled)
         assert sum(most / 8 <= cases.work(case.shape) <= most for case in drawn) >= 4

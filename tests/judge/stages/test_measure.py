@@ -105,6 +105,10 @@ def test_other_sizes_have_scores_of_their_own() -> None:
         assert isinstance(other.score, protocol.Score) and other.score.ratio == 2.0
         assert other.score.tflops == pytest.approx(other.shape.flop / 8e-3 / 1e12)
         assert other.score.peak_share == pytest.approx(other.score.tflops / 67)
+    workers = timing()
+    workers.kernel.answer = lambda _: STUCK if workers.shape == SIZES[0] else launch_time(8)
+    outcome = Run(workers, sizes=True, quick=True).outcome
+    assert isinstance(outcome, protocol.TimeLimit) and outcome.message == f"{AT} {SIZES[0]}"
 
 
 AT = "the kernel did not end within 4 s at"
@@ -131,13 +135,6 @@ def test_a_part_that_fails_is_the_outcome(broken: Any, kind: Any, message: str) 
         setattr(workers.kernel, name, answer)
     outcome = Run(workers).outcome
     assert isinstance(outcome, kind) and outcome.message == message
-
-
-def test_a_launch_at_another_size_that_fails_is_the_outcome() -> None:
-    workers = timing()
-    workers.kernel.answer = lambda _: STUCK if workers.shape == SIZES[0] else launch_time(8)
-    outcome = Run(workers, sizes=True, quick=True).outcome
-    assert isinstance(outcome, protocol.TimeLimit) and outcome.message == f"{AT} {SIZES[0]}"
 
 
 def test_a_wrong_first_launch_is_a_stale_result() -> None:

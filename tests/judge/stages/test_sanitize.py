@@ -135,14 +135,11 @@ def test_a_sample_is_the_first_cluster_and_secret_ones() -> None:
     assert drawn[0] == drawn[39] and drawn[3].shape == shape
 
 
-def test_wrong_only_when_watched_is_a_wrong_answer() -> None:
+def test_a_launch_that_is_wrong_or_stops_only_when_watched_is_the_verdict() -> None:
     found = outcome(FakeDevice(watched=lambda A, B: 2 * right(A, B)))
     assert isinstance(found, protocol.WrongAnswer) and found.stage == "sanitize"
     found = outcome(FakeDevice(), FakeDevice(watched=lambda A, B: 2 * right(A, B)))
     assert isinstance(found, protocol.WrongAnswer)
-
-
-def test_a_launch_that_stops_under_a_tool_is_its_verdict() -> None:
     trap = Stopped(launch=1, fault=Fault(cause="trap", message="it trapped"))
     found = outcome(FakeDevice(sanitized={"stopped": (trap,)}))
     assert isinstance(found, protocol.RuntimeFault)
@@ -157,6 +154,11 @@ def test_a_tool_that_did_not_run_is_not_clean() -> None:
     assert outcome(broken, FakeDevice()) is None
     also_broken = FakeDevice(unavailable=("racecheck", "memcheck"))
     assert isinstance(outcome(broken, also_broken), protocol.JudgeError)
+    refusal = protocol.Unsupported(stage=protocol.Stage.COMPILE, message="no clusters here")
+    assert outcome(broken, Saying(answer=refusal)).message == (
+        "no sanitizer could run racecheck: a fake says out of order; "
+        "the CPU device says no clusters here"
+    )
 
 
 def test_a_quick_grading_asks_the_cpu_only_where_it_must() -> None:
@@ -268,18 +270,6 @@ def test_a_wrong_kernel_whose_sanitizer_was_killed_is_graded_again(
 ) -> None:
     ended = Fault(cause="judge", message=f"ended by {signal}", signal=signal)
     assert isinstance(outcome(Saying(answer=ended), failed=Case(Shape(16, 16, 16))), verdict)
-
-
-def test_each_program_says_why_a_tool_did_not_run() -> None:
-    refusing = Saying(
-        answer=protocol.Unsupported(stage=protocol.Stage.COMPILE, message="no clusters here")
-    )
-    found = outcome(FakeDevice(unavailable=("racecheck",)), refusing)
-    assert found == protocol.JudgeError(
-        stage=protocol.Stage.SANITIZE,
-        message="no sanitizer could run racecheck: a fake says out of order; "
-        "the CPU device says no clusters here",
-    )
 
 
 LATE = protocol.TimeLimit(stage=protocol.Stage.VERIFY, message="no end", seconds=20)
