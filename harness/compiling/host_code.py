@@ -42,9 +42,13 @@ _LISTS = {
 
 @dataclass(frozen=True)
 class Functions:
-    """host: free functions that are host code. device: ids of the nodes of functions with a word of
-    CUDA, also inside classes. constant: `constexpr` and `consteval` of functions that do not say
-    whether they are device code."""
+    """The function definitions of a file.
+
+    host: free functions that are host code, in the order of the source.
+    device: the nodes' ids of all functions with a word of CUDA, also inside classes.
+    constant: the words `constexpr` and `consteval` of functions that do not say whether they are
+        device code.
+    """
 
     host: tuple[Node, ...]
     device: frozenset[int]

@@ -40,9 +40,12 @@ COUNTING_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class GradingOptions:
-    """quick: fewer cases, sanitizer tools and rounds. sizes: also score other sizes. counted_shape:
-    the size at which accesses are counted; None is the ranked one, where possible. seconds: limit
-    of one launch; the ranked size takes the naive kernel 0.4 s on an H100."""
+    """How to grade.
+
+    quick: fewer cases, sanitizer tools and rounds.
+    seconds: time limit of one launch; the ranked size takes the naive kernel 0.4 s on an H100.
+    counted_shape: the size at which accesses are counted; None is the ranked one, where possible.
+    """
 
     quick: bool = False
     sizes: bool = False
