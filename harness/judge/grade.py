@@ -13,8 +13,8 @@ from harness.judge.stages.compile import (
     await_machine_code,
     compile_submission,
     disassemble,
+    disassembling,
     load,
-    start_disassembling,
 )
 from harness.judge.stages.count import count_accesses, start_counting
 from harness.judge.stages.measure import audit, measure
@@ -75,8 +75,9 @@ def start_in_background(grading: Grading) -> None:
 
 
 def start_after_verification(grading: Grading) -> None:
-    start_disassembling(grading)
-    start_counting(grading)
+    if grading.failure is None:
+        grading.steps.start(disassembling(grading))
+        start_counting(grading)
 
 
 CHECKING = (

@@ -50,7 +50,7 @@ class Steps:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._results: dict[Step[Any], Future[Any]] = {}
-        self._threads: dict[Executor, ThreadPoolExecutor] = {}
+        self._threads = {each: ThreadPoolExecutor(1, thread_name_prefix=each) for each in Executor}
         self._lock = Lock()
         self._is_closed = False
 
@@ -59,11 +59,7 @@ class Steps:
         for step in steps:
             with self._lock:
                 if step not in self._results:
-                    thread = self._threads.get(step.executor)
-                    if thread is None:
-                        thread = ThreadPoolExecutor(1, thread_name_prefix=step.executor)
-                        self._threads[step.executor] = thread
-                    self._results[step] = thread.submit(step.run, self)
+                    self._results[step] = self._threads[step.executor].submit(step.run, self)
 
     def start_instead(self, step: Step[Any]) -> None:
         """Begin this step, and stop all else that its executor does, unless it has been started."""

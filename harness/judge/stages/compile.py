@@ -128,12 +128,6 @@ def load(grading: Grading) -> None:
         raise
 
 
-def start_disassembling(grading: Grading) -> None:
-    """Begin to disassemble a kernel that is correct, while it is sanitized."""
-    if grading.failure is None:
-        grading.steps.start(disassembling(grading))
-
-
 def disassemble(grading: Grading) -> None:
     if grading.disassembled is None:
         found = grading.disassembled = grading.steps.get(disassembling(grading))

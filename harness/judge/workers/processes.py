@@ -103,24 +103,21 @@ def processes_of_session(leader: int) -> set[int]:
 _running: set[Child] = set()
 _starting = threading.RLock()
 
-_ahead: dict[Role, Child] = {}
+ahead: dict[Role, Child] = {}
+"""Processes that no worker uses yet; the first worker of a role takes its process."""
 
 
 def start_ahead(role: Role) -> None:
     """Start a process for the first worker of this role; the worker reports a failure."""
     with suppress(OSError, RuntimeError):
-        _ahead[role] = start(role, None)
+        ahead[role] = start(role, None)
         atexit.register(end_ahead)
-
-
-def take_started(role: Role) -> Child | None:
-    return _ahead.pop(role, None)
 
 
 def end_ahead() -> None:
     """End the processes that no worker has taken, and remove their folders."""
-    for role in [*_ahead]:
-        _ahead.pop(role).end()
+    for role in [*ahead]:
+        ahead.pop(role).end()
 
 
 @contextmanager

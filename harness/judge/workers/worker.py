@@ -68,7 +68,9 @@ class Worker:
         """Return the child, after starting it if necessary. There is only one at a time."""
         with self._starting:
             if self._child is None:
-                child = processes.take_started(self.role) or processes.start(self.role, self._gpu)
+                child = processes.ahead.pop(self.role, None) or processes.start(
+                    self.role, self._gpu
+                )
                 if self._cores is not None:
                     cores_of.keep_to(child.process.pid, self._cores)
                 self._child = child

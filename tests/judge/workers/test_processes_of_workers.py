@@ -45,7 +45,7 @@ def test_a_process_gets_few_environment_variables(
 
 def test_the_first_worker_takes_the_process_started_early() -> None:
     processes.start_ahead(Role.COMPILER)
-    ahead = processes._ahead[Role.COMPILER].process.pid
+    ahead = processes.ahead[Role.COMPILER].process.pid
     with Worker(Role.COMPILER) as first, Worker(Role.COMPILER) as second:
         assert isinstance(first.ask(Compile(source="")), CompileError)
         assert first.process_id == ahead
