@@ -1,1 +1,2 @@
-"""The problem: FP32 matrix multiplication. It imports nothing of the judge."""
+"""The problem: FP32 matrix multiplication. It does not depend on the judge and imports nothing of
+it."""

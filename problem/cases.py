@@ -23,7 +23,8 @@ from problem.inputs import (
 Matrix = drawing.Matrix
 
 CASES_VERSION = 9
-"""Raised whenever the cases or the way to draw inputs change: such results are not comparable."""
+"""This is raised whenever the cases below or the way to draw inputs change: results of different
+versions are not comparable."""
 
 
 FEWEST = 16
@@ -81,7 +82,8 @@ class Case:
         return draws(_kind(self.inputs), seed)
 
     def draw(self, seed: int) -> tuple[Matrix, Matrix]:
-        """Return A (M×N) and B (N×K). With SQUARED they are one array, if the shape permits."""
+        """Return A (M×N) and B (N×K). With SQUARED they are the same array, if the shape
+        permits."""
         (of_A, of_B), shape = self.draws(seed), self.shape
         A = of_A.matrix(shape.M, shape.N)
         if self.inputs == SQUARED and shape.M == shape.N == shape.K:
@@ -237,8 +239,9 @@ def work(shape: Shape) -> int:
 def drawn_shape(
     generator: Generator, max_work: int, min_work: int = 0, fewest_lines: int = 1
 ) -> Shape:
-    """Return a shape whose M, N and K are drawn log-uniformly from 1 to 8192, until its work is
-    between the limits and M and K are at least `fewest_lines`."""
+    """Return a shape whose M, N and K are drawn log-uniformly from 1 to 8192, independently of each
+    other. It is drawn again if it is more work than `max_work` or less than `min_work`, or if M or
+    K is below `fewest_lines`."""
     while True:
         sizes = np.exp2(generator.uniform(0, np.log2(MAX_SIZE + 1), 3)).astype(int)
         shape = Shape(*(int(size) for size in sizes))
@@ -249,6 +252,7 @@ def drawn_shape(
 
 
 def drawn_kind(generator: Generator) -> Kind:
+    """Return a kind whose factors are drawn independently of one another and of the shape."""
     A, B = _drawn_recipe(generator), _drawn_recipe(generator)
     if generator.random() < 0.5:  # most data has one distribution
         B = replace(B, distribution=A.distribution)
@@ -352,7 +356,8 @@ NEAR = (0.6, 1.15)
 
 
 def near_shapes(ranked: Shape, count: int) -> tuple[Shape, ...]:
-    """Return unknown shapes near the ranked one, every other one of multiples of 1024."""
+    """Return unknown shapes near the ranked one. Every other one has multiples of 1024, since a
+    kernel may have a fast path for those."""
     generator = np.random.default_rng()
     low, high = (float(np.log2(each)) for each in NEAR)
     found = []

@@ -165,7 +165,8 @@ _MATH_MODES = {"fp32": 0, "tf32": 3}
 
 
 def baseline_version() -> str:
-    """Return cuBLAS's version, such as 13.1.0, without a handle, which needs memory."""
+    """Return cuBLAS's version, such as 13.1.0. It needs no handle, for which a full GPU has no
+    memory."""
     number = cublas.getVersion(0)
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 

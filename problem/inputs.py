@@ -45,8 +45,8 @@ class Distribution(StrEnum):
     ONES = "ones"
     TWOS = "twos"
     NEIGHBOURS = "two neighbours by turns"
-    """Along N, a value near 1 alternates with one larger by about 2^-11, too little for FP16 and
-    BF16."""
+    """Along N, a value near 1 alternates with one that is larger by about 2^-11: FP16 and BF16
+    cannot represent their difference."""
     OPPOSITES = "opposites by turns"
     """Along N, a value near 1 alternates with its negative: with NEIGHBOURS, R is nearly 0."""
     SPIKES = "spikes on a background"
@@ -91,7 +91,8 @@ class Magnitude(StrEnum):
     INNER_INVERSE = "inverse inner dimension"
     """The inverse of the other matrix's factors: A = X·D, B = D⁻¹·Y."""
     CHANGING = "lines from a place on"
-    """Each line, from a position of its own on: its first elements do not show the rest's scale."""
+    """Each line, from a position that differs per line: its first elements do not show the scale of
+    the rest."""
     RECTANGLES = "rectangles"
     """Up to six rectangles at random positions."""
     ELEMENTS = "elements"
@@ -111,7 +112,8 @@ class Outliers(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The factors of one matrix. low, high: the range of exponents of the magnitude."""
+    """The factors by which one matrix is drawn. low, high: the range of exponents of the
+    magnitude."""
 
     distribution: Distribution = Distribution.UNIFORM
     structure: Structure = Structure.DENSE
@@ -158,6 +160,7 @@ _OUTLIERS: dict[str, float] = {
     Outliers.NAN: math.nan,
     Outliers.INFINITE: math.inf,
 }
+"""The values of the outliers."""
 
 
 class Tolerance(StrEnum):
@@ -220,7 +223,8 @@ def _is_exact(A: Recipe, B: Recipe) -> bool:
 
 
 def _integer_size(recipe: Recipe) -> str | None:
-    """Return how large the integers are; sums of large times middle ones may exceed 2^24."""
+    """Return how large the integers of a recipe are. Sums of products of a large and a middle one,
+    or of two large ones, may exceed 2^24."""
     if recipe.magnitude is not Magnitude.NONE or recipe.structure is Structure.RANK_ONE:
         return None
     if recipe.structure in (Structure.ONE_HOT, Structure.IDENTITY, Structure.PERMUTATION):
@@ -300,6 +304,7 @@ class Draw:
         )
 
     def matrix(self, rows: int, columns: int) -> Matrix:
+        """Draw the matrix with NumPy."""
         matrix: Matrix = np.empty((rows, columns), np.float32)
         flat = matrix.reshape(-1)
 
@@ -315,6 +320,7 @@ class Draw:
 
 
 def draws(kind: Kind, seed: int) -> tuple[Draw, Draw]:
+    """Return how A and B of this kind are drawn from a seed."""
     of_A, of_B, shared = (mixed(seed, number) for number in range(3))
     return Draw(kind.A, of_A, shared, False), Draw(kind.B, of_B, shared, True)
 
@@ -334,10 +340,12 @@ def _words(numbers: Words, seed: int) -> Words:
 
 
 def _stream(seed: int, number: int) -> int:
+    """Return the seed of another stream of random words."""
     return (seed + number * _STREAM) % 2**64
 
 
 def _elements(how: Draw, start: int, end: int, rows: int, columns: int) -> Matrix:
+    """Return elements of a matrix without its outliers."""
     recipe = how.recipe
     i = np.arange(start, end, dtype=np.uint64)
     independent = recipe.structure is Structure.DENSE and recipe.magnitude is Magnitude.NONE

@@ -66,7 +66,8 @@ class LaunchLine:
         return x, y, z
 
     def blocks_of(self, clusters: Sequence[int], rows: int, columns: int) -> tuple[int, ...]:
-        """Return the blocks of clusters, one after the other; both are numbered x fastest."""
+        """Return the blocks of some clusters, one cluster after the other. Clusters and blocks are
+        numbered x fastest."""
         firsts = np.unravel_index(np.array(clusters, int), self.clusters(rows, columns), order="F")
         ranks = np.unravel_index(np.arange(prod(self.cluster)), self.cluster, order="F")
         places = [

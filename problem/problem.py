@@ -67,6 +67,7 @@ class Problem:
     accuracy_shape: Shape = accuracy.SMALL_SHAPE
 
     def arguments(self, shape: Shape) -> Arguments:
+        """Return the arguments of a launch at this shape."""
         M, N, K = shape.M, shape.N, shape.K
         return Arguments(
             shape, (Buffer("A", M, N), Buffer("B", N, K)), Buffer("C", M, K), (M, N, K)
@@ -101,8 +102,8 @@ class Problem:
         return [case for case in drawn if cases.work(case.shape) <= max_work][:count]
 
     def ranked_case(self, seed: int, shape: Shape | None = None) -> Case:
-        """Return the case of the ranked size, or of another one, with inputs that are not
-        scored."""
+        """Return the case that verifies the ranked size, or another size instead. The inputs are of
+        kinds that are not scored."""
         number = np.random.default_rng([seed, cases.CASES_VERSION, 6]).integers(2)
         return Case(shape or self.ranked.shape, cases.LARGE_INPUTS[number])
 
@@ -125,13 +126,15 @@ class Problem:
         return Case(Shape(M, N, K))
 
     def mid_size_case(self, seed: int) -> Case:
-        """Return one more case for compute-sanitizer, which does not take long."""
+        """Return one more case for compute-sanitizer, on which an instrumented kernel does not take
+        long."""
         generator = np.random.default_rng([seed, cases.CASES_VERSION, 3])
         M, K = (int(size) for size in generator.integers(513, 1000, 2))
         return Case(Shape(M, int(generator.integers(17, 49)), K))
 
     def counting_inputs(self, seed: int) -> Inputs:
-        """Return the inputs of counted launches of any shape: their elements are repeated."""
+        """Return the inputs with which memory accesses are counted, at any shape: their elements
+        are repeated, which is faster than to draw and send more."""
         return self.draw(cases.COUNTED_PART, seed)
 
     def smaller(self, flop: float) -> Shape:
@@ -155,9 +158,11 @@ class Problem:
         return tuple(Case(self.accuracy_shape, inputs) for inputs in self.accuracy_inputs)
 
     def reference(self, inputs: Inputs) -> Float64:
+        """Return the output in float64."""
         return reference(*inputs)
 
     def expected(self, case: Case, inputs: Inputs) -> Comparable:
+        """Return the expected output."""
         return Expected.of(*inputs, tolerance=case.tolerance)
 
     def compare(self, case: Case, inputs: Inputs, output: Matrix) -> Comparison:
@@ -175,6 +180,7 @@ class Problem:
         return Case(Shape(_FEW, self.ranked.shape.N, _FEW)).draw(seed)
 
     def compare_first(self, parts: Inputs, output: Matrix) -> Comparison:
+        """Compare the output with that of the repeated parts."""
         rows, columns = parts
         return compare_repeated(rows, columns, output)
 

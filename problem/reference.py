@@ -25,7 +25,8 @@ MAX_ERROR = 1e-5
 """The largest error of a block, and for exact inputs the largest |C - R| of an element."""
 
 MAX_STRUCTURED_ERROR = 1e-4
-"""The largest |C - R|_ij / (‖a_i‖₂ ‖b_j‖₂) on structured inputs, unless their sums are long."""
+"""The largest |C - R|_ij / (‖a_i‖₂ ‖b_j‖₂) on structured inputs; `long_sums` raises it for long
+sums."""
 
 
 def long_sums(N: int) -> float:
@@ -149,6 +150,8 @@ class Expected:
         return cls(R, None if exact else scales, tolerance, special if special.any() else None)
 
     def compare(self, C: Matrix) -> Comparison:
+        """Compare C with the reference."""
+
         def errors(rows: slice) -> Float64:
             with np.errstate(invalid="ignore"):
                 difference = C[rows] - self.R[rows]
@@ -176,6 +179,7 @@ def compare(
 
 
 def _by_panels(work: Callable[[slice], Float64], rows: int) -> list[Float64]:
+    """Call the function for some rows at a time."""
     panels = [slice(top, min(top + _PANEL_ROWS, rows)) for top in range(0, rows, _PANEL_ROWS)]
     return in_threads(work, panels)
 

@@ -7,7 +7,8 @@ from problem.cases import Shape
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A kernel's name and parameters: float32 buffers and int numbers, in a fixed order."""
+    """A kernel's name and parameters. Buffers are float32, numbers are int, and the order is
+    fixed."""
 
     kernel: str
     inputs: tuple[str, ...]
@@ -16,6 +17,7 @@ class Signature:
 
     @property
     def text(self) -> str:
+        """The parameters as written in the kernel's declaration."""
         inputs = (f"const float* {name}" for name in self.inputs)
         numbers = (f"int {name}" for name in self.numbers)
         return ", ".join((*inputs, f"float* {self.output}", *numbers))

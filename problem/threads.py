@@ -10,7 +10,8 @@ Result = TypeVar("Result")
 
 
 def available_cores() -> int:
-    """Return the number of cores that this process may use."""
+    """Return the number of cores that this process may use. Others may be reserved for other
+    processes."""
     return len(os.sched_getaffinity(0))
 
 

@@ -1,1 +1,2 @@
-"""The compilation of a kernel file, and the facts about it. Start reading in compiler.py."""
+"""The compilation of a kernel file to machine code, and the facts about both. Start reading in
+compiler.py."""

@@ -41,6 +41,8 @@ from harness.ptxcpu import nvrtc
 from problem.signature import Signature
 
 FILE_NAME = "kernel.cu"
+"""The name of the file in the compiler's messages, regardless of its real name."""
+
 _STANDARDS = ("c++17", "c++20")
 """The standard of nvcc without options, and one with concepts and designated initialisers. nvcc has
 the latter in C++17, too, as an extension of GCC's."""
@@ -62,6 +64,7 @@ def answer(request: Request[Any]) -> Value:
 
 
 def translate_source(request: Translate) -> PtxProgram | CompileError | RuntimeFault | Unsupported:
+    """Compile to PTX. Errors that only machine code shows are found later."""
     began = time.process_time()
     _kept.clear()
     try:
@@ -79,6 +82,7 @@ def translate_source(request: Translate) -> PtxProgram | CompileError | RuntimeF
 
 
 def compile_source(request: Compile) -> Compiled | CompileError | RuntimeFault | Unsupported:
+    """Compile for one architecture. A mistake of the submission is a result, not an exception."""
     kept = _kept.pop((request.source, request.arch, request.signature), None)
     try:
         return to_machine_code(kept or _translated(request), request.arch)
@@ -94,8 +98,8 @@ _kept: dict[tuple[str, str, Signature], Translated] = {}
 
 
 def _translated(request: Translate | Compile) -> Translated:
-    """Return the source as PTX. Raises Refused, as unsupported if a newer architecture accepts
-    it."""
+    """Return the source as PTX. Raises Refused: as unsupported, if only the default architecture,
+    which is newer, accepts the source."""
     source, arch = parse(request.source, request.signature), request.arch
     try:
         ptx, warnings = _to_ptx(source, arch)

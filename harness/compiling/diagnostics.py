@@ -70,6 +70,7 @@ def of_nvrtc(log: str, file_name: str, code: str = "") -> list[Diagnostic]:
 
 
 def _at_end(message: str, notes: list[str], code: str) -> Diagnostic:
+    """Return the error that the file ends too early, with the line of what is not closed."""
     opened = _OPENED_AT.search(notes[0]) if notes else None
     if opened and message == 'expected a "}"':
         line = int(opened["line"])
@@ -131,6 +132,7 @@ def of_ptxas(
 
 
 def is_about_host_code(diagnostic: Diagnostic) -> bool:
+    """Return whether NVRTC reports host code."""
     return bool(_HOST.search(diagnostic.message))
 
 
@@ -148,7 +150,8 @@ def declared_at(found: Iterable[Diagnostic], code: str) -> dict[str, int]:
 def with_host_lines(
     errors: Iterable[Diagnostic], host_lines: Mapping[str, int]
 ) -> list[Diagnostic]:
-    """Say what to do about a name that is unknown because it belongs to host code."""
+    """Return the errors. If a name is unknown because it belongs to host code, the error says what
+    to do."""
     found = []
     for error in errors:
         unknown = _UNKNOWN.search(error.message)
@@ -162,6 +165,7 @@ def with_host_lines(
 
 
 def is_about_an_instance(diagnostic: Diagnostic) -> bool:
+    """Return whether the error is about the requested instance of a template."""
     return diagnostic.message.startswith("in __nv_name_map: ")
 
 

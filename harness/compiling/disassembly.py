@@ -1,4 +1,5 @@
-"""The instructions of machine code with their source lines, from NVIDIA's disassembler."""
+"""The instructions of a kernel's machine code with their source lines, from NVIDIA's
+disassembler."""
 
 import json
 import subprocess
@@ -16,6 +17,8 @@ from harness.protocol.report import Badge, CodeLine, CodeLoop
 from problem.launcher import LaunchLine
 
 _Span = tuple[int, int]
+"""The indices of a loop's first and last instruction."""
+
 _TENSOR_OPCODES = ("HMMA", "HGMMA", "IMMA", "IGMMA", "DMMA", "QGMMA", "QMMA", "BMMA", "OMMA", "UTC")
 _MULTIPLY_AND_ADD = frozenset({"FFMA", "FFMA2", "DFMA", *_TENSOR_OPCODES})
 _SECONDS = 60
@@ -58,6 +61,7 @@ def disassemble(cubin: bytes, file_name: str) -> dict[str, Code]:
 def _instructions(
     function: dict[str, list[dict[str, str]]], own: set[int]
 ) -> Iterable[Instruction]:
+    """Yield the instructions of a listing, which names a source line only where it changes."""
     line: int | None = None
     for item in function["sass-instructions"]:
         if "source-line" in item:
@@ -72,6 +76,7 @@ def opcodes(functions: Mapping[str, Code]) -> dict[str, int]:
 
 
 def lines(instructions: Code) -> tuple[CodeLine, ...]:
+    """Return the machine instructions of each source line."""
     computing = {i for first, last in _innermost(_spans(instructions)) for i in range(first, last)}
     found: dict[int, list[int]] = {}
     for index, each in enumerate(instructions):
@@ -109,7 +114,8 @@ def loops(instructions: Code) -> tuple[CodeLoop, ...]:
 
 
 def _spans(instructions: Code) -> list[_Span]:
-    """Return all loops that multiply and add; a conditional product is not fused."""
+    """Return all loops that multiply and add, fused or separately: a conditional product is
+    multiplied and added separately."""
     places: dict[str, list[int]] = {}
     for index, each in enumerate(instructions):
         kind = "both" if each.name in _MULTIPLY_AND_ADD else each.name
@@ -137,6 +143,7 @@ def _innermost(spans: list[_Span]) -> list[_Span]:
 
 
 def _outer(span: _Span, spans: Iterable[_Span]) -> _Span | None:
+    """Return the smallest loop around a loop."""
     outer = [each for each in spans if each != span and each[0] <= span[0] and span[1] <= each[1]]
     return min(outer, key=lambda each: each[1] - each[0], default=None)
 

@@ -68,7 +68,8 @@ def _has_parameters(kernel: Function, signature: Signature) -> bool:
 
 
 def _no_instance(signature: Signature, used: Sequence[str]) -> str:
-    """Say which instance the file should have. used: the arguments of those in its host code."""
+    """Say which instance of the kernel's template the file should have. used: the arguments that
+    its host code has for it."""
     if len(used) > 1:
         arguments = ", ".join(f"<{each}>" for each in used)
         return (
@@ -84,7 +85,8 @@ def _no_instance(signature: Signature, used: Sequence[str]) -> str:
 
 
 def check_launch(program: Program, kernel: Function) -> None:
-    """Raise Refused if the variables are too large, or every GPU would refuse the launch."""
+    """Raise Refused if the variables are too large for a GPU or the disassembler, or if every GPU
+    would refuse the launch of the kernel."""
     inside = (v for f in program.functions.values() for v in f.variables.values())
     every = (*program.variables.values(), *inside)
     size = sum(v.size for v in every if v.space == "global")
@@ -139,7 +141,8 @@ _OF_PARAMETERS = re.compile(r"(?!isspacep).*\.param\b")
 
 
 def check_instructions(program: Program) -> None:
-    """Raise Refused for an undefined effect, or an access outside a parameter."""
+    """Raise Refused for an instruction that has an undefined effect, or could access memory outside
+    a parameter."""
     for function in program.functions.values():
         # Parameters that a function passes to others are among its variables.
         passed = (v for v in function.variables.values() if v.space == "param")

@@ -39,4 +39,5 @@ def refuse_for(
 
 
 def refuse_as_unsupported(message: str, feature: str | None) -> Refused:
+    """Refuse a submission because the architecture lacks something."""
     return Refused(Unsupported(stage=Stage.COMPILE, message=message, instruction=feature))

@@ -99,6 +99,7 @@ MAX_NAME = 255
 
 @cache
 def include_directories() -> tuple[Path, ...]:
+    """Return the folders in which NVIDIA's packages keep CUDA's device headers."""
     found: list[Path] = []
     for library in ("cudart", "cccl"):
         directory = pathfinder.find_nvidia_header_directory(library)
@@ -114,7 +115,8 @@ def include_directories() -> tuple[Path, ...]:
 def stand_ins(
     includes: Iterable[Include], code: str
 ) -> tuple[dict[str, str], tuple[Diagnostic, ...]]:
-    """Return stand-ins by name for all includes but CUDA's device headers, and warnings."""
+    """Return virtual headers by name, for all includes that are not CUDA's own device headers, and
+    warnings about them."""
     uses_runtime = _DEVICE_RUNTIME.search(code) is not None
     virtual = {PRELUDE_NAME: PRELUDE + "#include <cuda_device_runtime_api.h>\n" * uses_runtime}
     warnings: list[Diagnostic] = []
@@ -192,6 +194,7 @@ def _of_libcudacxx(name: str) -> tuple[str, ...]:
 
 
 def is_allowed(opened: str, virtual: Container[str]) -> bool:
+    """Return whether a file that the compiler opened is a stand-in or one of CUDA's headers."""
     if opened in virtual:
         return True
     path = Path(opened)
@@ -209,6 +212,7 @@ def _is_cudas_folder(folder: Path) -> bool:
 
 
 def _is_for_the_host(name: str) -> bool:
+    """Return whether a header of CUDA's is for host programs only."""
     return name in _HOST_API or name.startswith(_HOST_LIBRARIES)
 
 
@@ -221,6 +225,8 @@ def _is_cudas_own(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Include:
+    """One #include: the header as written between its quotes or brackets, and its line."""
+
     header: str
     line: int
 

@@ -56,6 +56,7 @@ class Functions:
 
 
 def functions(tree: Walked) -> Functions:
+    """Find the function definitions of a file, and which of them are host code."""
     device_words = _DEVICE_WORDS | macros_for(_DEVICE_WORDS, tree)
     words_for_both = _CONSTANT_WORDS.keys() | macros_for({*_CONSTANT_WORDS}, tree)
     index = {leaf.start_byte: i for i, leaf in enumerate(tree.leaves)}
@@ -134,13 +135,17 @@ def without_failed_host_code(
         if error.line is not None and error.line <= len(starts):
             at = min(starts[error.line - 1] + (error.column or 1) - 1, len(text))
             found = _removable(path_to(tree.root, at, at + 1), device)
-            inside = descendants(found) if found and keep_lambdas else ()
-            if found and not any(node.type == "lambda_expression" for node in inside):
+            if found and not (keep_lambdas and _has_lambda(found)):
                 removed.append(found)
     return blanked(text, removed).decode()
 
 
+def _has_lambda(declaration: Node) -> bool:
+    return any(node.type == "lambda_expression" for node in descendants(declaration))
+
+
 def _removable(path: list[Node], device_functions: frozenset[int]) -> Node | None:
+    """Return the smallest whole declaration on this path that can only be host code."""
     if any(node.id in device_functions for node in path):
         return None
     inside = [i for i, node in enumerate(path) if node.type == "function_definition"]
@@ -154,6 +159,7 @@ def _removable(path: list[Node], device_functions: frozenset[int]) -> Node | Non
 
 
 def blanked(code: bytes, nodes: Iterable[Node]) -> bytes:
+    """Return the code with these nodes overwritten by spaces; every line break stays."""
     result = bytearray(code)
     for node in nodes:
         for i in range(node.start_byte, node.end_byte):

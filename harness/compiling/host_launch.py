@@ -16,7 +16,9 @@ from problem.launcher import BLOCK
 from problem.signature import Signature
 
 MAX_EXPRESSION = 200
+"""The number of characters up to which a constant expression is read."""
 MAX_EXPANSIONS = 8
+"""The longest chain of names that are defined by each other."""
 
 
 class HostCode:
@@ -70,6 +72,7 @@ class HostCode:
             self.constants[name] = without_comments(text_of(value))
 
     def _declarations(self, function: Node | None) -> dict[str, Node]:
+        """Return the names that a host function declares once, with their definitions."""
         if function is None:
             return {}
         if function.id not in self._declared:
@@ -125,6 +128,7 @@ def _name(use: Node) -> str:
 
 
 def _launched(launch: Node) -> str:
+    """Return what is launched, which may be a template with arguments."""
     return text_of(launch.parent.children[0]) if launch.parent else ""
 
 
@@ -151,6 +155,7 @@ _SIZE = re.compile(r"[0-9]{1,4}")
 
 
 def expanded(text: str, names: dict[str, str]) -> str:
+    """Return an expression with names replaced by their definitions, as long as it stays short."""
     for _ in range(MAX_EXPANSIONS):
         longer = _NAME.sub(lambda match: _grouped(names.get(match[0], match[0])), text)
         if longer == text or len(longer) > MAX_EXPRESSION:

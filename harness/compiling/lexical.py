@@ -36,14 +36,18 @@ def normalised(text: str) -> str:
 
 
 def comments(code: str) -> Iterator[re.Match[str]]:
+    """Yield all comments, in order."""
     return (match for match in _WORD.finditer(code) if match.lastgroup == "comment")
 
 
 def without_comments(code: str) -> str:
+    """Return the code with a space in place of each comment."""
     return _WORD.sub(lambda match: " " if match.lastgroup == "comment" else match[0], code)
 
 
 def without_text(code: str) -> str:
+    """Return the code with blanks in place of comments, strings and characters."""
+
     def blank(match: re.Match[str]) -> str:
         is_code = match.lastgroup in ("name", "number")
         return match[0] if is_code else re.sub(r"[^\n]", " ", match[0])

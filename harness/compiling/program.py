@@ -24,6 +24,8 @@ from problem.launcher import LaunchLine
 
 @dataclass(frozen=True)
 class Translated:
+    """A source as PTX: the whole program, and the kernel in it that is launched."""
+
     source: Source
     program: Program
     entry: Function
@@ -36,7 +38,8 @@ class Translated:
 
 
 def translated(source: Source, ptx: str, warnings: list[Diagnostic]) -> Translated:
-    """Return NVRTC's PTX as one program, with the kernel to launch. Raises Refused."""
+    """Return NVRTC's PTX as one program, with the kernel that the judge launches. Raises
+    Refused."""
     try:
         program = parse_ptx(ptx)
     except PtxError as error:
@@ -130,6 +133,7 @@ def _line_of_call(program: Program, name: str) -> int | None:
 
 
 def _identity(program: Program, entry: Function, source: Source) -> str:
+    """Return the hash of the program and of how it is launched."""
     first = list(program.functions).index(entry.name)
     parts = (fingerprint(program), str(first), repr(source.launch))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -22,8 +22,9 @@ Result = TypeVar("Result")
 
 
 def assemble(ptx: str, arch: str, work: Callable[[], Result]) -> tuple[bytes, str, Result]:
-    """Return machine code with the lines of the source, or none if ptxas refused the program; the
-    log; and the result of other work that is done meanwhile."""
+    """Return machine code for one architecture, with the lines of the source; the log; and the
+    result of other work that is done while ptxas is busy. There is no machine code if ptxas refused
+    the program."""
     with tempfile.TemporaryDirectory() as scratch:
         source, target = Path(scratch) / "kernel.ptx", Path(scratch) / "kernel.cubin"
         source.write_text(ptx, encoding="ascii")

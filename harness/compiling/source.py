@@ -103,6 +103,7 @@ def _is_template(kernel: Node) -> bool:
 
 
 def _qualified(tree: Walked, kernel: Node, signature: Signature) -> str:
+    """Return the name of a kernel with the namespaces that it stands in."""
     around = path_to(tree.root, kernel.start_byte, kernel.end_byte)
     names = [declared_name(node) for node in around if node.type == "namespace_definition"]
     return "::".join([*filter(None, names), signature.kernel])
@@ -159,9 +160,11 @@ def _parameter_type(parameter: Node) -> str:
 
 _LAUNCH_LINE = "// solve:"
 _NEAR_MISS = re.compile(r"^[/*!\s]*solve\s*(?::|\s(?:tile|shared_memory)\s*=)", re.IGNORECASE)
+"""A line of a comment that resembles a launch line."""
 
 
 def _launch_line(tree: Walked) -> tuple[LaunchLine, list[Diagnostic]]:
+    """Return the file's launch line, and a warning for each comment that only resembles one."""
     found: LaunchLine | None = None
     warnings: list[Diagnostic] = []
     for node in tree.nodes:

@@ -18,6 +18,8 @@ _NO_VALUE = {
     *("if", "for", "while", "do", "switch", "asm", "__asm__", "__asm", "using", "typedef"),
     *("static_assert", "else"),
 }
+"""The first words of statements that are no expressions."""
+
 _CALL = re.compile(r"(#\s*+define\s++)?\b([A-Za-z_]\w*+)(?:\s|\\\n)*+\(")
 _BEFORE_AN_EXPRESSION = {"return", "else", "do"}
 """Words with a meaning that may stand before an expression in parentheses."""
@@ -74,6 +76,7 @@ def as_lambdas(code: str, leaving: Set[str]) -> str:
 
 
 def _behind(plain: str, at: int) -> int:
+    """Return the place of the next word or sign."""
     match = _GAP.match(plain, at)
     return match.end() if match else at
 

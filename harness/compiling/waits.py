@@ -1,4 +1,5 @@
-"""Machine instructions, and the delays in a loop: waits, and conflicts of register banks."""
+"""Machine instructions, and the delays in a loop of them: waits for results, and conflicts of
+register banks."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -30,6 +31,7 @@ class Instruction:
     """One machine instruction. line: of the submission's file, where the compiler names one."""
 
     opcode: str
+    """The opcode with its modifiers: LDG.E.128."""
     operands: str
     predicate: str | None
     line: int | None
@@ -127,6 +129,7 @@ def _producer(instruction: Instruction) -> Producer:
 
 
 def operand_registers(instruction: Instruction) -> tuple[range | tuple[()], set[int]]:
+    """Return the registers that an instruction writes and those that it reads."""
     operands = instruction.operands
     written: range | tuple[()] = ()
     if instruction.name != "BAR":  # whose first register is read; others begin with an address
@@ -143,6 +146,7 @@ _REGISTER = re.compile(r"\bR(\d+)")
 
 
 def _words(instruction: Instruction) -> int:
+    """Return how many registers the result takes."""
     modifiers = instruction.opcode.split(".")[1:]
     if instruction.name.startswith(("HMMA", "IMMA")) or "128" in modifiers:
         return 4

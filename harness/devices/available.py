@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def _nvml() -> Iterator[int]:
+    """Give the number of GPUs while NVML can be used. Raises NVMLError."""
     import pynvml
 
     pynvml.nvmlInit()
@@ -17,6 +18,7 @@ def _nvml() -> Iterator[int]:
 
 
 def why_no_cuda() -> str | None:
+    """Return why the cuda device cannot be used here; None if it can."""
     if importlib.util.find_spec("pynvml") is None or importlib.util.find_spec("cupy") is None:
         return "CuPy and nvidia-ml-py are not installed (nox installs them if it finds a GPU)"
     import pynvml

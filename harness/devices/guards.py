@@ -35,7 +35,8 @@ PAGE = 4096
 rows do not begin at cache lines."""
 
 ALIGNMENT = 16
-"""Other matrices begin at any multiple of so many bytes, as the problem guarantees."""
+"""Other matrices begin at any multiple of this many bytes, which is all that the problem
+guarantees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,8 @@ class Layout:
 
     @classmethod
     def draw(cls, rows: int, columns: int, alignment: int = PAGE) -> Layout:
-        """Draw a random offset, so that a kernel cannot recognise a launch by its addresses."""
+        """Draw an offset of random length, in multiples of `alignment`, so that a kernel cannot
+        recognise a launch by its addresses."""
         size = rows * columns * 4
         before = MIN_GUARD_BYTES + alignment * secrets.randbelow(MAX_LEAD_BYTES // alignment + 1)
         total = -(-(before + size + MIN_GUARD_BYTES) // PIECE_BYTES) * PIECE_BYTES
@@ -60,14 +62,17 @@ class Layout:
 
 
 def poisoned(rows: int, columns: int) -> Matrix:
+    """Return a matrix in which nothing has been written."""
     return np.full((rows, columns), POISON, np.uint32).view(np.float32)
 
 
 def unwritten(output: Matrix) -> NDArray[np.bool_]:
+    """Return which elements still hold the poison."""
     return np.equal(output.view(np.uint32), POISON)
 
 
 def changed_inputs(found: Iterable[Matrix], given: LaunchInputs) -> tuple[str, ...]:
+    """Return the names of the inputs whose bits are no longer those that were given."""
     every = zip(given.arguments.inputs, found, given.matrices, strict=True)
     return tuple(buffer.name for buffer, after, before in every if not same_bits(after, before))
 

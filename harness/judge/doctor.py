@@ -26,6 +26,7 @@ class Check:
     name: str
     works: bool
     message: str
+    """The result, or advice."""
     needed: bool = True
     """Whether the judge does not work without it."""
 
@@ -67,6 +68,7 @@ def _disassembler(session: Session, kernel: Kernel) -> Check:
 
 
 def _run(session: Session, kernel: Kernel) -> Check:
+    """Check whether the device multiplies correctly."""
     ready = session.device.ask(Load(kernel=kernel))
     if not isinstance(ready, Ready):
         return Check("device", False, ready.message)

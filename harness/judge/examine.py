@@ -49,6 +49,7 @@ def examine(
 
 
 def _check_and_count(grading: Grading) -> None:
+    """Check the kernel and count its accesses, even if it is wrong or cannot be loaded."""
     found: Ended | None = None
     try:
         for part in (load, verify, sanitize_on_device, sanitize_in_background):

@@ -17,7 +17,8 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """Return milliseconds with four figures, such as 8.123, 66.91, 423.0 or 1782."""
+    """Return milliseconds with four figures and at most three decimals, such as 8.123, 66.91, 423.0
+    or 1782."""
     if value is None:
         return "–"
     if not math.isfinite(value):

@@ -75,6 +75,7 @@ def start_in_background(grading: Grading) -> None:
 
 
 def start_after_verification(grading: Grading) -> None:
+    """Start the rest of the work for a kernel that is right so far, while it is sanitized."""
     if grading.failure is None:
         grading.steps.start(disassembling(grading))
         start_counting(grading)

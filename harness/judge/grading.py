@@ -43,8 +43,11 @@ class GradingOptions:
     """How to grade.
 
     quick: fewer cases, sanitizer tools and rounds.
+    sizes: also score other sizes, for information.
     seconds: time limit of one launch; the ranked size takes the naive kernel 0.4 s on an H100.
+    compile_seconds: time limit of the compiler.
     counted_shape: the size at which accesses are counted; None is the ranked one, where possible.
+    counting_seconds: time limit of counting accesses.
     """
 
     quick: bool = False

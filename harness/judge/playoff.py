@@ -55,6 +55,8 @@ EXTENT = Extent(rounds=40, seconds=30.0)
 
 
 class Player(Value):
+    """A kernel that takes part."""
+
     name: str
     author: str | None
     sha256: Sha256
@@ -63,6 +65,8 @@ class Player(Value):
 
 
 class Order(StrEnum):
+    """The order of two kernels."""
+
     FASTER = "faster"
     """The first is faster."""
     SLOWER = "slower"
@@ -71,6 +75,8 @@ class Order(StrEnum):
 
 
 class Difference(Value):
+    """The difference of two players."""
+
     first: NonNegativeInt
     second: NonNegativeInt
     """The index of each among the players."""
@@ -97,6 +103,7 @@ class PlayOff(Value):
 
     @property
     def is_settled(self) -> bool:
+        """Return whether the order of all players is known."""
         return all(each.ordered is not Order.UNKNOWN for each in self.differences)
 
     def places(self) -> list[int]:
@@ -294,6 +301,7 @@ _ANY = DeviceInfo.model_construct(fp32_peak_tflops=None)
 
 
 def differences(rounds: Sequence[Sequence[Round]]) -> tuple[Difference, ...]:
+    """Return the difference of every two players."""
     found = []
     for first, second in combinations(range(len(rounds)), 2):
         known = difference(rounds[first], rounds[second]) or Interval(0, -math.inf, math.inf)

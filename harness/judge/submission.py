@@ -43,6 +43,7 @@ def read(path: Path, author: str | None = None) -> Submission | Unreadable:
 
 
 def from_bytes(content: bytes, name: str, author: str | None) -> Submission | Unreadable:
+    """Read a submission from the bytes of a file."""
     source, problem = _decode(content)
     sha256 = hashlib.sha256(content).hexdigest()
     submission = Submission(name=name, author=author, sha256=sha256, source=source)
@@ -63,6 +64,7 @@ def read_kernel(path: Path) -> Submission:
 
 
 def _decode(content: bytes) -> tuple[str, str | None]:
+    """Return the text of the file, or what is wrong with it."""
     if len(content) > MAX_BYTES:
         return "", f"the file is larger than {MAX_BYTES >> 20} MiB; a kernel file is text"
     if not content.strip():

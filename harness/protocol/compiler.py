@@ -26,6 +26,8 @@ COMPILE_SECONDS = 60.0
 
 
 class ModuleVariable(Value):
+    """A `__device__` variable of a submission."""
+
     name: str
     size: int
     """The size in bytes."""
@@ -34,6 +36,8 @@ class ModuleVariable(Value):
 
 
 class Kernel(Value):
+    """A compiled submission."""
+
     entry: str
     """The kernel's name in PTX and machine code (mangled unless it is extern "C")."""
     ptx: str
@@ -63,6 +67,7 @@ class Compiled(Value):
     kernel: Kernel
     warnings: tuple[Diagnostic, ...]
     nvrtc: str
+    """Version of the compiler."""
 
 
 class Disassembled(Value):

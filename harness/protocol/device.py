@@ -24,6 +24,8 @@ class Describe(Request[DeviceInfo]):
 
 
 class Ready(Value):
+    """The kernel is loaded."""
+
     blocks_depend: bool = False
     """Blocks communicate through memory, so a launch cannot be sampled."""
     multiplies_matrices: bool = False
@@ -45,11 +47,14 @@ class Touched(Value):
     """The memory that a launch changed, apart from its output."""
 
     changed_inputs: tuple[str, ...] = ()
+    """The names of the inputs that it changed."""
     wrote_outside: tuple[str, ...] = ()
     """Canaries that were overwritten, as a person would name them: "after C"."""
 
 
 class Finished(Touched):
+    """The launch finished."""
+
     seconds: NonNegativeFloat
     output: SentMatrix
     """Outside the blocks asked for it is still poisoned."""
@@ -66,6 +71,7 @@ class LaunchInputs(Value):
 
     arguments: Arguments
     matrices: tuple[SentMatrix, ...]
+    """The elements of each input."""
     blocks: tuple[NonNegativeInt, ...] | None = None
 
     @property
@@ -83,6 +89,7 @@ class Product(Touched):
     """The output of one launch under a sanitizer."""
 
     launch: NonNegativeInt
+    """Its number in the request."""
     tool: Tool | None
     """The tool; None if one launch serves all tools."""
     output: SentMatrix

@@ -6,7 +6,8 @@ from pathlib import Path
 
 
 def cache_directory() -> Path:
-    """Return the folder of compiled kernels, by the XDG base directory specification."""
+    """Return the folder in which compiled kernels are kept between gradings, according to the XDG
+    base directory specification."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     directory = Path(home) / "matmul-arena"
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -14,7 +15,8 @@ def cache_directory() -> Path:
 
 
 def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
-    """Replace a file's content atomically: a failure leaves the old one. Raises OSError."""
+    """Replace a file's content atomically: after a full disk or a kill the old content is there.
+    Raises OSError."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:

@@ -43,6 +43,8 @@ class Value(BaseModel):
 
 
 def _without(*obsolete: str) -> Any:
+    """Return a validator that drops fields which only values of earlier judges have."""
+
     def drop(cls: type[Value], read: Any) -> Any:
         if not isinstance(read, dict):
             return read

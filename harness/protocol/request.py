@@ -83,6 +83,7 @@ class Process(Protocol):
 
 @cache
 def answer_to(request: type[Request[Answer_co]]) -> TypeAdapter[Answer_co | Fault]:
+    """Return the reader of answers to requests of this class."""
     for base in request.__mro__:
         arguments = getattr(base, "__pydantic_generic_metadata__", {}).get("args")
         if arguments:

@@ -29,6 +29,7 @@ class MeasureFirstLaunch(Request[FirstLaunches]):
     kernel: Kernel
     arguments: Arguments
     parts: tuple[SentMatrix, ...]
+    """One of each input."""
     fetch: Literal[1, 2]
     """The launch whose output is returned: the first or the second."""
     compile_ms: NonNegativeFloat
@@ -136,7 +137,8 @@ class MeasuredErrors(Value):
 
 
 class MeasureErrors(Request[MeasuredErrors]):
-    """Measure the errors of some blocks of the output, which the seed chooses."""
+    """Measure how far some blocks of the output are from what they should be. The seed chooses
+    them."""
 
     seed: NonNegativeInt
 

@@ -67,7 +67,8 @@ SMALL_PTX = 150_000
 time than its launches would take longer."""
 
 WATCHING_SECONDS = 5.0
-"""The time limit for checking some blocks of a large launch, in which most kernels end."""
+"""The time limit for checking some blocks of a large launch. Most kernels need less at the ranked
+size."""
 
 
 class CpuDevice:
@@ -99,6 +100,7 @@ class CpuDevice:
 
     @answer.register
     def load(self, request: Load) -> Ready | Unsupported:
+        """Translate a kernel. A refusal names the line and the instruction."""
         kernel = request.kernel
         return self.load_ptx(
             kernel.ptx,
@@ -158,7 +160,8 @@ class CpuDevice:
 
     @answer.register
     def run(self, request: Run) -> Finished | Fault:
-        """Run one launch. The output stays NaN outside the blocks asked for."""
+        """Run one launch. The output is NaN before it, and stays so outside the blocks asked
+        for."""
         kernel, given = self._loaded(), request.inputs
         if given.blocks is not None and kernel.blocks_depend:
             return Fault(
@@ -184,6 +187,7 @@ class CpuDevice:
 
     @answer.register
     def sanitize(self, request: Sanitize) -> Sanitized | Fault:
+        """Run one launch a shape under the checks of all four tools."""
         start = time.monotonic()
         found: list[Finding] = []
         products: list[Product] = []
@@ -233,7 +237,8 @@ class CpuDevice:
         )
 
     def _check_many(self, given: LaunchInputs, seconds: float) -> list[Finding]:
-        """Check a launch of many blocks if they depend on one another, as far as time permits."""
+        """Check a launch of many blocks if they depend on one another. A launch that takes too
+        long is no mistake."""
         kernel, grid = self._loaded(), self._grid(given.arguments)
         if not kernel.blocks_depend or _refused(kernel, grid):
             return []
@@ -314,6 +319,7 @@ class CpuDevice:
 
 
 def parameter_kinds(signature: Signature) -> tuple[ParameterKind, ...]:
+    """Return the kind of argument of each parameter of a kernel."""
     return (
         *(ParameterKind.READ_ONLY for _ in signature.inputs),
         ParameterKind.WRITABLE,
@@ -322,6 +328,7 @@ def parameter_kinds(signature: Signature) -> tuple[ParameterKind, ...]:
 
 
 def _arguments(given: LaunchInputs) -> tuple[Matrix, tuple[Argument, ...]]:
+    """Return a poisoned output, and the arguments of the launch."""
     output = poisoned(given.arguments.output.rows, given.arguments.output.columns)
     return output, _filled(given, output)
 
@@ -339,6 +346,7 @@ def _filled(given: LaunchInputs, output: Matrix) -> tuple[Argument, ...]:
 
 
 def _refused(kernel: Kernel, grid: Size) -> Fault | None:
+    """Return why a GPU would not accept the launch; None if it would."""
     shared, message = kernel.shared_bytes, ""
     if shared > MAX_SHARED_BYTES:
         message = f"a block needs {shared} bytes of shared memory; an H100 has {MAX_SHARED_BYTES}"

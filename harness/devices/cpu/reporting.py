@@ -62,6 +62,7 @@ def fault(ended: results.Fault, shape: Shape, printed: str) -> Fault:
 
 
 def changed_inputs(result: results.Result, given: LaunchInputs) -> tuple[str, ...]:
+    """Return the names of the inputs to which the kernel wrote other values."""
     return tuple(given.arguments.inputs[index].name for index in result.changed)
 
 

@@ -83,6 +83,8 @@ class CudaChecker:
 
 
 class _Table:
+    """The buffers of one launch, with guards."""
+
     def __init__(self, request: LayOut) -> None:
         self._arguments = request.arguments
         self._draw: Callable[..., Any] = import_module(request.on_gpu).Drawn

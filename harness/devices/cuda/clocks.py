@@ -24,6 +24,8 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
+    """The state of the GPU at one moment."""
+
     clock_mhz: int
     power_w: float
     reasons: tuple[str, ...]
@@ -39,11 +41,13 @@ class Clocks:
 
     @property
     def uuid(self) -> str:
+        """Return the GPU's permanent name, such as GPU-1f3c…"""
         found = pynvml.nvmlDeviceGetUUID(self._handle)
         return found if isinstance(found, str) else found.decode()
 
     @property
     def max_mhz(self) -> int:
+        """Return the highest clock of the multiprocessors."""
         return int(pynvml.nvmlDeviceGetMaxClockInfo(self._handle, pynvml.NVML_CLOCK_SM))
 
     @property
@@ -55,6 +59,7 @@ class Clocks:
 
     @property
     def notes(self) -> tuple[str, ...]:
+        """Return a message for each property that makes times on this GPU less steady."""
         displays = supported(pynvml.nvmlDeviceGetDisplayActive, self._handle, 0)
         drawing = supported(pynvml.nvmlDeviceGetGraphicsRunningProcesses, self._handle, list[Any]())
         time_limit = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT
@@ -70,7 +75,8 @@ class Clocks:
         return None if millijoules is None else millijoules / 1000
 
     def read(self) -> Reading:
-        """Return the GPU's present state; values that the driver does not report are 0 or empty."""
+        """Return the present state of the GPU. Values that the driver does not report are 0 or
+        empty."""
         reasons = supported(pynvml.nvmlDeviceGetCurrentClocksEventReasons, self._handle, 0)
         return Reading(
             clock_mhz=int(pynvml.nvmlDeviceGetClockInfo(self._handle, pynvml.NVML_CLOCK_SM)),

@@ -57,6 +57,7 @@ def fault(error: Exception) -> Fault:
 
 
 def answer_or_fault(answer: Callable[[Request[Any]], Value], request: Request[Any]) -> Value:
+    """Answer a request; a CudaError becomes a Fault."""
     try:
         return answer(request)
     except CudaError as error:

@@ -57,6 +57,7 @@ def _by_the_host(record: Element, tool: Tool) -> bool:
 
 
 def _access(record: Element, tool: Tool, placements: Sequence[Placement]) -> Finding:
+    """Read a record of memcheck or initcheck: one access to one address."""
     address = _number(record, "what/address")
     size = _number(record, "what/size")
     error = _text(record, "what/error") or _text(record, "what/text")
@@ -87,6 +88,7 @@ def _access(record: Element, tool: Tool, placements: Sequence[Placement]) -> Fin
 
 
 def _locate(finding: Finding, address: int, placements: Sequence[Placement]) -> Finding:
+    """Name the buffer that is nearest to the address."""
     nearest: tuple[int, Buffer, int, Shape] | None = None
     for placement in placements:
         for buffer, start in zip(placement.arguments.buffers, placement.addresses, strict=True):

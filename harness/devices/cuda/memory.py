@@ -12,6 +12,7 @@ from harness.protocol.timing import SharedMatrices
 from problem.signature import Buffer
 
 _OUT_OF_MEMORY = 2
+"""cudaErrorMemoryAllocation."""
 
 
 def allocate(size: int) -> Any:
@@ -31,10 +32,12 @@ def allocate(size: int) -> Any:
 
 
 def matrix(rows: int, columns: int) -> Any:
+    """Allocate an uninitialised float32 matrix."""
     return cupy.ndarray((rows, columns), np.float32, memptr=allocate(rows * columns * 4))
 
 
 def matrices(buffers: Iterable[Buffer]) -> list[Any]:
+    """Allocate an uninitialised matrix for each buffer."""
     return [matrix(buffer.rows, buffer.columns) for buffer in buffers]
 
 
@@ -98,7 +101,8 @@ class Guarded:
             set_words(guard, CANARY)
 
     def overwritten(self) -> list[str]:
-        """Return the sides with a changed canary, such as "after C", and restore these."""
+        """Return the sides on which a canary was overwritten, such as "after C", and restore
+        these canaries."""
         found = []
         for side, guard in self._guards.items():
             if (guard.get() != CANARY).any():
@@ -118,6 +122,7 @@ def _words(place: Any, size: int) -> Any:
 
 
 def set_words(array: Any, bits: np.uint32) -> None:
+    """Set every 32-bit word with the driver."""
     (status,) = driver.cuMemsetD32(array.data.ptr, int(bits), array.size)
     if status != driver.CUresult.CUDA_SUCCESS:
         raise cupy.cuda.driver.CUDADriverError(int(status))

@@ -67,6 +67,7 @@ class CudaSanitizer:
         }
 
     def answer(self, request: Request[Any]) -> Value:
+        """Answer `Load` and `Sanitize`."""
         if isinstance(request, Load):
             assert isinstance(request.kernel, Kernel), "a GPU needs machine code"
             self._kernel = request.kernel
@@ -116,6 +117,8 @@ def sanitize(
 
 @dataclass
 class _Found:
+    """The result of one tool."""
+
     tool: Tool
     seconds: float
     findings: tuple[Finding, ...] = ()
@@ -135,6 +138,7 @@ class _Found:
 def _run(
     processes: Sequence[_Process], launches: Sequence[LaunchInputs], folder: Path, seconds: float
 ) -> list[_Found] | Fault:
+    """Run these tools at the same time, on the job in the folder."""
     deadline = time.monotonic() + seconds
     try:
         for process in processes:
@@ -231,6 +235,7 @@ class _Process:
         return found
 
     def _product(self, number: int, launch: LaunchInputs) -> Product | None:
+        """Return the results of a launch, if it finished."""
         try:
             *inputs, output = (
                 self._matrix(buffer.name, number) for buffer in launch.arguments.buffers

@@ -148,13 +148,16 @@ class CycleCounters:
         self.stop()
 
     def start(self) -> None:
+        """Queue the first reading."""
         self._kernel((4 * self._count,), (1,), (self._before,))
 
     def stop(self) -> None:
+        """Queue the second reading."""
         self._kernel((4 * self._count,), (1,), (self._after,))
 
     def cycles(self) -> int:
-        """Return the median of the cycles between the readings, and forget both."""
+        """The median over the multiprocessors of the cycles between the readings, once both are
+        over. Forgets both."""
         before, after = self._before.get(), self._after.get()
         self._before.fill(0)
         self._after.fill(0)

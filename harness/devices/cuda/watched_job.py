@@ -29,10 +29,12 @@ _LOOKING_SECONDS = 0.005
 
 
 def file(folder: Path, name: str, launch: int) -> Path:
+    """Return where a buffer of a launch is stored."""
     return folder / f"{name}{launch}.npy"
 
 
 def write_job(kernel: Kernel, launches: Sequence[LaunchInputs], folder: Path) -> None:
+    """Write what the program is to launch into a folder."""
     job = Job(kernel=kernel, launches=tuple(launch.arguments for launch in launches))
     (folder / JOB).write_text(job.model_dump_json(), encoding="utf-8")
     for number, launch in enumerate(launches):

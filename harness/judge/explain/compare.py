@@ -8,6 +8,7 @@ WORTH_TELLING = 0.02
 
 
 def compare(new: Explanation, old: Explanation) -> Comparison:
+    """Compare two explanations for the same GPU."""
     before, after = ({each.unit: each.ms for each in e.units} for e in (old, new))
     changes = [
         Change(unit=unit, before_ms=before.get(unit, 0.0), after_ms=after.get(unit, 0.0))

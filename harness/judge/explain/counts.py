@@ -31,20 +31,23 @@ def _warps(counters: Counters, wanted: Callable[[str], object]) -> float:
 
 
 def fma_warps(counters: Counters) -> float:
+    """Return the warp instructions that add or multiply float32."""
     return _warps(counters, re.compile(r"(fma|add|sub|mul)\b.*\.f32").fullmatch)
 
 
 def fused_warps(counters: Counters) -> float:
+    """Return the warp instructions that multiply and add float32 at once."""
     return _warps(counters, re.compile(r"fma\b.*\.f32").fullmatch)
 
 
 def fp64_warps(counters: Counters) -> float:
+    """Return the warp instructions that add or multiply float64."""
     return _warps(counters, re.compile(r"(fma|add|sub|mul)\b.*\.f64").fullmatch)
 
 
 def tensor_work(counters: Counters) -> dict[tuple[str, bool], float]:
-    """Return the multiply-adds of matrix instructions, by type and whether warp groups issue
-    them."""
+    """Return the multiply-adds of matrix instructions, by the type of their inputs and whether warp
+    groups issue them."""
     work: dict[tuple[str, bool], float] = {}
     for opcode, threads in counters.instructions.items():
         found = matrix_instruction(opcode)
@@ -60,9 +63,9 @@ def tensor_warps(counters: Counters) -> float:
 
 
 def hot_loop(facts: DisassembledKernel, counters: Counters | None) -> CodeLoop | None:
-    """Return the loop with the most tensor instructions of the types that were executed, since
-    there may be another for small problems. Without such it is the one with the most
-    multiply-adds."""
+    """Return the loop that computes most. That is the one with the most tensor instructions of the
+    types that were executed, since there may be another loop for small problems. Without such it is
+    the one with the most multiply-adds."""
     executed = {kind for kind, _ in tensor_work(counters)} if counters is not None else set()
 
     computes = Kind.FMA
@@ -104,6 +107,7 @@ def waits_around(loop: CodeLoop, counters: Counters) -> int:
 
 
 def barriers_around(loop: CodeLoop, times: float, counters: Counters) -> float:
+    """Return how often the warps that were counted came to a barrier outside of the loop."""
     barriers = _warps(counters, re.compile(r"bar(rier)?(\.cta)?\.sync").match)
     return max(barriers - times * how_many(loop.opcodes, "BAR"), 0.0)
 

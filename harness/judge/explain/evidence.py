@@ -122,10 +122,12 @@ class Evidence:
 
     @cached_property
     def loop_mix(self) -> dict[Kind, int]:
+        """The number of instructions of each kind in that loop."""
         return mix(self.opcodes)
 
     @property
     def loop_size(self) -> int:
+        """The number of instructions in that loop."""
         return sum(self.opcodes.values())
 
     @cached_property
@@ -166,6 +168,7 @@ class Evidence:
 
     @cached_property
     def tensor_work(self) -> dict[tuple[str, bool], float]:
+        """Multiply-adds on the tensor cores, as `counts.tensor_work` returns them."""
         return tensor_work(self.counters)
 
     @cached_property
@@ -194,6 +197,7 @@ class Evidence:
 
     @cached_property
     def _past_l1(self) -> set[int]:
+        """The source lines all of whose accesses to global memory go past the L1 cache."""
         found = set()
         for line in self.facts.lines:
             loads = [opcode for opcode in line.opcodes if opcode.startswith(("LDG.", "LD."))]
@@ -219,9 +223,10 @@ class Evidence:
 
     @property
     def _misses(self) -> dict[int, float]:
-        """Return, by source line, the share of sectors that are not in the L1 cache: their warp did
-        not touch them shortly before. Where another warp did, it waits for the same results, for
-        the warps of a block go through the same data side by side."""
+        """Return, by source line, the share of sectors that are not in the L1 cache for a warp: it
+        did not touch them shortly before. Where another warp did, it waits for the same results,
+        for the warps of a block go through the same data side by side. Loads past the L1 cache find
+        none there."""
         return {
             line.line: max(line.global_new_sectors, line.global_first_sectors) / line.global_sectors
             for line in self.counters.lines
@@ -351,12 +356,14 @@ class Evidence:
         return Iteration(all_warps * share, waiting * share / alike)
 
     def _iteration(self, loop: CodeLoop, clocks_to_issue: float = 1) -> Iteration:
+        """Return what an iteration of a loop takes a warp on this GPU."""
         leave_l1 = spills_to(self.facts, self.gpu) is not Unit.L1
         return iteration(loop, leave_l1, self._misses, self._memory_latency, clocks_to_issue)
 
     # -- the work that a change would leave
 
     def without_passes(self, passes: float) -> Workload:
+        """Return the work that is left without some of the counted passes of the L1 cache."""
         return self.work.without(Unit.L1, passes * self.ratio / self.gpu.l1_passes)
 
     def with_loop(self, opcodes: dict[str, int]) -> Workload:
@@ -381,6 +388,7 @@ class Evidence:
     # -- lines of the source
 
     def most_in_loop(self, kind: Kind) -> int | None:
+        """Return the line of the loop from which most instructions of a kind came."""
         within = self.loop.source_lines if self.loop else ()
         return self.most(lambda opcode: kind_of(opcode) is kind, within)
 

@@ -7,8 +7,13 @@ from harness.protocol.report import Counters, DeviceInfo, DisassembledKernel, Ou
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The facts about one kernel. outcome: None for a right kernel. note: the reason why something
-    could not be determined."""
+    """The facts about one kernel.
+
+    outcome: the error that a grading, or a quick look at a few cases, found; None for a right
+    kernel.
+    blocks_depend: blocks depend on one another, so they need not be equally long.
+    note: the reason why something could not be determined.
+    """
 
     name: str
     source: str

@@ -118,6 +118,7 @@ def _units(work: Workload, gpu: Gpu) -> tuple[UnitTime, ...]:
 
 
 def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
+    """Return each unit's limit, in useful operations."""
     flop = RANKED.shape.flop
     roofs = [Roof(name="FP32 units", tflops=gpu.fp32_tflops)]
     useful = flop / 2 / evidence.scale
@@ -176,6 +177,7 @@ def _lines(
 def _costs(
     code: Mapping[int, CodeLine], counted: Mapping[int, LineCounters], work: Workload
 ) -> dict[int, float]:
+    """Return the share of each line in the work of the units whose work is known by line."""
     by_unit: dict[Unit, dict[int, float]] = {
         Unit.ISSUE: {number: line.warp_instructions for number, line in counted.items()},
         Unit.L1: {number: l1_clocks(line) for number, line in counted.items()},

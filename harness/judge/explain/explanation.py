@@ -24,9 +24,12 @@ class Unit(StrEnum):
 
 
 class UnitTime(Value):
+    """The time for which one unit is busy at the ranked size."""
+
     unit: Unit
     ms: float
     why: str
+    """The work that keeps it busy, in figures."""
 
 
 class Roof(Value):
@@ -40,6 +43,8 @@ class Roof(Value):
 
 
 class LineCost(Value):
+    """The cost of one source line."""
+
     line: int
     instructions: int = 0
     """Machine instructions that the compiler made of it."""
@@ -87,10 +92,12 @@ class Comparison(Value):
     """The changes since another kernel, and why the new one is faster or slower."""
 
     name: str
+    """The name of the old kernel."""
     before_ms: float | None
     """Estimates; None where a kernel could not be counted."""
     after_ms: float | None
     why: str
+    """One sentence."""
     units: tuple[Change, ...] = ()
     """The units whose times changed, the largest change first."""
     occupancy: tuple[float, float]
@@ -102,6 +109,8 @@ class Comparison(Value):
 
 
 class Explanation(Value):
+    """The explanation of a kernel's speed."""
+
     name: str
     gpu: str
     assumed: bool
@@ -127,8 +136,10 @@ class Explanation(Value):
     mix: dict[str, int]
     """Machine instructions by kind, in the loop that computes; in the whole kernel without one."""
     loop: tuple[int, int] | None
+    """First and last source line of that loop."""
     lines: tuple[LineCost, ...]
     findings: tuple[Advice, ...]
     notes: tuple[str, ...] = ()
     """Facts that could not be determined, and why."""
     against: Comparison | None = None
+    """None where no other kernel was named."""

@@ -63,10 +63,12 @@ class Gpu:
 
     @property
     def l1_bytes(self) -> int:
+        """Bytes of a multiprocessor's L1 cache and shared memory together."""
         return multiprocessor(self.arch).cache
 
     @property
     def memory_bytes_per_clock(self) -> float:
+        """A multiprocessor's share of the bandwidth of the device memory."""
         return self.memory_gb_per_s * 1e6 / self.clocks_per_ms / self.multiprocessors
 
     @property
@@ -106,7 +108,8 @@ H100 = Gpu("NVIDIA H100 80GB HBM3", "sm_90a", 132, 1980, 3352.0)
 
 
 def gpu_of(device: DeviceInfo | None) -> Gpu | None:
-    """Return the GPU of a report; None for another device, or one that says too little."""
+    """Return the GPU that a report was made on; None for another device, or one that says too
+    little."""
     if device is None or not (device.multiprocessors and device.max_clock_mhz):
         return None
     if device.memory_gb_per_s is None:

@@ -98,8 +98,8 @@ def iteration(
 
 
 def _missed(waits: Iterable[Wait], misses: Mapping[int, float]) -> dict[Wait, float]:
-    """Return how probable it is that a load, or one that is under way with it, misses the L1
-    cache."""
+    """Return how probable it is that a load from global memory, or one that is under way with it,
+    misses the L1 cache."""
     left = [wait for wait in waits if wait.producer is Producer.GLOBAL]
     found: dict[Wait, float] = {}
     while left:

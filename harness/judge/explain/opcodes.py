@@ -46,6 +46,7 @@ _KINDS = {
 
 
 def kind_of(opcode: str) -> Kind:
+    """Return the kind of an opcode, such as FFMA or LDS.128."""
     return _KINDS.get(opcode.partition(".")[0], Kind.OTHER)
 
 
@@ -58,9 +59,11 @@ def mix(opcodes: Mapping[str, int]) -> dict[Kind, int]:
 
 
 STORES = ("STG", "ST", "RED", "ATOMG", "ATOM")
+"""Instructions that store to global memory, or change it there."""
 
 
 def how_many(opcodes: Mapping[str, int], *names: str) -> int:
+    """Return the number of instructions with one of these names and any modifiers."""
     return sum(count for opcode, count in opcodes.items() if opcode.partition(".")[0] in names)
 
 
@@ -77,7 +80,8 @@ def matrix_type(opcode: str) -> str | None:
 
 
 def matrix_instruction(ptx_opcode: str) -> tuple[str, int, int] | None:
-    """Return type of inputs, multiply-adds and threads of a matrix instruction of PTX, or None."""
+    """Return the type of the inputs, the multiply-adds and the threads of a matrix instruction of
+    PTX; None for others."""
     shape = re.search(r"\bm(\d+)n(\d+)k(\d+)\b", ptx_opcode)
     if shape is None or "mma" not in ptx_opcode or "load" in ptx_opcode or "store" in ptx_opcode:
         return None
@@ -91,7 +95,8 @@ def matrix_instruction(ptx_opcode: str) -> tuple[str, int, int] | None:
 
 
 def columns_at_once(ptx_opcode: str) -> int | None:
-    """Return the columns that an instruction of a warp group computes; None for others."""
+    """Return the columns of a product that one matrix instruction of a warp group computes; None
+    for others."""
     shape = re.search(r"\bm\d+n(\d+)k\d+\b", ptx_opcode)
     return int(shape[1]) if shape is not None and ptx_opcode.startswith("wgmma") else None
 
@@ -103,7 +108,8 @@ SPECIAL = 16
 between float32 and integers use the same pipeline."""
 
 INTEGER = 64
-"""Operations per clock and multiprocessor. As many multiplications use another pipeline."""
+"""Additions, comparisons, shifts and logical operations per clock and multiprocessor. As many
+multiplications use another pipeline."""
 
 _INTEGER = (
     *("IADD3", "VIADD", "LOP3", "SHF", "ISETP", "FSETP", "LEA", "IABS", "SEL", "FSEL", "PRMT"),

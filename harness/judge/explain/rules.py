@@ -51,6 +51,8 @@ MAX_FINDINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class Saving:
+    """The finding of a rule: its sentence, and the work that would be left."""
+
     message: str
     figure: float
     ideal: float
@@ -87,6 +89,8 @@ RULES: list[Rule] = []
 def _rule(
     name: str, remedy: str, see: str | None = None, least_gain: float = WORTH_SAYING
 ) -> Callable[[Find], Find]:
+    """Return a decorator that adds a function to the rules."""
+
     def add(find: Find) -> Find:
         RULES.append(Rule(name, remedy, see, least_gain, find))
         return find
@@ -202,7 +206,8 @@ WAVEFRONTS_OF_FLOATS, WAVEFRONTS_OF_VECTORS = 0.25, 12 / 64
 float per thread, and if they bring four. A load of A takes two, and one of B four."""
 
 LATENCY_OF_06 = 0.27
-"""The share of the latency of 02_shared_tile that is left: one wait serves all outputs."""
+"""The share of the latency of 02_shared_tile that is left in 06_outputs_per_thread: one wait serves
+the products of all outputs."""
 
 
 @_rule(
@@ -607,7 +612,8 @@ REACHED_BY_33 = 0.676
     "33_wgmma_two_phase",
 )
 def _tensor_cores(evidence: Evidence) -> Saving | None:
-    """Only tensor cores are faster: three products of BF16 keep the accuracy of FP32."""
+    """If the FP32 units are the limit, only tensor cores are faster: three products of BF16 keep
+    the accuracy of FP32."""
     peak = evidence.gpu.tensor_macs("BF16")
     busy = evidence.work.clocks[Unit.FMA] / evidence.work.total
     if evidence.tensor_work or evidence.gpu.number != 90 or peak is None or busy < BUSY:
@@ -819,8 +825,8 @@ def advice(evidence: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Advice, .
 
 
 def _join_patterns(savings: dict[Rule, Saving], work: Workload) -> None:
-    """Make one finding of two for one line, whose indices are the wrong way round in both
-    memories."""
+    """Make one finding of two that one line has for one reason. Its indices are the wrong way round
+    in global memory and in shared memory."""
     pair = [rule for rule in savings if rule.name in ("uncoalesced", "bank-conflicts")]
     if len(pair) < 2 or savings[pair[0]].line != savings[pair[1]].line:
         return

@@ -1,4 +1,5 @@
-"""The clocks for which a kernel keeps units busy at the ranked size, and what it occupies."""
+"""The clocks for which a kernel keeps each unit of the GPU busy at the ranked size, and what a
+launch of that size occupies."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ class Workload:
         return replace(self, clocks={**self.clocks, unit: left}, exposed=exposed)
 
     def shortened(self, share: float, *units: Unit) -> Workload:
-        """Return the workload without a share of these units' clocks, as far as they are used."""
+        """Return the workload without a share of the clocks of these units, as far as they are
+        used."""
         work = self
         for unit in units:
             if unit in work.clocks:
@@ -121,6 +123,7 @@ def resident_blocks(facts: DisassembledKernel, gpu: Gpu) -> int:
 
 
 def loop_bytes(loop: CodeLoop) -> int:
+    """Return how long the machine code of a loop is."""
     return sum(loop.opcodes.values()) * INSTRUCTION_BYTES
 
 
@@ -129,7 +132,8 @@ LINE = 128
 
 
 def local_passes(opcodes: Mapping[str, int], names: tuple[str, ...] = ("LDL", "STL")) -> int:
-    """Return the L1 cache's passes for local memory. Stores also reach the L2 cache."""
+    """Return the passes of the L1 cache that instructions take for local memory. Stores
+    also reach the L2 cache."""
     return sum(
         count * (4 if "128" in opcode else 2 if ".64" in opcode else 1)
         for opcode, count in opcodes.items()

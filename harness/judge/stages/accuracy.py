@@ -20,6 +20,7 @@ Found = tuple[str, Errors, Errors]
 
 
 def grade_accuracy(grading: Grading) -> None:
+    """Compute the grade at a small size."""
     if grading.failure or not grading.grades_accuracy:
         return
     grading.progress.step("accuracy on structured inputs")
@@ -54,6 +55,7 @@ def add(grading: Grading, shape: Shape, baseline: str, found: Sequence[Found]) -
 
 
 def sentence(found: Accuracy) -> str:
+    """Say the grade, and the inputs that decide it."""
     sizes = ", ".join(str(each.shape) for each in found.sizes)
     text = f"accuracy {found.grade} ({MEANINGS[found.grade]}) at {sizes}"
     worst = [each for size in found.sizes for each in size.results if each.grade == found.grade]

@@ -22,7 +22,8 @@ ALL_BLOCKS = 1 << 30
 SECTOR_ELEMENTS = 8
 
 IDLE = 0.5
-"""The least share of its outputs that a sample must store, or its blocks do too little work."""
+"""The least share of its outputs that a sample must store; otherwise its blocks do too little
+work."""
 
 Answer = Counters | BranchesDiffer | Unsupported | Fault
 
@@ -63,6 +64,7 @@ def count_on(
 def _launches(
     launch: LaunchLine, ready: Ready, problem: Problem, chosen: Shape | None
 ) -> Iterator[tuple[Shape, int]]:
+    """Return the shapes to try, and the most blocks to count at each."""
     if not ready.blocks_depend:
         tile = launch.tile_rows * launch.tile_columns
         blocks = max(1, min(COUNTED_BLOCKS, COUNTED_ELEMENTS // tile))
@@ -75,7 +77,8 @@ def _launches(
 
 
 def _is_useless(answer: Answer, request: Count) -> bool:
-    """Return whether nothing was counted, or the sampled blocks leave the work to others."""
+    """Return whether blocks could not be counted, or the sampled blocks leave the work to
+    others."""
     if isinstance(answer, Fault):
         return answer.cause == "judge"
     if not isinstance(answer, Counters):
@@ -87,11 +90,13 @@ def _is_useless(answer: Answer, request: Count) -> bool:
 
 
 def start_counting(grading: Grading) -> None:
+    """Start to count the accesses of a full grading of a kernel that has not failed."""
     if not grading.quick and grading.failure is None:
         grading.steps.start(_counting(grading))
 
 
 def count_accesses(grading: Grading) -> None:
+    """Count the accesses of a full grading."""
     if not grading.quick:
         count(grading)
 
@@ -113,6 +118,7 @@ def count(grading: Grading) -> None:
 
 
 def _counting(grading: Grading) -> Step[Answer]:
+    """Return the step that counts the accesses of the kernel."""
     executor = grading.watched_by
     load = loading(executor, grading.loadable)
 

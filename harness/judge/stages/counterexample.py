@@ -15,6 +15,8 @@ from problem.reference import BLOCK_SIZE, Comparison
 
 MAX_ELEMENTS = 5
 MAP_ROWS, MAP_COLUMNS = 20, 64
+"""Most characters down and across a map."""
+
 Blocks = NDArray[np.bool_]
 
 
@@ -42,6 +44,7 @@ def wrong_answer(problem: Problem, stage: RunStage, seed: int, compared: Compare
 
 
 def _elements(problem: Problem, compared: Compared) -> tuple[Element, ...]:
+    """Return the worst elements of the worst block, the worst first."""
     block = [BLOCK_SIZE * place for place in compared.comparison.worst_block]
     rows, columns = (slice(start, start + BLOCK_SIZE) for start in block)
     top, left = (first + start for first, start in zip(compared.corner, block, strict=True))

@@ -105,6 +105,7 @@ def measure(grading: Grading) -> None:
 
 
 def _first_launches(grading: Grading, workers: TimingWorkers, seconds: float) -> FirstLaunches:
+    """Measure the costs that a program has once, in a process that has not used the GPU."""
     arguments = grading.problem.arguments(grading.problem.ranked.shape)
     grading.progress.step("first launch")
     compiling = sum(each.seconds for each in grading.times if each.stage is Stage.COMPILE)
@@ -131,6 +132,7 @@ def _first_launches(grading: Grading, workers: TimingWorkers, seconds: float) ->
 def _host_memory(
     grading: Grading, workers: TimingWorkers, seconds: float
 ) -> tuple[HostMemory, ...]:
+    """Measure each kind of host memory that the options name."""
     arguments = grading.problem.arguments(grading.problem.ranked.shape)
     found = []
     for kind in grading.options.host_memory:
@@ -141,8 +143,8 @@ def _host_memory(
 
 
 def audit(grading: Grading) -> None:
-    """Check that the GPU can reach the score, and compare the kept launches with the CPU's
-    product."""
+    """Check that the GPU can reach the score, and compare the launches that were kept with the
+    product of the CPU."""
     measured, disassembled = grading.measured, grading.disassembled
     assert measured is not None and disassembled is not None
     too_fast = impossible(measured.score, grading.session.info, disassembled.kernel)
@@ -167,6 +169,8 @@ def audit(grading: Grading) -> None:
 
 
 def _comparing(problem: Problem, fetched: Fetched) -> Step[Compared]:
+    """Return the step that compares the output of a timed launch with the full product."""
+
     def run(_: Steps) -> Compared:
         case, output = Case(problem.ranked.shape, UNIFORM), fetched.output
         inputs = problem.draw(case, fetched.seed)
@@ -193,6 +197,7 @@ def impossible(
 
 
 def _pinning_pays_after(memories: Sequence[HostMemory]) -> float | None:
+    """Return the round trips after which pinned memory has saved the time of its allocation."""
     by_kind = {memory.kind: memory for memory in memories}
     if len(by_kind) < len(HostMemoryKind):
         return None

@@ -57,7 +57,8 @@ from problem.problem import Problem
 
 MIN_WARM_UP_SECONDS = 0.5
 MAX_WARM_UP_SECONDS = 5.0
-"""A GPU raises its clock within tens of milliseconds; after seconds it will not become steady."""
+"""A GPU raises its clock within some tens of milliseconds of work; one whose clock is not steady
+after seconds will not become so."""
 
 STEADY_READINGS = 5
 STEADY_MHZ = 15
@@ -122,9 +123,11 @@ class RandomOrder:
     def __init__(self, kinds: Sequence[str]) -> None:
         self.kinds = kinds
         self.fewest = 0
+        """How often every kind was drawn."""
         self._left: list[str] = []
 
     def draw(self) -> str:
+        """Return the next kind."""
         if not self._left:
             self._left = [*self.kinds]
             secrets.SystemRandom().shuffle(self._left)
@@ -135,14 +138,18 @@ class RandomOrder:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
+    """All rounds, and what a thorough measurement adds."""
+
     rounds: tuple[Round, ...]
     stopped_by: Steadiness
     by_inputs: tuple[InputsTime, ...] = ()
+    """How long the kernel takes on each kind of inputs, the slowest first."""
     audited: Fetched | None = None
     """The launch that is compared with the full product of the CPU."""
     accuracy: tuple[tuple[str, Errors, Errors], ...] = ()
     """The errors of kernel and baseline on each kind of inputs."""
     sustained: Sustained | None = None
+    """Launches back to back."""
 
 
 def timed_rounds(
@@ -216,7 +223,8 @@ def check_near_sizes(
     workers: TimingWorkers, problem: Problem, seconds: float, progress: Progress
 ) -> Failure | None:
     """Check sizes near the ranked one, which a kernel may compute by a fast path that no smaller
-    case reaches. seconds: time limit of one launch."""
+    case reaches. Inputs are drawn and products compared on the GPU. seconds: time limit of one
+    launch."""
     for shape, kinds in problem.near_cases(NEAR_SIZES, NEAR_KINDS):
         progress.step(f"check at {shape}")
         inputs = UNIFORM
@@ -243,6 +251,7 @@ class Measuring:
     def __init__(
         self, workers: TimingWorkers, problem: Problem, shape: Shape, seconds: float
     ) -> None:
+        """seconds: time limit of one launch."""
         self.workers = workers
         self.problem = problem
         self.shape = shape
@@ -250,6 +259,7 @@ class Measuring:
         self.scored = RandomOrder(problem.scored_inputs)
         self.unscored = RandomOrder(problem.unscored_inputs)
         self.unannounced_seconds = 0.0
+        """How long the unannounced checks took."""
         self._unscored_ms: dict[str, list[float]] = {}
         self._attached: list[Process] = []
 
@@ -282,8 +292,9 @@ class Measuring:
                 device.ask(Detach())
 
     def warm_up(self) -> float:
-        """Launch both in turn until the clock is steady, or time is over; return the seconds taken.
-        The inputs are of scored kinds, since other kinds may lead to another clock."""
+        """Launch both in turn until the clock is steady, or until the time for that is over; return
+        the seconds that this took. The inputs are of scored kinds, since other kinds may lead to
+        another clock."""
         started = time.monotonic()
         readings: list[int] = []
         while True:
@@ -299,6 +310,7 @@ class Measuring:
                 return elapsed
 
     def round(self, number: int, inputs: str, kernel_first: bool) -> Round:
+        """Launch kernel and baseline once, each on new inputs."""
         where = f"in round {number + 1}"
         order = (False, True) if kernel_first else (True, False)
         launches = {each: self.launch(inputs, where, baseline=each) for each in order}
@@ -308,6 +320,7 @@ class Measuring:
     def paired(
         of_kernel: CheckedLaunch, of_baseline: CheckedLaunch, inputs: str, kernel_first: bool
     ) -> Round:
+        """Return the round that two launches make."""
         (kernel, check), (baseline, _) = of_kernel, of_baseline
         throttled = tuple(sorted({*kernel.throttled, *baseline.throttled}))
         return Round(
@@ -398,6 +411,7 @@ class Measuring:
         )
 
     def fetch(self) -> Fetched:
+        """Return the launch that was timed last."""
         return _trusted(self.workers.checker.ask(FetchLaunch()))
 
     def launch(self, inputs: str, where: str, baseline: bool = False) -> CheckedLaunch:
@@ -451,6 +465,7 @@ def load_kernel(workers: TimingWorkers, kernel: Kernel) -> None:
 
 
 def _per_launch(launches: SustainedLaunches) -> tuple[float, float | None]:
+    """Return the milliseconds and the joules of one of these launches."""
     joules = None if launches.joules is None else launches.joules / launches.launches
     return launches.seconds / launches.launches * 1e3, joules
 

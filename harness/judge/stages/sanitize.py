@@ -62,7 +62,8 @@ HANG_SECONDS = 2.0
 
 KILLED = "SIGKILL"
 """The signal of a worker that another process killed. Its grading is repeated, since the worker
-might have explained why a kernel is wrong."""
+might have explained why a kernel is wrong. A kernel that crashes its worker causes another
+signal."""
 
 CPU_DEVICE = "the CPU device"
 
@@ -133,7 +134,8 @@ def _result(grading: Grading, watched: Watched) -> Sanitized | Unsupported | Fau
 
 
 def start_cpu_sanitizer(grading: Grading) -> None:
-    """Start to sanitize on the CPU device. A quick grading uses it only if something went wrong."""
+    """Start to sanitize on the CPU device next to a GPU. A quick grading uses it only where
+    something went wrong."""
     if grading.session.cpu_sanitizer is not None and not grading.quick:
         grading.steps.start(_step(grading, _on_cpu(grading)))
 
@@ -201,8 +203,9 @@ def sanitize_in_background(grading: Grading) -> None:
 
 
 def _ruled_out(grading: Grading, watched: Watched) -> bool:
-    """Return whether the CPU device rules out the races that racecheck has reported: it ran the
-    same cases, and some blocks of the case that is too large for it, without a finding."""
+    """Return whether the CPU device rules out the races that the GPU's racecheck has reported. It
+    does if it ran the same cases without a finding, and some blocks of the case that is too large
+    for it."""
     every = [watched]
     if not grading.quick:
         sample = sample_of(grading, grading.problem.mid_size_case(grading.seed).shape)
@@ -211,6 +214,7 @@ def _ruled_out(grading: Grading, watched: Watched) -> bool:
 
 
 def _is_clean(answer: Sanitized | Unsupported | Fault, watched: Watched) -> bool:
+    """Return whether every tool ran in all cases and the sample, and found nothing."""
     return (
         isinstance(answer, Sanitized)
         and not (answer.findings or answer.stopped)
@@ -248,6 +252,7 @@ def _on_device(grading: Grading) -> Watched:
 
 
 def _on_cpu(grading: Grading) -> Watched:
+    """Return what the CPU device next to a GPU runs."""
     return Watched(
         Executor.CPU_SANITIZER,
         _cases(grading),
@@ -288,6 +293,7 @@ def _note(grading: Grading, answer: Sanitized | Unsupported | Fault, watched: Wa
 
 
 def _about(program: Sanitizing, findings: Sequence[Finding]) -> Iterator[str]:
+    """Describe what one program found for a view that follows the grading."""
     clean = [run.tool.value for run in program.tools if run.status == "clean"]
     if clean:
         yield f"{program.program}: nothing found by {', '.join(clean)}"
@@ -393,6 +399,7 @@ def _tools(grading: Grading) -> tuple[Tool, ...]:
 
 
 def sanitizer_cases(grading: Grading) -> tuple[Case, ...]:
+    """Return the cases around the tiles of the launch."""
     rows, columns = _tile(grading)
     seed, quick = grading.seed, grading.quick
     return grading.problem.watched_cases(rows, columns, seed, quick=quick, max_work=EXTRA_FLOP)

@@ -25,6 +25,7 @@ TARGET = 0.0025
 
 MIN_RATIOS = 6
 """Fewer ratios have no 95 % interval."""
+
 SLOWER = 0.01
 """A kernel is slower on one kind of inputs if its median there is lower by more than that and the
 intervals of the two kinds do not meet."""
@@ -49,14 +50,16 @@ THROTTLES = (
     "hardware slowdown",
     "power brake",
 )
-"""Reasons that drop a round. A power cap does not: it belongs to that kernel's steady state."""
+"""Reasons that drop a round. A power cap does not: it is part of the steady state of a kernel that
+draws that much, on that GPU."""
 
 TENSOR_PEAK_OVER_FP32 = 16.0
 """Dense FP16 tensor cores over FP32 CUDA cores, at most, on any GPU so far."""
 
 
 def score(rounds: Sequence[Round], info: DeviceInfo, shape: Shape) -> Score | Unscored:
-    """Return the score of all rounds, or of those with inputs on which the kernel is slower."""
+    """Return the score of all rounds; if the kernel is slower on one kind of inputs, that of the
+    rounds with this kind."""
     if too_many_dropped(rounds):
         return _unscored(rounds)
     slower = slower_on(rounds)
@@ -85,7 +88,8 @@ def too_many_dropped(rounds: Sequence[Round]) -> bool:
 
 
 def slower_on(rounds: Sequence[Round]) -> str | None:
-    """Return the kind of inputs on which the kernel is slowest, if it clearly is slower there."""
+    """Return the kind of inputs on which the kernel is slowest, if it is clearly slower there than
+    on its fastest kind."""
     by_kind: dict[str, list[float]] = {}
     for each in rounds:
         if not each.dropped:
@@ -107,6 +111,7 @@ def _scored(rounds: Sequence[Round]) -> list[Round]:
 
 
 def _unscored(rounds: Sequence[Round]) -> Unscored:
+    """Return why there is no score if too many rounds were dropped."""
     reasons = sorted({reason for r in rounds if r.dropped for reason in r.throttled})
     count = f"{sum(r.dropped for r in rounds)} of {len(rounds)} rounds"
     if reasons:
@@ -138,8 +143,9 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def heads(count: int, throws: int) -> float:
-    """Return the probability of so many heads in so many tosses. It is computed with logarithms,
-    since 2^1024 is no float, and a report may have thousands of rounds."""
+    """Return the probability of this many heads in this many coin tosses. It is computed with
+    logarithms, since 2^1024 is no float, and a report from elsewhere may have thousands of
+    rounds."""
     ways = math.lgamma(throws + 1) - math.lgamma(count + 1) - math.lgamma(throws - count + 1)
     return math.exp(ways - throws * math.log(2))
 
@@ -158,7 +164,8 @@ def ratios(rounds: Sequence[Round]) -> list[float]:
 
 
 def ratio(timed: Round) -> float:
-    """Return the ratio of times, or of cycles if the clock was lower for the baseline."""
+    """Return the baseline's time divided by the kernel's, or the ratio of their cycles if the clock
+    was lower for the baseline."""
     by_time, by_cycles = timed.baseline_ms / timed.kernel_ms, ratio_by_cycles(timed)
     if by_cycles is None or timed.kernel_ms < SHORT_MS or timed.baseline_ms < SHORT_MS:
         return by_time

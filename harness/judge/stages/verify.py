@@ -31,6 +31,7 @@ each time. They are fewer where a block computes more than one of 16×16 threads
 
 SAMPLED_ELEMENTS = 100_000
 """Elements of the output that the blocks of one launch may compute together."""
+
 EXPLAINED_FLOP = 1 << 26
 """The largest case when a kernel is only explained, without a GPU: every access is checked."""
 
@@ -60,6 +61,7 @@ def _preparing(grading: Grading, case: Case, *, whole: bool = True) -> Step[Prep
 
 
 def start_references(grading: Grading) -> None:
+    """Start to compute the expected output of each case."""
     grading.steps.start(*_all_cases(grading))
 
 
@@ -188,7 +190,8 @@ def _sample(grading: Grading, prepared: Prepared) -> CaseResult:
 def launch(
     grading: Grading, case: Case, inputs: Inputs, blocks: tuple[int, ...] | None = None
 ) -> Finished:
-    """Launch the kernel, or some blocks. Raises Ended if it fails, or writes elsewhere."""
+    """Launch the kernel, or some blocks of it. Raises Ended if it does not finish, or writes to
+    anything but the output."""
     seconds = grading.options.seconds
     given = launch_inputs(grading.problem, case, inputs, blocks)
     answer = grading.session.device.ask(Run(inputs=given, seconds=seconds))
@@ -265,6 +268,7 @@ def _compared_tile(grading: Grading, prepared: Prepared, output: Matrix, tile: T
 
 
 def _tiles(written: NDArray[np.bool_], launch: LaunchLine) -> set[Tile]:
+    """Return the tiles in which something was written."""
     rows = np.logical_or.reduceat(written, range(0, written.shape[0], launch.tile_rows), axis=0)
     both = np.logical_or.reduceat(rows, range(0, written.shape[1], launch.tile_columns), axis=1)
     return {(int(row), int(column)) for row, column in np.argwhere(both)}

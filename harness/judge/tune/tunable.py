@@ -26,6 +26,8 @@ from harness.judge.tune.expression import ExpressionError, evaluate
 from harness.protocol.errors import UsageError
 
 Setting = dict[str, int | bool]
+"""A value for each tuned constant, by name."""
+
 _EXAMPLE = "`constexpr int BK = 16;  // tune: 8 16 32`"
 
 
@@ -70,6 +72,7 @@ class Tunables:
 
     @property
     def written(self) -> Setting:
+        """The setting of the file as it is written."""
         return {each.constant.name: each.written for each in self.tuned}
 
     @property
@@ -79,7 +82,8 @@ class Tunables:
         return self._combinations + (not listed)
 
     def settings(self, limit: int, seed: int) -> list[Setting]:
-        """Return at most `limit` settings: the file's own, then a random sample of the others."""
+        """Return at most `limit` settings: that of the file first, then a random sample of the
+        others."""
         numbers: Iterable[int] = range(self._combinations)
         if self._combinations > limit:
             most = min(self._combinations, sys.maxsize)  # of a range with a length
@@ -129,6 +133,7 @@ class Tunables:
 
 
 def as_written(value: int | bool) -> str:
+    """Return a value as C++ writes it."""
     return str(value).lower()
 
 
@@ -217,6 +222,7 @@ _DEFINITIONS = {
     "enumerator": ("name", "value"),
     "preproc_def": ("name", "value"),
 }
+"""The nodes that give a name a value, and their fields for the two."""
 
 
 def _constants(root: Node) -> Iterator[Constant]:

@@ -41,6 +41,8 @@ MAX_VARIANTS = 100
 
 
 class Variant(Value):
+    """One setting of the tuned constants, and its result."""
+
     setting: Setting
     outcome: Outcome
     kernel: DisassembledKernel | KernelFacts | None = None
@@ -73,11 +75,13 @@ class Tuning(Value):
 
     @property
     def best(self) -> Variant | None:
+        """The variant with the highest score."""
         scored = [(variant.score.ratio, variant) for variant in self.variants if variant.score]
         return max(scored, key=lambda pair: pair[0])[1] if scored else None
 
     @property
     def best_source(self) -> str | None:
+        """The file with the best values."""
         if self.best is None:
             return None
         return find_tunables(self.submission.source).source(self.best.setting)

@@ -18,6 +18,8 @@ from problem.cases import Matrix
 T = TypeVar("T")
 
 _MAX_BYTES = 512 << 20
+"""The largest value, as JSON."""
+
 _MAX_MATRICES = 64
 
 _Size = Annotated[int, Field(ge=1, le=65_536)]
@@ -27,6 +29,7 @@ class _Header(Value):
     """The first part of a message. The elements of its matrices follow in this order."""
 
     name: str
+    """The name of the value's class."""
     body: str
     shapes: Annotated[tuple[tuple[_Size, _Size], ...], Field(max_length=_MAX_MATRICES)]
 
@@ -67,4 +70,5 @@ def receive(connection: Connection, kind: Callable[[str], TypeAdapter[T]]) -> T:
 
 
 def _bytes(matrix: Matrix) -> memoryview:
+    """Return the memory of a contiguous matrix."""
     return matrix.reshape(-1).view(np.uint8).data

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 MEASURING = 2
-"""The cores of a measurement: one for the process that is working, and one for the driver."""
+"""The cores of a measurement: one for the process that is working, of three, and one for the
+driver."""
 
 
 class Cores(NamedTuple):

@@ -68,7 +68,8 @@ def _lock(file: int, kind: int, wait: Callable[[], None]) -> None:
 
 
 def _opened(path: Path) -> int:
-    """Open a file that every user of this machine can read, as flock needs. Raises UsageError."""
+    """Open a file that every user of this machine can open for reading; flock asks for no more.
+    Raises UsageError."""
     try:
         try:
             file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL)

@@ -37,7 +37,8 @@ _ON_GPU = (Role.CUDA, Role.SANITIZER, Role.CHECKER)
 
 _CPU_SECONDS = dict.fromkeys(Role, 3600) | {Role.COMPILER: 120}
 _ADDRESS_SPACE = {Role.COMPILER: 8 * _GIB, Role.CPU: 16 * _GIB}
-"""GPU workers have no such limit: the CUDA driver reserves more address space than it uses."""
+"""The CUDA driver reserves far more address space than it uses, so GPU workers have no such
+limit."""
 _FILE_SIZE = 1 * _GIB
 _OPEN_FILES = 1024
 _MORE_TASKS = dict.fromkeys(Role, 1024) | {Role.COMPILER: 256, Role.CPU: 256}
@@ -79,6 +80,7 @@ def _limits(role: Role) -> Iterable[str]:
 
 
 def tasks() -> int:
+    """Count the processes and threads of this user."""
     count, user = 0, os.geteuid()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

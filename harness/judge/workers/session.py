@@ -71,7 +71,8 @@ class _Shared:
     baseline and the checker."""
 
     def __init__(self, scores: bool, gpu: str | None, cores: Cores | None, cpu_arch: str) -> None:
-        """scores: the device is a GPU. cpu_arch: the architecture that a CPU device stands for."""
+        """scores: the device is a GPU, whose times mean something. cpu_arch: the architecture that
+        a CPU device stands for."""
         self._cpu_arch = cpu_arch
         self.scores, self.gpu, self.cores = scores, gpu, cores
         self.baseline, self.checker = Worker(Role.CUDA, gpu), Worker(Role.CHECKER, gpu)
@@ -111,6 +112,7 @@ class _Shared:
         return known or self.info.arch
 
     def hold(self, progress: Progress, *, exclusive: bool) -> AbstractContextManager[None]:
+        """Hold the lock on the GPU."""
         if not self.scores:
             return nullcontext()
         return hold_gpu(self.info.uuid or self.info.name, progress, exclusive=exclusive)
@@ -122,6 +124,8 @@ class _Shared:
 
 
 class WorkerSession:
+    """A Session whose processes are workers."""
+
     def __init__(self, shared: _Shared) -> None:
         self._shared = shared
         scores, gpu = shared.scores, shared.gpu

@@ -48,10 +48,12 @@ class Worker:
 
     @property
     def process_id(self) -> int | None:
+        """Return the process id of the child while it runs."""
         return self._child.process.pid if self._child else None
 
     @property
     def scratch(self) -> Path | None:
+        """Return the folder of the child while it runs."""
         return self._child.scratch.path if self._child else None
 
     def start(self) -> None:
@@ -60,6 +62,7 @@ class Worker:
             self._started()
 
     def keep_to(self, cores: frozenset[int]) -> None:
+        """Keep the child, and every later child, on these cores."""
         self._cores = cores
         if self._child is not None:
             cores_of.keep_to(self._child.process.pid, cores)
@@ -106,6 +109,7 @@ class Worker:
         return self._send(child, request)
 
     def close(self) -> None:
+        """End the child and the processes that it started, and remove its files."""
         with self._closing:
             child, self._child = self._child, None
             if child is not None:
@@ -176,8 +180,9 @@ def _timer(seconds: float, work: Callable[[], None]) -> threading.Timer:
 
 
 TRANSLATION_SECONDS = 120.0
-"""The processor seconds that a slow machine may need to translate a large kernel for the CPU
-device. They come in addition to the time limit of a launch."""
+"""The seconds of the processor that a slow machine may need to translate a large kernel for the CPU
+device. They come in addition to the time limit of a launch. The device itself stops launches in
+time."""
 
 _LIMITED_BY_PROCESSOR_TIME = (Role.COMPILER, Role.CPU)
 """Workers whose verdicts must not depend on the load of the machine. Their time limits count
@@ -185,6 +190,7 @@ processor time while they use the processor, or want it."""
 
 
 def _how_it_ended(child: Child) -> Fault:
+    """Return the Fault of a child that ended by itself."""
     try:
         code = child.process.wait(GRACE_SECONDS)
     except subprocess.TimeoutExpired:
@@ -199,7 +205,8 @@ def _how_it_ended(child: Child) -> Fault:
 
 
 def _wants_processor(processes: Iterable[int]) -> bool:
-    """Return whether a thread of these processes runs, or waits for a processor."""
+    """Return whether a thread of these processes runs, or would if the machine were less busy or
+    the process were not stopped."""
     for process in processes:
         for place in Path(f"/proc/{process}/task").glob("*/stat"):
             with suppress(OSError):  # the thread has just ended
