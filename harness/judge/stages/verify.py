@@ -19,7 +19,7 @@ from harness.judge.stages.outcomes import Ended, finished, touched
 from harness.judge.stages.sanitize import sanitizers_may_say_more
 from harness.judge.steps import Executor, Step
 from harness.protocol.device import Finished, Run
-from harness.protocol.report import CaseResult, Stage, TimeLimit, Verification
+from harness.protocol.report import CaseResult, Stage, TimeLimit, Verification, WrongAnswer
 from problem.cases import Case
 from problem.inputs import Matrix, Tolerance
 from problem.launcher import LaunchLine
@@ -172,10 +172,9 @@ def _sample(grading: Grading, prepared: Prepared) -> CaseResult:
     for blocks in samples:
         launched = launch(grading, prepared.case, prepared.inputs, blocks)
         error, own, now = check_blocks(grading, prepared, launched.output, blocks)
-        missing = sorted(own - now)
-        if missing and written & now:
-            compared = _compared_tile(grading, prepared, launched.output, missing[0])
-            raise Ended(wrong_answer(grading.problem, Stage.VERIFY, grading.seed, compared))
+        twice, missing = sorted(written & now), sorted(own - now)
+        if twice and missing:
+            raise Ended(_left_out(grading, prepared, launched.output, missing[0], twice[0]))
         written |= now
         worst, seconds = max(worst, error), seconds + launched.seconds
     return CaseResult(
@@ -201,6 +200,21 @@ def launch(
     if wrote is not None:
         raise Ended(wrote)
     return launched
+
+
+def _left_out(
+    grading: Grading, prepared: Prepared, output: Matrix, missing: Tile, twice: Tile
+) -> WrongAnswer:
+    """Return the verdict if two samples wrote one tile; it shows a missing tile."""
+    problem = grading.problem
+    compared = _compared_tile(grading, prepared, output, missing)
+    found = wrong_answer(problem, Stage.VERIFY, grading.seed, compared)
+    message = (
+        f"wrong at {prepared.case}: different blocks wrote the same tile of "
+        f"{problem.signature.output} (row "
+        f"{twice[0]}, column {twice[1]} of tiles), so other tiles are left out"
+    )
+    return found.model_copy(update={"message": message})
 
 
 Tile = tuple[int, int]

@@ -163,7 +163,7 @@ def test_blocks_with_a_tile_each_pass_in_any_order(tile_of: Any) -> None:
 def test_blocks_that_share_tiles_leave_others_out(tiles: int) -> None:
     found = outcome(with_tiles(lambda b: b % tiles), sampled=True)
     assert isinstance(found, protocol.WrongAnswer)
-    assert "the NaN that the judge puts" in found.message
+    assert "same tile" in found.message or "the NaN that the judge puts" in found.message
 
 
 def test_dependent_blocks_are_run_whole_at_a_smaller_size() -> None:
@@ -189,5 +189,5 @@ def test_a_missing_tile_is_shown_if_another_was_written_twice(
     monkeypatch.setattr("harness.judge.stages.verify.sampled_blocks", lambda *_: samples)
     found = outcome(with_tiles(lambda b: {4: 2, 5: 3}.get(b, b)), sampled=True)
     assert isinstance(found, protocol.WrongAnswer)
-    assert "the NaN that the judge puts" in found.message
+    assert "wrote the same tile of C (row 0, column 2 of tiles)" in found.message
     assert {(e.row // 16, e.column // 16) for e in found.counterexample.elements} == {(0, 4)}
