@@ -8,6 +8,7 @@ import pytest
 from harness.protocol.device import Sanitize, Sanitized
 from harness.protocol.report import Array, Hazard, Tool
 from harness.protocol.request import Fault
+from harness.ptxcpu.runtime import layout
 from problem.cases import Shape
 from tests.ptxcpu.runner import KERNELS, Runner, line_of
 from tests.requests import given
@@ -70,6 +71,23 @@ def test_an_atomic_on_uninitialised_memory(cpu: Runner, operation: str) -> None:
     assert finding.access == "atomic" and finding.array == Array.SHARED
     cpu.load(kernel(body.replace("int s;", "int s; if (id == 0) s = 0; __syncthreads();")))
     assert cpu.findings(Shape(16, 16, 16)) == ()
+
+
+def test_a_flag_counts_beyond_the_addresses_that_are_kept(cpu: Runner) -> None:
+    body = f"""{ID} if (blockIdx.x == 0) {{
+        if (id == 0) data = 1;
+        __threadfence();
+        for (int i = id; i < {layout.SYNC_ADDRESSES}; i += 256) atomicAdd(&counts[i], 1);
+        __syncthreads();
+        if (id == 0) {{ __threadfence(); atomicExch(&flag, 1); }}
+    }} else if (id == 0) {{
+        while (atomicAdd(&flag, 0) == 0) {{}}
+        __threadfence();
+        C[0] = data;
+    }}"""
+    variables = f"__device__ int counts[{layout.SYNC_ADDRESSES}], flag, data;"
+    cpu.load(f"{variables} {kernel(body)}")
+    assert cpu.findings(Shape(16, 16, 32)) == ()
 
 
 def test_dynamic_shared_memory_is_as_large_as_the_launch_says(cpu: Runner) -> None:

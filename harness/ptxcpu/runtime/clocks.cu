@@ -403,8 +403,8 @@ __device__ Sync* sync_at(Context* c, Address address, bool make) {
         Sync* s = k->syncs + (at + i) % SYNC_ADDRESSES;
         if (s->address == address) return s;
         if (s->address) continue;
-        if (!make) return 0;
         if (k->syncs_used >= SYNC_ADDRESSES / 4 * 3) return k->syncs + SYNC_ADDRESSES;
+        if (!make) return 0;
         k->syncs_used += 1;
         s->address = address;
         return s;

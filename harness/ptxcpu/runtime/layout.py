@@ -145,7 +145,7 @@ COPIES_IN_FLIGHT = 256  # cp.async per thread
 UNIT_COPY_BYTES = 5152
 """The bytes, for each lane, of the copies in flight of a unit of at least eight lanes."""
 BULK_IN_FLIGHT = 1024  # cp.async.bulk per block
-SYNC_ADDRESSES = 1 << 14  # flags and mbarriers at which the checks keep what was published
+SYNC_ADDRESSES = 1 << 16  # flags and mbarriers at which the checks keep what was published
 NEAR_CLOCKS = 1024  # of these, those that one cluster writes
 MAX_SNAPSHOTS = 4096  # clocks that a launch publishes from one cluster to another
 MAX_SETS = 1 << 14  # of snapshots
