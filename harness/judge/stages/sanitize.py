@@ -342,6 +342,8 @@ def sanitizers_may_say_more(grading: Grading, failure: Failure) -> bool:
             return True
         case MemoryFault(findings=findings):
             return all(finding.at.line is None for finding in findings)
+        case Race():  # threads that wait without end; an earlier mistake may be the cause
+            return failure.case.shape.flop <= SMALL_FLOP
         case TimeLimit():
             small = failure.case.shape.flop <= SMALL_FLOP
             return small and grading.session.cpu_sanitizer is not None
@@ -371,11 +373,11 @@ def _unavailable(tools: Sequence[Tool], message: str) -> Sanitizing:
 def unsafe(
     findings: Sequence[Finding], counterexample: Counterexample | None
 ) -> MemoryFault | Race | None:
-    """Return the verdict for findings. Memory errors come first, then barriers, then races, because
-    the later ones may follow from the earlier ones."""
+    """Return the verdict for findings. Memory errors come first, then mbarriers that may be used
+    before they are initialised, then barriers, then races: later ones may follow from earlier."""
     memory = [finding for finding in findings if finding.hazard not in _RACES]
     races = [finding for finding in findings if finding.hazard in _RACES]
-    races.sort(key=lambda finding: finding.hazard is Hazard.RACE)
+    races.sort(key=lambda finding: finding.hazard is Hazard.RACE and not _is_early_use(finding))
     first = [f for f in memory if f.hazard is not Hazard.UNINITIALISED] or races or memory
     if not first:
         return None
@@ -387,6 +389,11 @@ def unsafe(
         findings=(*first, *others),
         counterexample=counterexample,
     )
+
+
+def _is_early_use(finding: Finding) -> bool:
+    """Return whether a thread uses an mbarrier that another one may still initialise."""
+    return finding.hazard is Hazard.RACE and " uses what " in finding.message
 
 
 # ----------------------------------------------------------------------------------------- cases
