@@ -377,7 +377,8 @@ WATCHED_INPUTS = (UNIFORM, NORMAL, INTEGERS, CHANGING_SCALE)
 
 def edge_cases(rows: int, columns: int, seed: int, *, quick: bool) -> tuple[Case, ...]:
     """Return cases in which a kernel with tiles of this size has partial tiles and several full
-    ones. Sizes are drawn from ranges, so that a kernel cannot recognise them."""
+    ones, and in which a ring of three stages of 32 elements is filled again. Sizes are drawn from
+    ranges, so that a kernel cannot recognise them."""
     generator = np.random.default_rng([seed, CASES_VERSION, 2])
 
     def between(low: int, high: int) -> int:
@@ -385,7 +386,7 @@ def edge_cases(rows: int, columns: int, seed: int, *, quick: bool) -> tuple[Case
 
     shapes = [
         Shape(between(2, 40), between(17, 70), between(2, 40)),
-        Shape(rows + between(1, 31), 2 * between(16, 50) + 1, columns + between(1, 31)),
+        Shape(rows + between(1, 31), 2 * between(49, 80) + 1, columns + between(1, 31)),
     ]
     aligned = Shape(rows * between(1, 2), 16 * between(2, 6), columns * between(1, 2))
     shapes.insert(1, aligned)
