@@ -178,7 +178,9 @@ class Explainer:
             Cause.BAD_OPERAND: f"{line} {operand}",
             Cause.CLUSTER_ORDER: f"{line} {'waits' if waits else 'arrives a second time'} at the "
             f"cluster's barrier without having {'arrived' if waits else 'waited'}",
-            Cause.TRAP: f"{line} stopped the kernel: `{instruction}`",
+            Cause.TRAP: f"the assertion of {line} failed"
+            if "__assertfail" in instruction
+            else f"{line} stopped the kernel: `{instruction}`",
         }
         return Fault(cause, found.message if found else messages[cause], at, found)
 

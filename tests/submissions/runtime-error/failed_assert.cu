@@ -1,5 +1,5 @@
 // A device assert that fails where N is no multiple of 16.
-// expect: stage=verify message="" cpu="__assertfail"
+// expect: stage=verify message="" cpu="the assertion of line 10 failed"
 
 #include <cassert>
 
