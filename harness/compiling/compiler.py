@@ -9,7 +9,6 @@ The compiler runs in a child process (harness/judge/workers) with limits of time
 sources of strangers may attack it.
 """
 
-import re
 import time
 from typing import Any
 
@@ -161,9 +160,9 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
                 started = time.time()
                 lexical.check_for_present_time(nvrtc.preprocess(text, options), started)
             more = diagnostics.of_severity("warning", diagnostics.bounded(messages))
-            # A `static` kernel is launched by the judge, which the compiler does not know.
-            unused = re.compile(rf"{source.signature.kernel}.* was declared but never referenced")
-            more = tuple(each for each in more if not unused.search(each.message))
+            # The compiler knows neither the judge's launch of a `static` kernel nor host code.
+            used = {source.signature.kernel, *source.host_names}
+            more = tuple(each for each in more if diagnostics.unused(each) not in used)
             return output.ptx, [*source.warnings, *warnings, *more]
         errors = diagnostics.of_severity("error", messages)
         of_the_host = [each for each in errors if diagnostics.is_about_host_code(each)]

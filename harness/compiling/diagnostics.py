@@ -27,6 +27,7 @@ _ABORTED = "Ptx assembly aborted due to errors"
 """ptxas ends with this after other errors."""
 _DECLARED = re.compile(r"(\w+)\s*[(=;\[{]")
 _UNKNOWN = re.compile(r'(?:identifier|has no member) "(\w+)"')
+_UNUSED = re.compile(r'"(?:[^"(]*\W)?(\w+)(?:\(.*)?" (?:\(.*\) )?was declared but never referenced')
 _HOST = re.compile(
     r"is considered a host (?:function|variable), and host (?:function|variable)s"
     r"|was inferred to be __host__"
@@ -162,6 +163,12 @@ def with_host_lines(
             message += "write `__device__` or `constexpr` before it"
         found.append(error.model_copy(update={"message": message}))
     return found
+
+
+def unused(warning: Diagnostic) -> str | None:
+    """Return the name that a warning calls unused."""
+    found = _UNUSED.search(warning.message)
+    return found[1] if found else None
 
 
 def is_about_an_instance(diagnostic: Diagnostic) -> bool:

@@ -43,6 +43,7 @@ class Source:
     instances: expressions for the instance of that template, in the order to try them.
     instances_used: the template arguments that the file's host code uses the kernel with.
     host_lines: the lines on which host functions are defined, by name.
+    host_names: all names in host functions.
     """
 
     signature: Signature
@@ -55,6 +56,7 @@ class Source:
     instances: tuple[str, ...]
     instances_used: tuple[str, ...]
     host_lines: dict[str, int]
+    host_names: frozenset[str]
 
 
 def parse(text: str, signature: Signature = SIGNATURE) -> Source:
@@ -92,6 +94,7 @@ def parse(text: str, signature: Signature = SIGNATURE) -> Source:
         instances=instances,
         instances_used=host_code.instances,
         host_lines={declared_name(host): position(host)[0] for host in found.host},
+        host_names=frozenset(text_of(leaf) for host in found.host for leaf in leaves(host)),
     )
 
 

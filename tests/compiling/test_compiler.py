@@ -45,6 +45,13 @@ def test_warnings_reach_the_user() -> None:
     assert warning.severity == "warning" and warning.line == 3 and "unused" in warning.message
 
 
+def test_what_only_host_code_uses_is_not_called_unused() -> None:
+    host = "void solve(const float* A) { int bytes = 4 * TILE; helper(bytes); }"
+    source = "const int TILE = 16, SPARE = 1; static __device__ void helper(int) {} "
+    (warning,) = warnings(f"{source} {kernel('C[0] = 1;')} {host}")
+    assert '"SPARE" was declared but never referenced' in warning.message
+
+
 def test_wgmma_that_is_serialised_is_warned_of() -> None:
     product = """asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
         "{%0, %1, %2, %3}, %4, %4, 1, 1, 1, 0, 0;"
