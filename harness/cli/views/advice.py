@@ -38,6 +38,7 @@ _LANES = (
     "The lanes that a warp-wide instruction reads must reach it, too: put a condition around loads "
     "and stores, not around the instruction."
 )
+_LANE_AS_UNIFORM = re.compile(r'\basm\s*\(\s*"[^"]*%%(?:laneid|lanemask|tid)')
 _WARP_WIDE = re.compile(r"\b__\w+_sync\b")
 _USES_MBARRIERS = re.compile(r"\bmbarrier|\bcuda::barrier\b")
 _HAS_VOLATILE_DATA = re.compile(r"\bvolatile\b(?!\s*\()")
@@ -47,6 +48,20 @@ _MBARRIERS = (
     "A phase of an mbarrier ends when all arrivals that it was initialised for, and all bytes that "
     "it expects, have come. A wait names the parity of its phase: 0 for the first, then 1, then 0. "
     "It orders accesses only after arrivals of that phase."
+)
+_PIPELINE = (
+    "A stage of a pipeline is complete after `consumer_wait()`, and may be filled again after "
+    "`consumer_release()`: read it only between the two. No more stages may be in use than the "
+    "pipeline has."
+)
+_WAITS_FOR_COPIES = re.compile(r"\bwait_group|wait_prior|wait_all|\bcg::wait|groups::wait")
+_COPIES = (
+    "A thread waits for its own copies only, and a wait with a number leaves that many of the "
+    "newest groups in flight. Wait first, then write `__syncthreads();`, then read."
+)
+_REFILLED = (
+    " All threads must also have read a stage before it is filled again: write `__syncthreads();` "
+    "after the read, or let them arrive at a second mbarrier there."
 )
 
 
@@ -106,6 +121,8 @@ def _of_finding(found: Finding, report: Report) -> str | None:
     in_matrix = found.array in (*SIGNATURE.inputs, SIGNATURE.output)
     line = dict(enumerate(source.splitlines(), 1)).get(found.at.line or 0, "")
     match found.hazard:
+        case Hazard.OUT_OF_BOUNDS if in_matrix and _crosses_a_row(found):
+            return _crossing(found)
         case Hazard.OUT_OF_BOUNDS if in_matrix and _has_no_edge(found, report):
             return (
                 "At this size no row or column is outside C. So an index is wrong, or the tile of "
@@ -123,6 +140,11 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "bits 16 to 29 and 32 to 45, in units of 16 bytes. If the inner dimension is "
                 "contiguous and not swizzled, they are those of neighbouring 8×16-byte parts. "
                 "The first is along the inner dimension, the second along rows or columns."
+            )
+        case Hazard.OUT_OF_BOUNDS if "in block" in found.message and "returned" in found.message:
+            return (
+                "A block of a cluster may return only after the others have read its shared "
+                "memory: write `cluster.sync();` after the last read."
             )
         case Hazard.OUT_OF_BOUNDS if "of dynamic shared memory (" in found.message:
             return (
@@ -143,6 +165,12 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "Align an array in shared memory by `alignas(16)`, and pad its rows so that each "
                 f"begins at a multiple of {found.size} bytes."
             )
+        case Hazard.UNINITIALISED if found.array == SIGNATURE.output and found.access == "atomic":
+            return (
+                "C holds no values when the kernel starts. Before blocks add to a tile, one of "
+                "them must store zeros there, execute `__threadfence();` and set a flag. The "
+                "others must wait for that flag."
+            )
         case Hazard.UNINITIALISED if found.array == SIGNATURE.output:
             return (
                 "C holds no values when the kernel starts: add up in a variable and write "
@@ -154,6 +182,8 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "extends beyond A or B. A block has 16×16 threads, whatever its tile, so a larger "
                 "tile takes several loads per thread."
             )
+        case Hazard.RACE if found.array == SIGNATURE.output and _crosses_a_row(found):
+            return _crossing(found)
         case Hazard.RACE if found.array == SIGNATURE.output and _both_write(found):
             return (
                 "Two threads store one element of C. A block may store only the elements of its "
@@ -165,8 +195,15 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "After one thread has initialised the mbarriers, execute `__syncthreads();` before "
                 "another one uses them."
             )
-        case Hazard.RACE if found.array == Array.SHARED and "no barrier between" in found.message:
+        case Hazard.RACE if "no barrier between" in found.message:
             return _missing_barrier(found, source)
+        case Hazard.RACE if "has not delivered" in found.message:
+            return _COPIES if _WAITS_FOR_COPIES.search(without_comments(source)) else None
+        case Hazard.RACE if found.array == Array.MODULE and _both_write(found):
+            return (
+                "Two blocks store one element of a `__device__` array. Give each block a part of "
+                "its own, numbered by `blockIdx.y * gridDim.x + blockIdx.x`, or use atomics."
+            )
         case Hazard.RACE if "no release and acquire" in found.message:
             return (
                 "A block that stores for another must then execute `__threadfence();` and "
@@ -177,11 +214,17 @@ def _of_finding(found: Finding, report: Report) -> str | None:
         case Hazard.DIVERGENT_BARRIER if "but not its own" in found.message:
             return "A thread may execute a warp-wide instruction only with a mask that names it."
         case Hazard.DIVERGENT_BARRIER if "names lanes" in found.message:
-            return _LANES
+            return _of_lanes(source)
         case Hazard.DEADLOCK if _WARP_WIDE.search(line):
-            return _LANES
+            return _of_lanes(source)
         case Hazard.DEADLOCK if "mbarrier" in found.message:
-            return _MBARRIERS
+            return _PIPELINE if "consumer_release" in source else _MBARRIERS
+        case Hazard.DEADLOCK if "bar.arrive" in source:
+            return (
+                "`bar.sync` counts a thread and waits, `bar.arrive` only counts it. Producers and "
+                "consumers must use each barrier equally often, with the same number and in the "
+                "same order."
+            )
         case Hazard.DIVERGENT_BARRIER:
             return (
                 "All threads of a block must reach each barrier. Put conditions around loads and "
@@ -199,6 +242,31 @@ def _has_no_edge(found: Finding, report: Report) -> bool:
     return is_whole and shape.N % 128 == 0 and tuple(launch.cluster) == (1, 1, 1)
 
 
+def _crosses_a_row(found: Finding) -> bool:
+    """Return whether a vector access may begin in one row and end in the next."""
+    if found.size not in (8, 16) or found.shape is None or found.column is None:
+        return False
+    length = found.shape.N if found.array == SIGNATURE.inputs[0] else found.shape.K
+    return found.column + found.size // 4 > length
+
+
+def _crossing(found: Finding) -> str:
+    assert found.size is not None
+    return (
+        f"A vector of {found.size // 4} floats extends beyond the end of its row. Load and store "
+        "single floats where fewer elements are left."
+    )
+
+
+def _of_lanes(source: str) -> str:
+    if _LANE_AS_UNIFORM.search(without_comments(source)):
+        return (
+            "The compiler takes the result of `asm` without `volatile` to be the same in all "
+            "lanes, and may move a branch out of a loop: write `asm volatile`."
+        )
+    return _LANES
+
+
 def _both_write(found: Finding) -> bool:
     both = re.search(r"\bwrites what\b.*\bwrites, with\b", found.message)
     return both is not None and found.access != "atomic"
@@ -212,8 +280,10 @@ def _missing_barrier(found: Finding, source: str) -> str:
             "such as `cluster.sync();`, orders them."
         )
     code = without_text(source)
+    if "consumer_release" in code:
+        return _PIPELINE
     if _USES_MBARRIERS.search(without_comments(source)):
-        return _MBARRIERS
+        return _MBARRIERS + _REFILLED
     if other and at.line == other.line and at.line and "[" not in code.splitlines()[at.line - 1]:
         if _LOCKS.search(code):
             return (
