@@ -10,6 +10,7 @@ from harness.protocol.report import (
     Finding,
     Hazard,
     MemoryFault,
+    Place,
     Race,
     Report,
     RuntimeFault,
@@ -44,6 +45,11 @@ _USES_MBARRIERS = re.compile(r"\bmbarrier|\bcuda::barrier\b")
 _HAS_VOLATILE_DATA = re.compile(r"\bvolatile\b(?!\s*\()")
 _OTHER_NUMBERS = re.compile(r"threadIdx\b(?!\s*\.\s*x)|thread_rank|tid\.y")
 _LOCKS = re.compile(r"\batomic(?:CAS|Exch)\b|\bcompare_exchange_|\bexchange\(")
+_WAITS_FOR_A_PHASE = re.compile(r"\b(?:test|try)_wait")
+_IN_A_CLUSTER = (
+    "The two threads are in different blocks of a cluster: only a barrier of the cluster, such as "
+    "`cluster.sync();`, orders them."
+)
 _MBARRIERS = (
     "A phase of an mbarrier ends when all arrivals that it was initialised for, and all bytes that "
     "it expects, have come. A wait names the parity of its phase: 0 for the first, then 1, then 0. "
@@ -119,7 +125,7 @@ def _of_pattern(pattern: str, report: Report) -> str | None:
 def _of_finding(found: Finding, report: Report) -> str | None:
     source = report.submission.source
     in_matrix = found.array in (*SIGNATURE.inputs, SIGNATURE.output)
-    line = dict(enumerate(source.splitlines(), 1)).get(found.at.line or 0, "")
+    line = _line(found.at, source)
     match found.hazard:
         case Hazard.OUT_OF_BOUNDS if in_matrix and _crosses_a_row(found):
             return _crossing(found)
@@ -197,6 +203,8 @@ def _of_finding(found: Finding, report: Report) -> str | None:
             )
         case Hazard.RACE if "no barrier between" in found.message:
             return _missing_barrier(found, source)
+        case Hazard.RACE if re.search(r"of the cluster, which may (?:not )?have", found.message):
+            return _IN_A_CLUSTER
         case Hazard.RACE if "has not delivered" in found.message:
             return _COPIES if _WAITS_FOR_COPIES.search(without_comments(source)) else None
         case Hazard.RACE if found.array == Array.MODULE and _both_write(found):
@@ -231,6 +239,12 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "stores, in place of an early `return` or a condition around the barrier."
             )
     return None
+
+
+def _line(at: Place | None, source: str) -> str:
+    """Return the text of the line; an empty one if it is unknown."""
+    number = (at.line if at else None) or 0
+    return dict(enumerate(source.splitlines(), 1)).get(number, "")
 
 
 def _has_no_edge(found: Finding, report: Report) -> bool:
@@ -275,10 +289,7 @@ def _both_write(found: Finding) -> bool:
 def _missing_barrier(found: Finding, source: str) -> str:
     at, other = found.at, found.other
     if other and at.block and other.block and at.block != other.block:
-        return (
-            "The two threads are in different blocks of a cluster: only a barrier of the cluster, "
-            "such as `cluster.sync();`, orders them."
-        )
+        return _IN_A_CLUSTER
     code = without_text(source)
     if "consumer_release" in code:
         return _PIPELINE
@@ -411,7 +422,9 @@ def _of_time(outcome: TimeLimit, report: Report) -> str | None:
         causes.append(
             "A block may wait only for blocks before it: later ones may not start until it ends."
         )
-    if is_tiny:
+    if _WAITS_FOR_A_PHASE.search(_line(outcome.at, report.submission.source)):
+        causes.append(_MBARRIERS)
+    elif is_tiny:
         causes.append(
             "At this size any other kernel ends within a second, even here: the loop has no end. "
             "If it waits for a value, the thread that stores it may wait at a barrier."
