@@ -105,11 +105,12 @@ def test_early_work_stops_when_verification_fails() -> None:
     class Endless(fakes.FakeDevice):
         """Sanitizes for ever, until its process is closed; then it is another one."""
 
-        ended = threading.Event()
+        began, ended = threading.Event(), threading.Event()
 
         def ask(self, request: Any) -> Any:
             if isinstance(request, Sanitize):
                 asked.append(request)
+                self.began.set()
                 if len(asked) == 1:
                     assert self.ended.wait(PATIENCE)
                     return Fault(cause="judge", message="closed")
@@ -118,7 +119,11 @@ def test_early_work_stops_when_verification_fails() -> None:
         def close(self) -> None:
             self.ended.set()
 
-    made = with_times(WRONG)
+    def wrong(A: Any, B: Any) -> Any:
+        assert Endless.began.wait(PATIENCE)
+        return WRONG.multiply(A, B)
+
+    made = with_times(replace(WRONG, multiply=wrong))
     made.cpu_sanitizer, made.has_own_cores = Endless(), True
     assert isinstance(graded(made).outcome, protocol.WrongAnswer)
     assert len(asked) == 2 and len(asked[1].launches) == len(asked[0].launches)
