@@ -46,6 +46,8 @@ __all__ = ["GradingOptions", "grade"]
 
 
 class Lock(Enum):
+    """The lock that a part of a grading needs on the GPU."""
+
     NONE = auto()
     SHARED = auto()
     """No other grading may measure meanwhile."""
@@ -68,6 +70,7 @@ def start_before_the_gpu_is_free(grading: Grading) -> None:
 
 
 def start_in_background(grading: Grading) -> None:
+    """Start the work that the processor does while the GPU works."""
     start_references(grading)
     start_cpu_sanitizer(grading)
     if grading.watched_by is not Executor.DEVICE:

@@ -63,12 +63,15 @@ class GradingOptions:
 def launch_inputs(
     problem: Problem, case: Case, inputs: Inputs, blocks: tuple[int, ...] | None = None
 ) -> LaunchInputs:
+    """Return what a device is given for one launch."""
     arguments = problem.arguments(case.shape)
     return LaunchInputs(arguments=arguments, matrices=inputs, blocks=blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
+    """A case that the kernel got wrong, and the verdict."""
+
     case: Case
     outcome: Outcome
 
@@ -142,10 +145,12 @@ class Grading:
 
     @property
     def grades_accuracy(self) -> bool:
+        """Return whether a correct kernel gets an accuracy grade."""
         return not self.quick and bool(self.problem.accuracy_inputs)
 
     @property
     def scores(self) -> bool:
+        """Return whether the device is a GPU, which gives scores."""
         return self.session.timing is not None
 
     @property
@@ -179,6 +184,7 @@ class Grading:
 
     @property
     def facts(self) -> KernelFacts | None:
+        """Return all that is known of the kernel's machine code."""
         if self.disassembled is not None:
             return self.disassembled.kernel
         return self.compiled.kernel.facts if self.compiled else None

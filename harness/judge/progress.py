@@ -7,6 +7,8 @@ from harness.protocol.report import Stage
 
 
 class Progress(Protocol):
+    """Shows how far a grading has come."""
+
     def begin(self, stage: Stage, total: int | None) -> None:
         """A stage begins; total: its number of steps where that is known."""
 

@@ -47,6 +47,8 @@ class Step(Generic[Result]):
 
 
 class Steps:
+    """The steps of one grading, and their results."""
+
     def __init__(self, session: Session) -> None:
         self.session = session
         self._results: dict[Step[Any], Future[Any]] = {}

@@ -124,6 +124,7 @@ def _of_pattern(pattern: str, report: Report) -> str | None:
 
 def _of_finding(found: Finding, report: Report) -> str | None:
     source = report.submission.source
+    code = without_comments(source)
     in_matrix = found.array in (*SIGNATURE.inputs, SIGNATURE.output)
     line = _line(found.at, source)
     match found.hazard:
@@ -206,7 +207,7 @@ def _of_finding(found: Finding, report: Report) -> str | None:
         case Hazard.RACE if re.search(r"of the cluster, which may (?:not )?have", found.message):
             return _IN_A_CLUSTER
         case Hazard.RACE if "has not delivered" in found.message:
-            return _COPIES if _WAITS_FOR_COPIES.search(without_comments(source)) else None
+            return _COPIES if _WAITS_FOR_COPIES.search(code) else None
         case Hazard.RACE if found.array == Array.MODULE and _both_write(found):
             return (
                 "Two blocks store one element of a `__device__` array. Give each block a part of "
@@ -226,8 +227,8 @@ def _of_finding(found: Finding, report: Report) -> str | None:
         case Hazard.DEADLOCK if _WARP_WIDE.search(line):
             return _of_lanes(source)
         case Hazard.DEADLOCK if "mbarrier" in found.message:
-            return _PIPELINE if "consumer_release" in source else _MBARRIERS
-        case Hazard.DEADLOCK if "bar.arrive" in source:
+            return _PIPELINE if "consumer_release" in code else _MBARRIERS
+        case Hazard.DEADLOCK if "bar.arrive" in code:
             return (
                 "`bar.sync` counts a thread and waits, `bar.arrive` only counts it. Producers and "
                 "consumers must use each barrier equally often, with the same number and in the "

@@ -30,6 +30,7 @@ from harness.protocol.request import Fault, Process
 
 
 def _compiling(grading: Grading) -> Step[Compiled]:
+    """Return the step that makes machine code of the PTX."""
     program = grading.program
     assert program is not None, "the source has not been translated"
     request = Compile(
@@ -107,6 +108,7 @@ def await_machine_code(grading: Grading) -> None:
 
 
 def _about_kernel(kernel: KernelFacts, warnings: Sequence[Diagnostic]) -> Iterator[str]:
+    """Describe the compiled kernel for a view that follows the grading."""
     room = kernel.occupancy
     occupied = f"{room.fraction:.0%} occupancy, limited by {room.limited_by}"
     yield f"{figures.resources(kernel.resources)}; {occupied}"
@@ -120,6 +122,7 @@ def _about_warnings(warnings: Sequence[Diagnostic]) -> Iterator[str]:
 
 
 def load(grading: Grading) -> None:
+    """Load the kernel on the device that verifies it."""
     step = loading(Executor.DEVICE, grading.loadable, grading.few_cases)
     try:
         grading.ready = loaded(grading.steps.get(step))
@@ -129,6 +132,7 @@ def load(grading: Grading) -> None:
 
 
 def disassemble(grading: Grading) -> None:
+    """Disassemble a kernel that is correct and safe so far."""
     if grading.disassembled is None:
         found = grading.disassembled = grading.steps.get(disassembling(grading))
         badges = ", ".join(badge.value for badge in found.kernel.badges)

@@ -45,6 +45,8 @@ _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE
 
 @dataclass(eq=False)
 class Child:
+    """A running worker process."""
+
     role: Role
     process: subprocess.Popen[bytes]
     connection: Connection
