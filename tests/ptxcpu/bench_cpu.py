@@ -86,7 +86,7 @@ def test_verify(benchmark: Any, number: str) -> None:
 @pytest.mark.parametrize("number", ["02", "05", "08", "12", "14", "17", "18", *TENSOR])
 def test_watch(benchmark: Any, number: str) -> None:
     """The extra info gives the time as a multiple of that for verifying, on one core."""
-    launch = launch_of(number, Shape(288, 256, 256))
+    launch = launch_of(number, TENSOR.get(number, Shape(512, 512, 512)))
     verifying = min(launch.seconds() for _ in range(3))
     launch.kernel.check(launch.grid, launch.arguments, blocks=[0])  # makes the machine code
     watching: list[float] = []

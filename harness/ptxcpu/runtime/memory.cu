@@ -42,6 +42,13 @@ __device__ __noinline__ Address address_in(Context* block, Address address) {
 
 __device__ __noinline__ void copy_bytes(char* to, const char* from, long long n) {
     if ((((Address)to | (Address)from | n) & 7) == 0) {
+        for (; n >= 64; n -= 64, to += 64, from += 64) {
+            long long words[8];
+#pragma unroll
+            for (int i = 0; i < 8; ++i) words[i] = ((const long long*)from)[i];
+#pragma unroll
+            for (int i = 0; i < 8; ++i) ((long long*)to)[i] = words[i];
+        }
         for (long long i = 0; i < n; i += 8) *(long long*)(to + i) = *(const long long*)(from + i);
         return;
     }

@@ -118,8 +118,8 @@ __device__ void reduce_barrier(Context* c, int barrier) {
 
 __device__ void begin_block(Context* c) {
     for (int i = 0; i < NAMED_BARRIERS; ++i) c->arrived[i] = 0;
-    long long* shared = (long long*)c->shared;
-    for (long long* word = shared; word < shared + (c->shared_bytes + 7) / 8; word += 8)
+    long long *shared = (long long*)c->shared, *end = shared + (c->shared_bytes + 7) / 8;
+    for (long long* word = shared; word < end; word += 8)
 #pragma unroll
         for (int i = 0; i < 8; ++i) word[i] = -1;  // NaN
     c->bulk_count = 0;

@@ -12,7 +12,8 @@ struct UnitCopies {
 // One copy by each of some lanes; the targets of all lanes follow, then their sources.
 struct UnitCopy {
     unsigned long long lanes, filled;  // the lanes that copy; those that copy the source, others zero
-    long long bytes, group;
+    int bytes, together;  // of a lane; the number of neighbouring lanes that copy neighbouring bytes
+    long long group;
 };
 
 __device__ UnitCopies* copies_of_unit(Context* c, long long t) {
@@ -37,6 +38,11 @@ __device__ void copy_lanes(UnitCopy* copy, long long lanes) {
     char** to = (char**)(copy + 1);
     char** from = to + lanes;
     if ((copy->lanes & copy->filled) == ~0ull >> (64 - lanes)) {
+        if (copy->together > 1) {
+            for (long long lane = 0; lane < lanes; lane += copy->together)
+                copy_bytes(to[lane], from[lane], copy->together * copy->bytes);
+            return;
+        }
         for (long long lane = 0; lane < lanes; lane += 8) {
             if (copy->bytes == 4) copy_eight<unsigned, 1>(to + lane, from + lane);
             else if (copy->bytes == 8) copy_eight<unsigned long long, 1>(to + lane, from + lane);
@@ -52,13 +58,25 @@ __device__ void copy_lanes(UnitCopy* copy, long long lanes) {
     }
 }
 
-// Sets the words of the cells that a copy writes, by lane.
-__device__ void mark_lanes(Context* c, const UnitCopy* copy, int first_word, int step) {
+// Sets the words of the cells that a copy writes, by lane; each lane writes CELLS cells, or `count` if CELLS is 0.
+template <int CELLS>
+__device__ __forceinline__ void mark_lanes(const Context* c, const UnitCopy* copy, int first_word, int step, long long count) {
     char* const* to = (char* const*)(copy + 1);
+    const Watch* w = c->watch;
+    int* writes = w->writes;
     for (unsigned long long rest = copy->lanes; rest; rest &= rest - 1) {
-        int lane = __ffsll(rest) - 1;
-        mark_written(c->watch, to[lane] - c->shared, copy->bytes, first_word + lane * step);
+        int lane = __ffsll(rest) - 1, word = first_word + lane * step;
+        int* cells = writes + cell_of(to[lane] - c->shared, w->cell_width);
+#pragma unroll
+        for (int i = 0; i < (CELLS ? CELLS : (int)count); ++i) cells[i] = word;
     }
+}
+
+__device__ void mark_lanes(const Context* c, const UnitCopy* copy, int first_word, int step) {
+    long long count = cell_of(copy->bytes, c->watch->cell_width);
+    if (count == 4) mark_lanes<4>(c, copy, first_word, step, 4);
+    else if (count == 1) mark_lanes<1>(c, copy, first_word, step, 1);
+    else mark_lanes<0>(c, copy, first_word, step, count);
 }
 
 __device__ void deliver_lanes(Context* c, long long t, UnitCopy* copy, long long lanes) {
@@ -79,7 +97,7 @@ __device__ void forget_copies(Context* c, long long units) {
 // Begins a copy; returns where the targets and the sources of all lanes belong.
 extern "C" __device__ char* rt_unit_copy(Context* c, long long t, long long lanes,
                                          unsigned long long active, unsigned long long filled,
-                                         long long bytes) {
+                                         int bytes, int together) {
     UnitCopies* all = copies_of_unit(c, t);
     if (all->issued == all->delivered) all->issued = all->delivered = 0;  // memory in the cache
     if (all->issued - all->delivered == COPIES_IN_FLIGHT) {  // room for one more
@@ -88,6 +106,7 @@ extern "C" __device__ char* rt_unit_copy(Context* c, long long t, long long lane
     }
     UnitCopy* copy = unit_copy(all, lanes, all->issued++);
     copy->lanes = active, copy->filled = filled, copy->bytes = bytes, copy->group = all->group;
+    copy->together = together;
     return (char*)(copy + 1);
 }
 

@@ -1039,17 +1039,28 @@ class VectorTranslator(LaneMemory, Translator):
             full, none = (self.held_bits(self.vector(x)) for x in filled)
             self.leave_unless(self.compare("eq", self.op("or", full, none), -1))
             self.mask_bits = full if mask is None else self.op("and", mask, full)
-        sources = self._pointers(Access(index, "global", from_, items, B32, is_store=False))
+        source = Access(index, "global", from_, items, B32, is_store=False)
+        sources = self._pointers(source)
         self.mask_bits = mask
-        targets = self._pointers(Access(index, "shared", to, items, B32, is_store=True))
+        target = Access(index, "shared", to, items, B32, is_store=True)
+        targets = self._pointers(target)
         if index in self._unread_copies:
             return
         every = constant(full.type, -1) if mask is None else mask
         lanes, filled_lanes = self.resize(every, "i64"), self.resize(full, "i64")
         self._lane = None
-        place = self.ask("ptr", "rt_unit_copy", self.lanes, lanes, filled_lanes, size.value)
+        together = min(self._neighbours(source), self._neighbours(target))
+        counts = lanes, filled_lanes, size.value, together
+        place = self.ask("ptr", "rt_unit_copy", self.lanes, *counts)
         self.store(targets, place, ", align 8")
         self.store(sources, self.offset(place, 8 * self.lanes), ", align 8")
+
+    def _neighbours(self, access: Access) -> int:
+        """Return the size of the groups of lanes that access neighbouring bytes."""
+        shape = self._shape_of(access)
+        size = self.lanes // shape.groups
+        contiguous = tuple(range(0, size * access.bytes, access.bytes))
+        return size if shape.offsets == contiguous * shape.groups else 1
 
     def _filled(self, rest: Operand, size: int) -> tuple[IrValue, IrValue]:
         """Return the masks of the lanes that copy all bytes, and of those that copy none."""
