@@ -82,11 +82,15 @@ class State:
 
         may_grow: otherwise ranges that differ are forgotten.
         """
-        ranges = dict(self.ranges.items() & other.ranges.items())
-        if may_grow:
-            for name in (self.ranges.keys() & other.ranges.keys()) - ranges.keys():
-                ranges[name] = _hull(self.ranges[name], other.ranges[name])
-        return State(ranges, dict(self.parts.items() & other.parts.items()), self.related)
+        ranges = {}
+        for name, one in self.ranges.items():
+            another = other.ranges.get(name)
+            if another == one:
+                ranges[name] = one
+            elif another and may_grow:
+                ranges[name] = _hull(one, another)
+        parts = {to: part for to, part in self.parts.items() if other.parts.get(to) == part}
+        return State(ranges, parts, self.related)
 
     def part(self, operand: Operand) -> tuple[str, int] | None:
         """Return the register and the mask of which an operand is the bitwise and."""
