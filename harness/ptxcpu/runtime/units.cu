@@ -12,7 +12,8 @@ struct UnitCopies {
 // One copy by each of some lanes; the targets of all lanes follow, then their sources.
 struct UnitCopy {
     unsigned long long lanes, filled;  // the lanes that copy; those that copy the source, others zero
-    int bytes, together;  // of a lane; the number of neighbouring lanes that copy neighbouring bytes
+    int bytes;     // that each lane copies
+    int together;  // neighbouring lanes that copy neighbouring bytes
     long long group;
 };
 
@@ -97,7 +98,7 @@ __device__ void forget_copies(Context* c, long long units) {
 // Begins a copy; returns where the targets and the sources of all lanes belong.
 extern "C" __device__ char* rt_unit_copy(Context* c, long long t, long long lanes,
                                          unsigned long long active, unsigned long long filled,
-                                         int bytes, int together) {
+                                         long long bytes, long long together) {
     UnitCopies* all = copies_of_unit(c, t);
     if (all->issued == all->delivered) all->issued = all->delivered = 0;  // memory in the cache
     if (all->issued - all->delivered == COPIES_IN_FLIGHT) {  // room for one more
@@ -105,8 +106,8 @@ extern "C" __device__ char* rt_unit_copy(Context* c, long long t, long long lane
         if (c->watch) c->watch->doubt = -1;
     }
     UnitCopy* copy = unit_copy(all, lanes, all->issued++);
-    copy->lanes = active, copy->filled = filled, copy->bytes = bytes, copy->group = all->group;
-    copy->together = together;
+    copy->lanes = active, copy->filled = filled, copy->group = all->group;
+    copy->bytes = (int)bytes, copy->together = (int)together;
     return (char*)(copy + 1);
 }
 
