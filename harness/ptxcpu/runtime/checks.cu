@@ -73,7 +73,9 @@ __device__ RareCell* rare_of(Context* block, long long cell) { return block->che
 
 // Forgets what earlier runs have noted in a cell.
 __device__ __forceinline__ void begin_cell(Checks* k, ShadowCell* cell) {
-    if (cell->run != (int)k->run) cell->run = (int)k->run, cell->readers = 0;
+    if (cell->run == (int)k->run) return;
+    cell->run = (int)k->run;
+    cell->readers = cell->last_read = cell->awaited = 0;
 }
 
 // The same as rare_of; from now on it counts.
@@ -198,17 +200,24 @@ __device__ bool is_awaited(Context* block, long long warp, long long cell) {
 // Records a cell that the warp's products may still read.
 __device__ void await_products(Context* c, long long warp, long long g) {
     awaited_by(c, warp)[c->checks->awaited_cells[warp]++] = (int)g;
+    cells_of(c)[g].awaited += 1;
+}
+
+// Returns whether no read of a cell conflicts with a write, by their latest clock alone.
+__device__ __forceinline__ bool have_settled(const Checks* k, const ShadowCell* cell) {
+    return !cell->awaited && cell->last_read <= (unsigned)k->settled;
 }
 
 // Whether all threads that can make an access know of an earlier one, so that no later one conflicts
 // with it.
 __device__ __forceinline__ bool is_settled(Context* block, const Event* e) {
     if (may_still_read(e)) return false;
-    return e->clock <= (unsigned)block->checks->base || (block->cluster_blocks == 1 && floor_of(block)[e->thread] >= e->clock);
+    return e->clock <= (unsigned)block->checks->settled || (block->cluster_blocks == 1 && floor_of(block)[e->thread] >= e->clock);
 }
 
 // Returns the same of all reads of a cell.
 __device__ bool are_settled(Context* block, long long cell) {
+    if (have_settled(block->checks, cells_of(block) + cell)) return true;
     for (ReadsOfCell all(block, cell); const Event* read = all.next();)
         if (!is_settled(block, read)) return false;
     return true;
@@ -222,6 +231,7 @@ __device__ void divide(Context* block, long long wide) {
     begin_cell(k, cells + wide);
     for (long long i = first; i < first + count; ++i) {
         cells[i] = cells[wide];
+        cells[i].awaited = 0;
         if (is_rare(k, cells + wide)) *rare_of(block, i) = *rare_of(block, wide);
     }
     bool is_read = cells[wide].readers & ~IS_RARE && !are_settled(block, wide);
@@ -261,10 +271,11 @@ __device__ long long next_cell(Context* block, long long* byte, long long end) {
 }
 
 // A read by one of these groups is an ordinary one from now on.
-__device__ void complete(Checks* k, Event* read, long long waited_for) {
+__device__ void complete(Checks* k, ShadowCell* cell, Event* read, long long waited_for) {
     if (!may_still_read(read) || read->clock > waited_for) return;
     read->access &= ~ACCESS_ASYNC;
     read->clock = k->own[read->thread];
+    if (cell->last_read < read->clock) cell->last_read = read->clock;
 }
 
 // All groups up to this one are complete.
@@ -273,9 +284,11 @@ __device__ void check_products(Context* c, long long w, long long waited_for) {
     long long warp = warp_of_cluster(c, w), left = 0;
     int* awaited = awaited_by(c, warp);
     for (long long i = 0; i < k->awaited_cells[warp]; ++i) {
-        complete(k, read_of(c, warp, awaited[i]), waited_for);
-        if (Event* second = second_read_of(c, warp, awaited[i])) complete(k, second, waited_for);
+        ShadowCell* cell = cells_of(c) + awaited[i];
+        complete(k, cell, read_of(c, warp, awaited[i]), waited_for);
+        if (Event* second = second_read_of(c, warp, awaited[i])) complete(k, cell, second, waited_for);
         if (is_awaited(c, warp, awaited[i])) awaited[left++] = awaited[i];
+        else cell->awaited -= 1;
     }
     k->awaited_cells[warp] = (int)left;
 }
@@ -307,15 +320,15 @@ __device__ void check_proxy(Context* c, long long t, long long pc, Address addre
 
 // Returns whether an earlier access to shared memory is certainly no conflict with one of the thread
 // of this number. Those of earlier clusters are none. known: the thread's clock
-__device__ __forceinline__ bool is_over(const Event* e, unsigned base, const unsigned* known, long long number) {
-    return !may_still_read(e) && (e->clock <= base || e->thread == number || known[e->thread] >= e->clock);
+__device__ __forceinline__ bool is_over(const Event* e, unsigned settled, const unsigned* known, long long number) {
+    return !may_still_read(e) && (e->clock <= settled || e->thread == number || known[e->thread] >= e->clock);
 }
 
 // Returns the same of all reads of a cell.
 __device__ __noinline__ bool are_over(Context* block, long long g, const unsigned* known, long long number) {
-    unsigned base = (unsigned)block->checks->base;
+    unsigned settled = (unsigned)block->checks->settled;
     for (ReadsOfCell all(block, g); const Event* read = all.next();)
-        if (!is_over(read, base, known, number)) return false;
+        if (!is_over(read, settled, known, number)) return false;
     return true;
 }
 
@@ -330,9 +343,9 @@ __device__ __forceinline__ bool is_in_order(Context* c, long long t, int access,
         const RareCell* rare = rare_of(block, g);
         if (rare->in_flight.clock > base || rare->strong.clock > base) return false;
     }
-    if (!is_over(write, base, known, number)) return false;
+    if (!is_over(write, (unsigned)k->settled, known, number)) return false;
     if (access & ACCESS_PROXY && write->clock > base && !(write->access & ACCESS_PROXY)) return passed_proxy_fence(c, t, write);
-    return !(access & ACCESS_WRITE) || are_over(block, g, known, number);
+    return !(access & ACCESS_WRITE) || have_settled(k, cell) || are_over(block, g, known, number);
 }
 
 // Reports what is wrong with an access to a cell.
@@ -360,8 +373,8 @@ __device__ __forceinline__ void record_read_of_cell(Context* c, long long t, lon
     Checks* k = c->checks;
     ShadowCell* cell = cells_of(block) + g;
     Event* mine = read_of(block, warp, g);
-    if (access & ACCESS_ASYNC && !is_awaited(block, warp, g)) await_products(c, warp, g);
     begin_cell(k, cell);
+    if (access & ACCESS_ASYNC && !is_awaited(block, warp, g)) await_products(c, warp, g);
     cell->readers |= 1u << warp % READERS;
     bool is_of_this_run = mine->clock > k->base || may_still_read(mine);
     int second = is_of_this_run ? mine->access & ACCESS_SECOND : 0;
@@ -376,6 +389,7 @@ __device__ __forceinline__ void record_read_of_cell(Context* c, long long t, lon
         if (second) k->second_reads[place_of_reads(block, warp, g)] = *mine;
     }
     record(c, mine, t, pc, access | second);
+    if (cell->last_read < mine->clock) cell->last_read = mine->clock;
     if (access & ACCESS_ASYNC) mine->clock = c->thread[t / LANES * LANES].products + 1;
 }
 
@@ -399,7 +413,7 @@ __device__ __noinline__ void unite(Context* c, long long t, int access, Context*
         if (write->clock > last->write.clock) last = cell;
     }
     cells[wide].write = last->write;
-    cells[wide].readers = 0;
+    cells[wide].readers = cells[wide].last_read = 0;
 }
 
 __device__ void check_shared(Context* c, long long t, long long pc, Context* block, Address address,
@@ -416,13 +430,62 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
         bool in_order = is_in_order(c, t, access, block, g, known, number);
         if (!in_order) note_conflicts(c, t, pc, address, n, access, block, g);
         if (access & ACCESS_WRITE) {
-            if (in_order && is_weak(access)) cell->readers = 0;
+            if (in_order && is_weak(access)) cell->readers = cell->last_read = 0;
             // A weak write is kept: later strong writes of the same thread do not replace it.
             record(c, is_weak(access) ? &cell->write : &begin_rare(block, g)->strong, t, pc, access);
             if (access & ACCESS_ASYNC) record(c, &begin_rare(block, g)->in_flight, t, pc, access);
         } else record_read_of_cell(c, t, pc, access, block, warp, g);
     }
     k->cells_checked = 1;
+}
+
+// Returns whether n bytes, a multiple of four, were all written. It compares several flags at once.
+__device__ __forceinline__ bool are_written(const unsigned char* ready, long long n) {
+    const unsigned long long EIGHT = BYTE_WRITTEN * 0x0101010101010101ull;
+    if (n & 3) return false;
+    bool all = true;
+    for (long long i = 0; i + 8 <= n; i += 8) all &= *(const unsigned long long*)(ready + i) == EIGHT;
+    return all && (!(n & 4) || *(const unsigned*)(ready + n - 4) == (unsigned)EIGHT);
+}
+
+// Records an ordinary access to the block's own shared memory that is certainly no mistake, and returns the
+// host address of its bytes. Returns null if more functions must examine it; they may record the same again.
+__device__ __noinline__ char* access_in_order(Context* c, long long t, long long pc, Address address, long long n,
+                                              bool is_write) {
+    Checks* k = c->checks;
+    long long first = (long long)(address - shared_begin(c));
+    if (first < 0 || first > c->shared_bytes - n || first & (n - 1)) return 0;
+    if (!are_written(k->shared_ready + c->rank * c->shared_bytes + first, n)) return 0;
+    long long wide = first / WIDE_CELL, g = wide, count = 1;
+    long long number = number_of(c, t), warp = warp_of_cluster(c, t / LANES);
+    bool divided = is_divided(c, wide);
+    if (divided == (n >= WIDE_CELL)) return 0;  // the cell has to be divided or united
+    if (divided) g = wide_cells(c) + cell_of(first, k->cell_width), count = cell_of(n, k->cell_width);
+    unsigned own = k->own[number], base = (unsigned)k->base, settled = (unsigned)k->settled;
+    const unsigned* known = known_to(c, t);
+    Event* reads = read_of(c, warp, 0);
+    k->unmet = 1;
+    for (ShadowCell* cell = cells_of(c) + g; count > 0; ++cell, ++g, --count) {
+        begin_cell(k, cell);
+        if (cell->readers & IS_RARE || !is_over(&cell->write, settled, known, number)) return 0;
+        if (is_write) {
+            if (!have_settled(k, cell) && !are_over(c, g, known, number)) return 0;
+            cell->readers = cell->last_read = 0;
+            cell->write = {own, (int)pc, (short)number, ACCESS_WRITE};
+            continue;
+        }
+        Event* mine = reads + g;
+        if (may_still_read(mine)) return 0;
+        int second = mine->clock > base ? mine->access & ACCESS_SECOND : 0;
+        if (mine->clock > base && mine->thread != number) {
+            second = ACCESS_SECOND;
+            k->second_reads[mine - k->reads] = *mine;
+        }
+        cell->readers |= 1u << (warp < READERS ? warp : warp % READERS);
+        if (cell->last_read < own) cell->last_read = own;
+        *mine = {own, (int)pc, (short)number, (short)(ACCESS_READ | second)};
+    }
+    return c->shared + first;
 }
 
 // What the reads of shared memory by one product of a warp have in common.
@@ -468,7 +531,7 @@ __device__ __forceinline__ bool records_product_read(const ProductReads& r, int 
     Event* mine = r.reads + at / WIDE_CELL;
     const Event* write = &cell->write;
     int number = (int)r.number + lane;
-    if (cell->run != r.run) cell->run = r.run, cell->readers = 0;
+    begin_cell(r.c->checks, cell);
     if (cell->readers & (IS_RARE | DIVIDED) || ready[0] != WRITTEN || ready[1] != WRITTEN) return false;
     if (write->clock > r.base) {
         const unsigned* known = r.has_common[lane] ? r.common : r.rows + lane * r.words;
@@ -559,15 +622,6 @@ __device__ __noinline__ unsigned char* ready_flags(Context* c, long long t, Addr
     if (window == WINDOW_MODULE) return k->module_ready ? k->module_ready + offset : 0;
     if (window < WINDOW_BUFFER || !k->buffer_ready[window]) return 0;
     return k->buffer_ready[window] + offset;
-}
-
-// Returns whether n bytes, a multiple of four, were all written. It compares several flags at once.
-__device__ __forceinline__ bool are_written(const unsigned char* ready, long long n) {
-    const unsigned long long EIGHT = BYTE_WRITTEN * 0x0101010101010101ull;
-    if (n & 3) return false;
-    bool all = true;
-    for (long long i = 0; i + 8 <= n; i += 8) all &= *(const unsigned long long*)(ready + i) == EIGHT;
-    return all && (!(n & 4) || *(const unsigned*)(ready + n - 4) == (unsigned)EIGHT);
 }
 
 __device__ void check_access(Context* c, long long t, long long pc, Address address, long long n,
@@ -742,6 +796,7 @@ __device__ void meet(Context* c, int barrier) {
         else all_here = false;
     }
     if (all_here) k->in_step |= 1ll << c->rank;
+    if (all_here && c->cluster_blocks == 1) k->settled = next - 1;
     forget(c, arrival);
 }
 

@@ -280,6 +280,7 @@ __device__ __noinline__ void begin_clocks(Context* c) {
     long long n = threads_of_cluster(c);
     for (long long t = 0; t < n; ++t)
         if (k->base < k->own[t]) k->base = k->own[t];
+    k->settled = k->base;
     k->run += 1;
     k->runs[k->run].base = k->base;
     k->runs[k->run].block = c->block;
@@ -334,8 +335,9 @@ extern "C" __device__ void rt_fence(Context* c, long long t, long long how, long
 // fence after an asynchronous operation makes only that operation's own results visible.
 extern "C" __device__ void rt_fence_proxy(Context* c, long long t) {
     if (!c->checks || clock_words(c) < fenced_numbers(c) + threads_of_cluster(c)) return;
-    unsigned* clock = clock_of(c, t);
-    for (long long u = 0; u < threads_of_cluster(c); ++u) clock[fenced_numbers(c) + u] = clock[u];
+    long long n = threads_of_cluster(c);
+    unsigned *clock = clock_of(c, t), *fenced = clock + fenced_numbers(c);
+    for (long long u = 0; u < n; ++u) fenced[u] = clock[u];
     tick(c, t);
 }
 

@@ -276,7 +276,7 @@ FINDING = {
 # One access to a cell of memory, and when it happened by its thread's own clock.
 EVENT = {"clock": "unsigned", "pc": "int", "thread": "short", "access": "short"}
 EVENT_BYTES = 12
-CELL_BYTES = EVENT_BYTES + 8
+CELL_BYTES = EVENT_BYTES + 16
 RARE_CELL_BYTES = 2 * EVENT_BYTES
 GLOBAL_CELL_BYTES = 4 * EVENT_BYTES
 GLOBAL_LINE_BYTES = 2 * 3 * EVENT_BYTES + 8
@@ -374,6 +374,7 @@ CHECKS = {
     "init_known": "unsigned*",  # [thread]: the same of the last phase
     "visits": "struct Event*",  # [block][thread]: its last access to the block from another one
     "base": "long long",  # all clocks start after those of earlier blocks
+    "settled": "long long",  # all threads of a cluster of one block know of events up to this clock
 }
 
 # What the vector path keeps of a block's accesses while it is watched. Words are as
@@ -528,6 +529,8 @@ def header() -> str:
             # bit w: warp w, w + READERS, or another one has read it; IS_RARE: there is more to know
             # in its RareCell; or only DIVIDED for a wide cell
             "readers": "unsigned",
+            "last_read": "unsigned",  # no read by these warps has a later clock
+            "awaited": "int",  # how many of them have products that may still read it
         },
         "RareCell": {
             "strong": "struct Event",  # the last strong write
