@@ -7,6 +7,7 @@ from math import prod
 
 from harness.ptxcpu.arguments import ParameterKind, window_of_buffer
 from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.ptx.effects import read_by
 from harness.ptxcpu.ptx.names import base_name
 from harness.ptxcpu.ptx.syntax import (
     Address,
@@ -20,6 +21,7 @@ from harness.ptxcpu.ptx.syntax import (
     Pair,
     Program,
     Register,
+    Sink,
     Symbol,
     Variable,
     Vector,
@@ -242,6 +244,7 @@ class _Inliner:
                 self.place_shared(variable)
         self.copy(entry, "", {}, 0)
         self.lay_out_shared(dynamic, GAP if gaps else 0)
+        self.kernel.body = _without_unread_elements(self.kernel.body)
         if self.kernel.local.size > MAX_LOCAL_BYTES:
             raise CannotTranslate(
                 f"the kernel's local arrays take {self.kernel.local.size} bytes per thread; "
@@ -415,6 +418,26 @@ class _Inliner:
         """Append an instruction in place of another one."""
         added = replace(item, opcode=opcode, operands=operands, guard=guard)
         self.kernel.body.append(added)
+
+
+def _without_unread_elements(body: list[Instruction | Label]) -> list[Instruction | Label]:
+    """Return the body with sinks for the elements of vector loads that nothing reads: the compiler
+    may load neighbours of what the source reads, such as the padding of a row."""
+    instructions = [item for item in body if isinstance(item, Instruction)]
+    read: set[str] = set().union(*map(read_by, instructions))
+    return [
+        replace(item, operands=(_read_elements(item.operands[0], read), *item.operands[1:]))
+        if isinstance(item, Instruction) and item.opcode.startswith("ld.")
+        else item
+        for item in body
+    ]
+
+
+def _read_elements(operand: Operand, read: set[str]) -> Operand:
+    if not isinstance(operand, Vector):
+        return operand
+    items = (Sink() if isinstance(x, Register) and x.name not in read else x for x in operand.items)
+    return Vector(tuple(items))
 
 
 def call_parts(item: Instruction) -> tuple[str, list[str], list[str]]:

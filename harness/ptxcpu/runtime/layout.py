@@ -103,6 +103,7 @@ class Access(IntFlag):
     GPU_SCOPE = 2048  # and wider; with neither, a strong access has the scope of its block
     PROXY = 4096  # a read by wgmma or a bulk copy, or a write that needs no fence before one
     SECOND = 8192  # in the record of a warp's read: a read by another lane is recorded, too
+    UNUSED = 16384  # and the next three bits: the quarters of a vector load that nothing reads
 
 
 class Collective(IntEnum):

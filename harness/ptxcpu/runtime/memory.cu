@@ -97,6 +97,17 @@ extern "C" __device__ char* rt_locate(Context* c, long long t, Address address, 
     return locate(c, t, address, n, n, (int)access);
 }
 
+// Checks the parts of a valid access that the kernel uses.
+__device__ __noinline__ void check_used(Context* c, long long t, long long pc, Address address, long long n, int access) {
+    int used = ~(access / ACCESS_UNUSED) & 15;
+    long long quarter = n / 4;
+    access &= ACCESS_UNUSED - 1;
+    for (int i = 0, next; i < 4; i = next) {
+        for (next = i + 1; next < 4 && (used >> i & 1) == (used >> next & 1);) ++next;
+        if (used >> i & 1) check_access(c, t, pc, address + i * quarter, (next - i) * quarter, access);
+    }
+}
+
 // A checked access. Without checks, an invalid one is a fault and gives null; with checks it is
 // recorded, and the access goes to scratch.
 __device__ __noinline__ char* checked_access(Context* c, long long t, long long pc, Address address, long long n,
@@ -104,10 +115,11 @@ __device__ __noinline__ char* checked_access(Context* c, long long t, long long 
     char* host = locate(c, t, address, n, align, access);
     if (c->checks) {
         if (host) {
-            check_access(c, t, pc, address, n, access);
+            if (access >= ACCESS_UNUSED) check_used(c, t, pc, address, n, access);
+            else check_access(c, t, pc, address, n, access);
             return host;
         }
-        note_bad_access(c, t, pc, address, n, access);
+        note_bad_access(c, t, pc, address, n, access & (ACCESS_UNUSED - 1));
         for (int i = 0; i < 64; ++i) c->scratch[i] = 0;
         return n <= 64 ? c->scratch : 0;
     }

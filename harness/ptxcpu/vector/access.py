@@ -42,6 +42,16 @@ class Access:
         return self.type.bytes * len(self.items)
 
     @property
+    def used(self) -> list[tuple[int, int]]:
+        """Return where each row of elements that are used begins and ends, in bytes."""
+        parts: list[tuple[int, int]] = []
+        for i, item in enumerate(self.items):
+            if not isinstance(item, Sink):
+                begin, end = i * self.type.bytes, (i + 1) * self.type.bytes
+                parts.append((parts.pop()[0] if parts and parts[-1][1] == begin else begin, end))
+        return parts
+
+    @property
     def has_data(self) -> bool:
         """Return whether any of the data is used; otherwise only the address is checked."""
         return any(not isinstance(item, Sink) for item in self.items)

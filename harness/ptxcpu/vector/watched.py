@@ -162,9 +162,14 @@ class WatchedTranslator(VectorTranslator):
                 together, runs = [access], self._runs([access], shape)
             self._watched_ahead.update(each.index for each in together[1:] if runs)
         if runs is None:
-            where = self._all_addresses(access.address)
+            address = access.address
+            where = [
+                (self._all_addresses(Address(address.base, address.offset + first)), last - first)
+                for first, last in access.used
+            ]
             super()._access(access)
-            self._tell("rt_watch_shared", where, access.bytes, int(access.is_store))
+            for addresses, size in where:
+                self._tell("rt_watch_shared", addresses, size, int(access.is_store))
             return
         leaders = [leader for leader, _ in self._leaders(access.address, shape)]
         super()._access(access)
@@ -196,8 +201,9 @@ class WatchedTranslator(VectorTranslator):
             users: dict[int, set[int]] = {}
             for access, lane in product(together, range(group * size, (group + 1) * size)):
                 start = access.address.offset + shape.offsets[lane]
-                for cell in range(start // width, (start + access.bytes) // width):
-                    users.setdefault(cell, set()).add(lane)
+                for first, last in access.used:
+                    for cell in range((start + first) // width, -(-(start + last) // width)):
+                        users.setdefault(cell, set()).add(lane)
             if together[0].is_store and any(len(lanes) > 1 for lanes in users.values()):
                 return None
             found.append(_runs_of(users))

@@ -6,7 +6,7 @@ from harness.ptxcpu.codegen.operands import MemoryAccess
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.thread import Translator
 from harness.ptxcpu.errors import CannotTranslate
-from harness.ptxcpu.ptx.syntax import Operand
+from harness.ptxcpu.ptx.syntax import Operand, Sink
 from harness.ptxcpu.ptx.types import Type
 from harness.ptxcpu.runtime.layout import Access, State
 
@@ -102,6 +102,13 @@ def _alignment(m: MatchedInstruction, type_: Type) -> str:
     return f", align {type_.bytes if space(m) in ('global', '', 'const') else min(16, type_.bytes)}"
 
 
+def _unused_quarters(items: tuple[Operand, ...]) -> Access:
+    """Return a bit for each quarter of a vector that nothing reads."""
+    quarters = [items[i * len(items) // 4 : -(-(i + 1) * len(items) // 4)] for i in range(4)]
+    unused = (all(isinstance(item, Sink) for item in each) for each in quarters)
+    return Access(sum(Access.UNUSED << i for i, is_unused in enumerate(unused) if is_unused))
+
+
 @TABLE.instruction(f"ld{_HINTS} d, a, policy?", **_CHOICES)
 @TABLE.instruction("ldu{.space}{.vec}.type d, a", space=SPACES, vec=VECTOR, type=SCALARS)
 def ld(t: Translator, m: MatchedInstruction) -> None:
@@ -115,6 +122,7 @@ def ld(t: Translator, m: MatchedInstruction) -> None:
         access = (Access.STRONG if is_volatile(m) else Access.READ) | order_of(m)
         if m["nc"]:
             access |= Access.READ_ONLY
+        access |= _unused_quarters(items)
         pointer = t.pointer(space(m), address, MemoryAccess(m.index, n, access))
     tail = f", {pointer}{_alignment(m, type_)}"
     loaded = t.value(whole, f"load {'volatile ' if is_volatile(m) else ''}{whole}{tail}")
