@@ -436,8 +436,9 @@ def _without_unread_elements(body: list[Instruction | Label]) -> list[Instructio
 def _read_elements(operand: Operand, read: set[str]) -> Operand:
     if not isinstance(operand, Vector):
         return operand
-    items = (Sink() if isinstance(x, Register) and x.name not in read else x for x in operand.items)
-    return Vector(tuple(items))
+    items = (x if isinstance(x, Register) and x.name in read else Sink() for x in operand.items)
+    used = Vector(tuple(items))
+    return operand if used.items == (Sink(),) * len(used.items) else used
 
 
 def call_parts(item: Instruction) -> tuple[str, list[str], list[str]]:

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from harness.ptxcpu.analysis.inline import DYNAMIC, InlinedKernel, call_parts
 from harness.ptxcpu.analysis.pointers import pointer_windows
+from harness.ptxcpu.analysis.selection import Selection, selections
 from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant
 from harness.ptxcpu.codegen.operands import (
     PREDICATE,
@@ -365,6 +366,51 @@ class Translator(OperandTranslator):
         self._check(offset, where, self.op("lshr", size, access.log2), access)
         return self.offset(self.load("ptr", span, ", !invariant.load !0"), offset)
 
+    @functools.cached_property
+    def _selections(self) -> dict[int, list[Selection]]:
+        return selections(self.kernel.body) if self.mode is Mode.WATCH else {}
+
+    @functools.cached_property
+    def _selected(self) -> dict[tuple[int, int], MemoryAccess | None]:
+        """The elements of loads that are checked where they are selected."""
+        return {(x.load, x.element): None for each in self._selections.values() for x in each}
+
+    def is_checked_later(
+        self, space: str, address: Address, element: int, access: MemoryAccess
+    ) -> bool:
+        """Return whether an element of a load is to be checked only where its value is selected.
+        If so, remember its address until then."""
+        key = access.index, element
+        if key not in self._selected:
+            return False
+        own = Access.OWN if space == "shared" else Access.READ
+        self._selected[key] = replace(access, kind=access.kind | own)
+        where = self.op("add", self.address_value(address), self.window_base(space))
+        where = self.op("add", where, element * access.n)
+        self.store(where, self._place_of(key))
+        return True
+
+    def _place_of(self, key: tuple[int, int]) -> IrValue:
+        """Return where the address of a loaded element is kept; zero means that there is none."""
+        place = f"%r.selected.{key[0]}.{key[1]}"
+        self._types[place] = "i64"
+        return IrValue(place, "ptr")
+
+    def _check_selected(self, selection: Selection, item: Instruction) -> None:
+        key = selection.load, selection.element
+        access = self._selected[key]
+        assert access is not None
+        predicate = self.read(item.operands[-1], PREDICATE)
+        where = self.load("i64", self._place_of(key))
+        is_used = predicate if selection.wanted else self.invert(predicate)
+        check, after = self.new_label(), self.new_label()
+        self.branch(self.op("and", is_used, self.compare("ne", where, 0)), check, after)
+        self.continue_at(check)
+        self.tell("rt_watched_use", access.index, where, access.n, int(access.kind))
+        self.store(constant("i64", 0), self._place_of(key))
+        self.jump(after)
+        self.continue_at(after)
+
     def _local_row(self) -> IrValue:
         """Return the offset at which this thread's local memory begins."""
         return self.op("mul", self.thread_index(), self.kernel.local_bytes)
@@ -550,6 +596,8 @@ class Translator(OperandTranslator):
             self.finish_products()
         self._is_guarded = item.guard is not None
         super().statement(index, item)
+        for selection in self._selections.get(index, ()):
+            self._check_selected(selection, item)
         if self._is_guarded:
             self._products.forget_published()
 

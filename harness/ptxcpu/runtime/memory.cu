@@ -137,6 +137,12 @@ extern "C" __device__ char* rt_watched_access(Context* c, long long t, long long
     return host ? host : c->scratch;
 }
 
+// Checks a load, when it is known that its value is used. rt_watched_access has checked the address.
+extern "C" __device__ void rt_watched_use(Context* c, long long t, long long pc, Address address,
+                                          long long n, long long access) {
+    if (c->checks && locate(c, t, address, n, 1, (int)access)) check_access(c, t, pc, address, n, (int)access);
+}
+
 extern "C" __device__ char* rt_checked_access(Context* c, long long t, long long pc, Address address,
                                      long long n, long long access) {
     return checked_access(c, t, pc, address, n, n, (int)access);

@@ -1,5 +1,7 @@
 """Loads, stores and atomic operations."""
 
+from collections.abc import Sequence
+
 from harness.ptxcpu.codegen.llvm_ir import IrValue, constant, llvm_type
 from harness.ptxcpu.codegen.matching import MatchedInstruction
 from harness.ptxcpu.codegen.operands import MemoryAccess
@@ -102,11 +104,11 @@ def _alignment(m: MatchedInstruction, type_: Type) -> str:
     return f", align {type_.bytes if space(m) in ('global', '', 'const') else min(16, type_.bytes)}"
 
 
-def _unused_quarters(items: tuple[Operand, ...]) -> Access:
-    """Return a bit for each quarter of a vector that nothing reads."""
-    quarters = [items[i * len(items) // 4 : -(-(i + 1) * len(items) // 4)] for i in range(4)]
-    unused = (all(isinstance(item, Sink) for item in each) for each in quarters)
-    return Access(sum(Access.UNUSED << i for i, is_unused in enumerate(unused) if is_unused))
+def _unused_quarters(is_unused: Sequence[bool]) -> Access:
+    """Return a bit for each quarter of a vector whose elements are unused."""
+    n = len(is_unused)
+    quarters = [is_unused[i * n // 4 : -(-(i + 1) * n // 4)] for i in range(4)]
+    return Access(sum(Access.UNUSED << i for i, each in enumerate(quarters) if all(each)))
 
 
 @TABLE.instruction(f"ld{_HINTS} d, a, policy?", **_CHOICES)
@@ -122,8 +124,13 @@ def ld(t: Translator, m: MatchedInstruction) -> None:
         access = (Access.STRONG if is_volatile(m) else Access.READ) | order_of(m)
         if m["nc"]:
             access |= Access.READ_ONLY
-        access |= _unused_quarters(items)
-        pointer = t.pointer(space(m), address, MemoryAccess(m.index, n, access))
+        each = MemoryAccess(m.index, type_.bytes, access)
+        unchecked = [
+            isinstance(item, Sink) or t.is_checked_later(space(m), address, i, each)
+            for i, item in enumerate(items)
+        ]
+        checked = MemoryAccess(m.index, n, access | _unused_quarters(unchecked))
+        pointer = t.pointer(space(m), address, checked)
     tail = f", {pointer}{_alignment(m, type_)}"
     loaded = t.value(whole, f"load {'volatile ' if is_volatile(m) else ''}{whole}{tail}")
     for i, item in enumerate(items):
