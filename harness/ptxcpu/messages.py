@@ -256,7 +256,7 @@ class Explainer:
         spot = self._spot(address, size, block)
         how = ", by a matrix descriptor," if instruction.startswith("wgmma") else ""
         what = f"{_line(at)} {_verb(access)}s{how} {size} bytes of {spot.text}"
-        alignment = _alignment(size)
+        alignment = _alignment(size, instruction)
         if spot.memory is not None and spot.outside is None and address % alignment:
             hazard = Hazard.MISALIGNED
             what += f", at an address that is not a multiple of {alignment}"
@@ -362,8 +362,14 @@ def _distance(spot: _Spot, address: int) -> str:
     return f", {spot.outside} bytes {end}" if spot.outside else f", right {end}"
 
 
-def _alignment(size: int) -> int:
-    """Return the alignment that an access needs: its size, or 16 for a bulk copy."""
+_COPY_SIZE = re.compile(r"cp\.async\.c[ag]\.[^\]]*\][^\]]*\]\s*,\s*(4|8|16)\b")
+
+
+def _alignment(size: int, instruction: str) -> int:
+    """Return the alignment that an access needs: its size, or 16 for a bulk copy. A `cp.async` may
+    read fewer bytes than its size and fill the rest with zeros."""
+    if copied := _COPY_SIZE.match(instruction):
+        return int(copied[1])
     return size if size and not size & (size - 1) and size <= 16 else 16
 
 

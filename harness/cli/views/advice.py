@@ -45,7 +45,17 @@ _USES_MBARRIERS = re.compile(r"\bmbarrier|\bcuda::barrier\b")
 _HAS_VOLATILE_DATA = re.compile(r"\bvolatile\b(?!\s*\()")
 _OTHER_NUMBERS = re.compile(r"threadIdx\b(?!\s*\.\s*x)|thread_rank|tid\.y")
 _LOCKS = re.compile(r"\batomic(?:CAS|Exch)\b|\bcompare_exchange_|\bexchange\(")
+_USES_PIPELINES = re.compile(r"\bproducer_acquire|\bconsumer_wait")
 _WAITS_FOR_A_PHASE = re.compile(r"\b(?:test|try)_wait")
+_ALL_THREADS = (
+    "All threads of a block must reach each barrier. Put conditions around loads and stores, in "
+    "place of an early `return` or a condition around the barrier."
+)
+_ADDS_TO_AN_ELEMENT = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)+[-+]=(.*)")
+_ONE_STATEMENT = (
+    "Several threads change one variable by the same statement: use an atomic, such as "
+    "`atomicAdd`, or let one thread execute the statement."
+)
 _IN_A_CLUSTER = (
     "The two threads are in different blocks of a cluster: only a barrier of the cluster, such as "
     "`cluster.sync();`, orders them."
@@ -158,12 +168,14 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "An array that is `extern __shared__` has as many bytes as the file requests in "
                 "one comment line, such as `// solve: shared_memory=2048`."
             )
-        case Hazard.MISALIGNED if in_matrix and found.size in (8, 16):
-            floats = found.size // 4
+        case Hazard.MISALIGNED if in_matrix and (
+            (found.size or 0) >= 8 or "multiple of 16" in found.message
+        ):
+            floats = 2 if found.size == 8 else 4  # bulk copies are longer
             if found.shape is not None and found.shape.N % floats == 0 == found.shape.K % floats:
                 return f"The index of a vector of {floats} floats must be a multiple of {floats}."
             return (
-                f"A row of A begins at a multiple of {found.size} bytes only if N is a multiple of "
+                f"A row of A begins at a multiple of {4 * floats} bytes only if N is a multiple of "
                 f"{floats}, and a row of B or C only if K is. Load and store single floats at "
                 "other sizes."
             )
@@ -213,6 +225,10 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "Two blocks store one element of a `__device__` array. Give each block a part of "
                 "its own, numbered by `blockIdx.y * gridDim.x + blockIdx.x`, or use atomics."
             )
+        case Hazard.RACE if "no release and acquire" in found.message and _changes_one(
+            found, source
+        ):
+            return _ONE_STATEMENT
         case Hazard.RACE if "no release and acquire" in found.message:
             return (
                 "A block that stores for another must then execute `__threadfence();` and "
@@ -227,7 +243,9 @@ def _of_finding(found: Finding, report: Report) -> str | None:
         case Hazard.DEADLOCK if _WARP_WIDE.search(line):
             return _of_lanes(source)
         case Hazard.DEADLOCK if "mbarrier" in found.message:
-            return _PIPELINE if "consumer_release" in code else _MBARRIERS
+            return _PIPELINE if _USES_PIPELINES.search(code) else _MBARRIERS
+        case Hazard.DEADLOCK if "barrier 0 has" in found.message:
+            return _ALL_THREADS
         case Hazard.DEADLOCK if "bar.arrive" in code:
             return (
                 "`bar.sync` counts a thread and waits, `bar.arrive` only counts it. Producers and "
@@ -235,10 +253,7 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "same order."
             )
         case Hazard.DIVERGENT_BARRIER:
-            return (
-                "All threads of a block must reach each barrier. Put conditions around loads and "
-                "stores, in place of an early `return` or a condition around the barrier."
-            )
+            return _ALL_THREADS
     return None
 
 
@@ -292,20 +307,17 @@ def _missing_barrier(found: Finding, source: str) -> str:
     if other and at.block and other.block and at.block != other.block:
         return _IN_A_CLUSTER
     code = without_text(source)
-    if "consumer_release" in code:
+    if _USES_PIPELINES.search(code):
         return _PIPELINE
     if _USES_MBARRIERS.search(without_comments(source)):
         return _MBARRIERS + _REFILLED
-    if other and at.line == other.line and at.line and "[" not in code.splitlines()[at.line - 1]:
+    if _changes_one(found, source):
         if _LOCKS.search(code):
             return (
                 "A lock orders accesses only with fences: execute `__threadfence_block();` after "
                 "the atomic that takes it, and before the one that gives it back."
             )
-        return (
-            "Several threads change one variable by the same statement: use an atomic, such as "
-            "`atomicAdd`, or let one thread execute the statement."
-        )
+        return _ONE_STATEMENT
     if other and at.line == other.line and _both_write(found):
         return (
             "Two threads store one element by the same statement, so their index is the same. Is "
@@ -316,6 +328,17 @@ def _missing_barrier(found: Finding, source: str) -> str:
         "it: no thread continues past it before. If only threads of one warp share the "
         "elements, `__syncwarp();` is enough."
     )
+
+
+def _changes_one(found: Finding, source: str) -> bool:
+    """Return whether both threads execute a statement that reads and writes one variable, or one
+    element of an array to which it adds something else."""
+    at, other = found.at, found.other
+    if other is None or at.line is None or at.line != other.line:
+        return False
+    text = without_text(source).splitlines()[at.line - 1]
+    added = _ADDS_TO_AN_ELEMENT.search(text)
+    return "[" not in text or (added is not None and not re.search(rf"\b{added[1]}\b", added[2]))
 
 
 def _next_iteration(found: Finding, source: str) -> str | None:

@@ -374,10 +374,11 @@ def unsafe(
     findings: Sequence[Finding], counterexample: Counterexample | None
 ) -> MemoryFault | Race | None:
     """Return the verdict for findings. Memory errors come first, then mbarriers that may be used
-    before they are initialised, then barriers, then races: later ones may follow from earlier."""
+    before they are initialised, then barriers, then races: later ones may follow from earlier. Only
+    threads that have returned cause no races, for they count as if they had reached the barrier."""
     memory = [finding for finding in findings if finding.hazard not in _RACES]
     races = [finding for finding in findings if finding.hazard in _RACES]
-    races.sort(key=lambda finding: finding.hazard is Hazard.RACE and not _is_early_use(finding))
+    races.sort(key=_rank)
     first = [f for f in memory if f.hazard is not Hazard.UNINITIALISED] or races or memory
     if not first:
         return None
@@ -389,6 +390,12 @@ def unsafe(
         findings=(*first, *others),
         counterexample=counterexample,
     )
+
+
+def _rank(finding: Finding) -> int:
+    if finding.hazard is Hazard.RACE:
+        return 0 if _is_early_use(finding) else 1
+    return 2 if " had returned before " in finding.message else 0
 
 
 def _is_early_use(finding: Finding) -> bool:
