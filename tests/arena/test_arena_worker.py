@@ -39,13 +39,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 ENDLESS = (ROOT / "tests/submissions/time-limit/endless_loop.cu").read_text()
 
 
-class Refusing(Process):
-    """A compiler that accepts nothing."""
-
-    def ask(self, request: object) -> CompileError:
-        return CompileError(stage=Stage.COMPILE, message="does not compile")
-
-
 SUPERVISOR = uuid4()
 """Starts all workers here: its next one replaces at once one that was killed."""
 
@@ -170,7 +163,8 @@ def test_a_quick_arena_grades_on_the_gpu_model_of_its_rules(
     id = httpx.post(f"{address}/api/v1/submissions", **content).json()["id"]
     monkeypatch.setattr(process.signal, "signal", lambda *_: None)
     arena = WorkerConnection(address, secrets.worker)
-    session = FakeSession(Refusing(), FakeDevice())
+    refusing = Process({object: CompileError(stage=Stage.COMPILE, message="does not compile")})
+    session = FakeSession(refusing, FakeDevice())
     gpu = process.Worker(arena, [session], uuid4(), "gpu-0")
     grading = threading.Thread(target=gpu.run)
     grading.start()

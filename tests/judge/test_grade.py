@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from harness.judge.examine import examine
 from harness.judge.explain.examination import Examination
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.submission import Unreadable, read
+from harness.judge.submission import read
 from harness.protocol import report as protocol
 from harness.protocol.compiler import Disassemble
 from harness.protocol.device import BranchesDiffer, Count, Load, Ready, Sanitize
@@ -151,19 +151,8 @@ def test_findings_are_shown_while_it_grades() -> None:
     assert race == "racecheck: a race"
 
 
-@dataclass
-class Disassembler(fakes.FakeCompiler):
-    """A compiler with a given answer to a request for disassembly."""
-
-    answer: Fault
-
-    def ask(self, request: Any) -> Any:
-        return self.answer if isinstance(request, Disassemble) else super().ask(request)
-
-
 def test_only_an_accepted_kernel_has_badges() -> None:
     accepted = graded(fakes.on_cpu(fakes.FakeDevice())).kernel
-    assert isinstance(accepted, protocol.DisassembledKernel)
     assert [badge.value for badge in accepted.badges] == ["cuda-cores", "default-launch"]
     for device in (WRONG, fakes.FakeDevice(findings=(RACE,))):
         rejected = graded(fakes.on_cpu(device)).kernel
@@ -175,7 +164,7 @@ def test_only_an_accepted_kernel_has_badges() -> None:
     ("cause", "verdict"), [("judge", "judge-error"), ("time-limit", "time-limit")]
 )
 def test_a_failed_disassembly_is_not_accepted(cause: Any, verdict: str, times: bool) -> None:
-    compiler = Disassembler(Fault(cause=cause, message="it went wrong"))
+    compiler = fakes.FakeCompiler({Disassemble: Fault(cause=cause, message="it went wrong")})
     here = with_times(fakes.FakeDevice()) if times else fakes.on_cpu(fakes.FakeDevice())
     report = graded(replace(here, compiler=compiler), quick=True)
     assert report.verdict == verdict and report.measurement is None
@@ -186,38 +175,28 @@ def test_whatever_is_explained_is_disassembled() -> None:
     assert isinstance(examined, Examination) and isinstance(examined.outcome, protocol.WrongAnswer)
     assert examined.kernel.instructions == {"FFMA": 1}
     fault = Fault(cause="judge", message="it went wrong")
-    broken = replace(fakes.on_cpu(fakes.FakeDevice()), compiler=Disassembler(fault))
+    broken = replace(
+        fakes.on_cpu(fakes.FakeDevice()), compiler=fakes.FakeCompiler({Disassemble: fault})
+    )
     assert isinstance(examine(SUBMISSION, broken, problem=PROBLEM), protocol.JudgeError)
 
 
-@dataclass
-class Watched(fakes.FakeDevice):
-    """A device with given counters."""
-
-    counted: Any = COUNTERS
-    asked: list[Any] = field(default_factory=list)
-
-    def ask(self, request: Any) -> Any:
-        self.asked.append(request)
-        return self.counted if isinstance(request, Count) else super().ask(request)
-
-
-def examined(device: Watched, submission: protocol.Submission = SUBMISSION) -> Examination:
+def examined(device: fakes.FakeDevice) -> Examination:
     (timing,) = FakeTiming().workers
-    found = examine(submission, fakes.on_cpu(device, timing=timing), problem=PROBLEM)
+    found = examine(SUBMISSION, fakes.on_cpu(device, timing=timing), problem=PROBLEM)
     assert isinstance(found, Examination), found
     return found
 
 
 def test_an_explanation_has_all_counters_or_says_why_not() -> None:
-    device = Watched()
+    device = fakes.FakeDevice({Count: COUNTERS})
     found = examined(device)
     assert (found.name, found.source, found.device) == ("mine", "a kernel", fakes.INFO)
     assert (found.counters, found.note) == (COUNTERS, "")
     assert found.outcome is None and not found.blocks_depend
     assert all(each.mostly_watched for each in device.asked if isinstance(each, Load))
     fault = Fault(cause="time-limit", message="it took too long")
-    found = examined(Watched(counted=fault))
+    found = examined(fakes.FakeDevice({Count: fault}))
     assert found.counters is None and not found.blocks_depend
     assert found.note == "its accesses could not be counted: it took too long"
 
@@ -225,7 +204,6 @@ def test_an_explanation_has_all_counters_or_says_why_not() -> None:
 def test_an_unreadable_file_needs_no_device(tmp_path: Path) -> None:
     (tmp_path / "mine.cu").write_bytes(b"\xff")
     unreadable = read(tmp_path / "mine.cu")
-    assert isinstance(unreadable, Unreadable)
     nothing = fakes.on_cpu(fakes.FakeDevice(run=stop))
     assert examine(unreadable, nothing) is unreadable.error
     report = grade(unreadable, nothing)

@@ -114,10 +114,21 @@ class FakeSession:
         yield self.side_by_side(count)
 
 
+@dataclass
 class Process:
-    """A fake that can be asked to end its process."""
+    """A fake process. answers: by the types of requests; others get what is usual."""
 
+    answers: dict[type, Any] = field(default_factory=dict)
+    asked: list[Any] = field(default_factory=list)
     closed: int = 0
+
+    def ask(self, request: Any) -> Any:
+        self.asked.append(request)
+        given = (each for kind, each in self.answers.items() if isinstance(request, kind))
+        return next(given, None) or self.usual(request)
+
+    def usual(self, request: Any) -> Any:
+        raise AssertionError(request)
 
     def close(self) -> None:
         self.closed += 1
@@ -167,7 +178,7 @@ class Watcher:
 class FakeCompiler(Process):
     """Compiles everything to the same kernel."""
 
-    def ask(self, request: Any) -> Any:
+    def usual(self, request: Any) -> Any:
         if isinstance(request, Translate):
             return PtxProgram(entry="kernel", ptx="", launch=LaunchLine())
         if isinstance(request, Disassemble):
@@ -195,7 +206,7 @@ class FakeDevice(Process):
     ran: list[device_protocol.Run] = field(default_factory=list)
     watched_shapes: list[Shape] = field(default_factory=list)
 
-    def ask(self, request: Any) -> Any:
+    def usual(self, request: Any) -> Any:
         match request:
             case device_protocol.Load():
                 return device_protocol.Ready()

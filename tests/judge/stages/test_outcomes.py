@@ -1,6 +1,5 @@
 """Each fault becomes a verdict with a message."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from harness.protocol import report as protocol
 from harness.protocol.device import Touched
 from harness.protocol.request import Fault
 from problem.cases import Shape
-from tests.judge.stages.fakes import outcome_of
+from tests.judge.stages.fakes import Process, outcome_of
 
 SHAPE = Shape(17, 33, 18)
 PLACE = protocol.Place(line=12)
@@ -23,16 +22,6 @@ STUCK = FINDING.model_copy(update={"hazard": protocol.Hazard.DEADLOCK})
 
 def fault(cause: Any, **details: Any) -> Fault:
     return Fault(**{"cause": cause, "message": "it went wrong"} | details)
-
-
-@dataclass(frozen=True)
-class Answering:
-    """A compiler or a device that says one thing."""
-
-    answer: Any
-
-    def ask(self, request: Any) -> Any:
-        return self.answer
 
 
 WHERE = "it went wrong at 17×33×18"
@@ -112,5 +101,5 @@ CRASHED = "the compiler ran out of memory or crashed on this source"
 def test_faults_that_a_source_can_cause_are_the_sources(
     answer: Fault, kind: Any, message: str
 ) -> None:
-    outcome = outcome_of(compile_kernel, Answering(answer), "", "sm_80", 7)
+    outcome = outcome_of(compile_kernel, Process({object: answer}), "", "sm_80", 7)
     assert isinstance(outcome, kind) and outcome.message == message

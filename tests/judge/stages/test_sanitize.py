@@ -1,6 +1,6 @@
 """Sanitizing with fake programs: shapes, findings and verdicts."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -155,7 +155,7 @@ def test_a_tool_that_did_not_run_is_not_clean() -> None:
     also_broken = FakeDevice(unavailable=("racecheck", "memcheck"))
     assert isinstance(outcome(broken, also_broken), protocol.JudgeError)
     refusal = protocol.Unsupported(stage=protocol.Stage.COMPILE, message="no clusters here")
-    assert outcome(broken, Saying(answer=refusal)).message == (
+    assert outcome(broken, FakeDevice({object: refusal})).message == (
         "no sanitizer could run racecheck: a fake says out of order; "
         "the CPU device says no clusters here"
     )
@@ -240,26 +240,13 @@ def test_a_full_sanitizing_takes_small_cases_of_verification_too() -> None:
         assert {*verified} <= {*PROBLEM.cases(seed, quick=False, sampled=True)}
 
 
-@dataclass
-class Saying(FakeDevice):
-    """A device that says one thing, to all or to some requests."""
-
-    answer: Any = None
-    to: type = object
-    asked: list[Any] = field(default_factory=list)
-
-    def ask(self, request: Any) -> Any:
-        self.asked.append(request)
-        return self.answer if isinstance(request, self.to) else super().ask(request)
-
-
 def test_a_device_that_fails_is_a_verdict_of_this_stage() -> None:
     shape = cases_of()[0].shape
     message = f"the kernel did not end within {sanitize.SECONDS:g} s at {shape}"
     expected = protocol.TimeLimit(
         stage=protocol.Stage.SANITIZE, message=message, seconds=sanitize.SECONDS, shape=shape
     )
-    assert outcome(Saying(answer=Fault(cause="time-limit", message="no end"))) == expected
+    assert outcome(FakeDevice({object: Fault(cause="time-limit", message="no end")})) == expected
 
 
 @pytest.mark.parametrize(
@@ -269,7 +256,7 @@ def test_a_wrong_kernel_whose_sanitizer_was_killed_is_graded_again(
     signal: str, verdict: type[protocol.Outcome]
 ) -> None:
     ended = Fault(cause="judge", message=f"ended by {signal}", signal=signal)
-    assert isinstance(outcome(Saying(answer=ended), failed=Case(Shape(16, 16, 16))), verdict)
+    assert isinstance(outcome(FakeDevice({object: ended}), failed=Case(Shape(16, 16, 16))), verdict)
 
 
 LATE = protocol.TimeLimit(stage=protocol.Stage.VERIFY, message="no end", seconds=20)
@@ -277,7 +264,7 @@ LATE = protocol.TimeLimit(stage=protocol.Stage.VERIFY, message="no end", seconds
 
 def hanging(answer: Any, case: Case) -> tuple[protocol.Outcome | None, Sanitize]:
     """Sanitize a kernel whose launch did not end in this case, with what the CPU device says."""
-    cpu = Saying(answer=answer, to=Sanitize)
+    cpu = FakeDevice({Sanitize: answer})
     made = grading(on_gpu(FakeDevice(), cpu), problem=PROBLEM)
     made.failure = Failure(case, LATE)
     assert sanitize.sanitizers_may_say_more(made, made.failure)
