@@ -132,7 +132,6 @@ def test_the_map_of_wrong_blocks_is_shown(
     drawn: protocol.BlockMap, shown: str, page_of: PageOf
 ) -> None:
     wrong = factory.wrong()
-    assert isinstance(wrong.outcome, protocol.WrongAnswer)
     found = wrong.outcome.counterexample.model_copy(update={"map": drawn})
     outcome = wrong.outcome.model_copy(update={"counterexample": found})
     page = page_of(wrong.model_copy(update={"outcome": outcome}))
@@ -319,7 +318,6 @@ def test_a_page_explains_the_speed_and_marks_lines(page_of: PageOf) -> None:
 
 def test_a_page_shows_the_machine_code_of_a_line(page_of: PageOf) -> None:
     report = explained("30_mma_tf32x3")
-    assert isinstance(report.kernel, protocol.DisassembledKernel)
     code = protocol.CodeLine(
         line=1, opcodes={"FFMA": 20}, instructions=("FFMA R1, R2, R3, R1", "FFMA <b>")
     )

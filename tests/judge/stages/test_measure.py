@@ -166,7 +166,6 @@ def test_a_wrong_timed_launch_is_shown() -> None:
 
 def test_a_score_beyond_the_gpu_is_flagged() -> None:
     found = Run(timing(ms=SMALL.shape.flop / 1e9 / 400)).outcome
-    assert isinstance(found, protocol.RuleViolation)
     assert (found.stage, found.rule) == (protocol.Stage.MEASURE, protocol.Rule.IMPOSSIBLE_SCORE)
     assert found.message.startswith("400.0 TFLOP/s is more") and "(89.3)" in found.message
 

@@ -151,7 +151,6 @@ BLOCKS = SMALL_RANKED.shape.M // 16 * SMALL_RANKED.shape.K // 16
 def test_blocks_with_a_tile_each_pass_in_any_order(tile_of: Any) -> None:
     device = with_tiles(tile_of)
     found = run(device, sampled=True)
-    assert isinstance(found, protocol.Verification)
     first, second = (set(request.inputs.blocks or ()) for request in device.ran[-2:])
     assert first and second and not first & second
     assert found.cases[-1].sampled_blocks == len(first) + len(second)
@@ -169,7 +168,6 @@ def test_blocks_that_share_tiles_leave_others_out(tiles: int) -> None:
 def test_dependent_blocks_are_run_whole_at_a_smaller_size() -> None:
     device, progress = FakeDevice(), Watcher()
     found = run(device, sampled=True, blocks_depend=True, progress=progress)
-    assert isinstance(found, protocol.Verification)
     last = found.cases[-1].case
     told = [(protocol.Stage.VERIFY, len(FEW) + 2), *map(str, [*FEW, last])]
     assert progress.told[: len(told)] == told
@@ -188,6 +186,5 @@ def test_a_missing_tile_is_shown_if_another_was_written_twice(
     samples = ((0, 1, 2, 3), (4, 5, 6, 7))
     monkeypatch.setattr("harness.judge.stages.verify.sampled_blocks", lambda *_: samples)
     found = outcome(with_tiles(lambda b: {4: 2, 5: 3}.get(b, b)), sampled=True)
-    assert isinstance(found, protocol.WrongAnswer)
     assert "wrote the same tile of C (row 0, column 2 of tiles)" in found.message
     assert {(e.row // 16, e.column // 16) for e in found.counterexample.elements} == {(0, 4)}

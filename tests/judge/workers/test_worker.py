@@ -73,7 +73,6 @@ def test_closing_leaves_nothing_behind(compiler: Worker) -> None:
 
 def test_a_killed_worker_is_replaced_and_given_the_kernel_again(compiler: Worker) -> None:
     compiled = compiler.ask(Compile(source=starter.text()))
-    assert isinstance(compiled, Compiled)
     shape = Shape(17, 5, 33)
     A, B = Case(shape).draw(1)
     run = Run(inputs=inputs_of(shape, A, B), seconds=20)
