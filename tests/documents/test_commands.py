@@ -19,6 +19,7 @@ import pytest
 from harness.cli.main import main
 from harness.devices.available import why_no_cuda
 from harness.judge.tune.tunable import find_tunables
+from tests.sources import KERNEL
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
@@ -34,18 +35,8 @@ DOCUMENTS = (
 COMMANDS = sorted(path.stem for path in (ROOT / "harness/cli/commands").glob("[!_]*.py"))
 ENVIRONMENT = ROOT / ".nox" / "environment"
 
-TUNABLE = """\
-constexpr int STEP = 1;  // tune: 1 2
-__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
-                                             int M, int N, int K) {
-    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
-    if (row >= M || column >= K) return;
-    float sum = 0.0f;
-    for (int n = 0; n < N; n += STEP)
-        for (int i = n; i < n + STEP && i < N; i++) sum += A[row * N + i] * B[i * K + column];
-    C[row * K + column] = sum;
-}
-"""
+TUNABLE = f"constexpr int STEP = 1;  // tune: 1 2\n{KERNEL.replace('n++', 'n += STEP')}"
+"""A kernel that is right with one of its values."""
 
 NEEDS_GPU = (2, "GPU")
 """The outcome on a machine without one."""
