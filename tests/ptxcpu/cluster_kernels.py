@@ -9,6 +9,7 @@ import numpy as np
 from problem.cases import Matrix, Shape
 from problem.launcher import LaunchLine
 from tests.ptxcpu.runner import KERNELS as FILES
+from tests.sources import named_parts
 
 _HEAD = (FILES / "cluster.cuh").read_text()
 
@@ -88,9 +89,7 @@ def _constant(number: float) -> Expected:
     return lambda block, A, B: np.full(256, number, np.float32)
 
 
-_BODIES = dict(
-    part.split("\n", 1) for part in (FILES / "clusters.cu.in").read_text().split("// == ")[1:]
-)
+_BODIES = named_parts(FILES / "clusters.cu.in")
 
 
 def _named(name: str) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from harness.devices.cpu.device import parameter_kinds
-from harness.protocol.device import Sanitize, Sanitized
+from harness.protocol.device import Sanitize
 from harness.protocol.files import cache_directory
 from harness.protocol.report import Hazard, Tool, WatchedBlocks
 from harness.ptxcpu.analysis.inline import inline
@@ -27,8 +27,9 @@ from harness.ptxcpu.vector.unroll import unrolled
 from problem.cases import Shape
 from problem.signature import SIGNATURE
 from tests.compiled import compiled
-from tests.ptxcpu.runner import Runner, inputs
+from tests.ptxcpu.runner import KERNELS, Runner, inputs
 from tests.requests import inputs_of
+from tests.sources import named_parts
 
 ROOT = Path(__file__).parents[2]
 KINDS = parameter_kinds(SIGNATURE)
@@ -133,51 +134,7 @@ KERNEL = """extern "C" __global__ void matrix_multiplication_kernel(const float*
     {body}
 }}"""
 
-BODIES = {
-    "a read outside": "*c = A[row * N + col + (blockIdx.x == 3 ? 1 << 20 : 0)];",
-    "a write outside": "c[blockIdx.y == 2 ? M * K : 0] = 1;",
-    "a shared access outside": "tile[thread + 1] = 1; *c = tile[thread];",
-    "a gather with one bad lane": "*c = A[(thread * 7919) % (blockIdx.x == 2 ? 4000 : 2000)];",
-    "a misaligned access": "*c = *(float*)((char*)A + thread * 4 + (blockIdx.x == 1));",
-    "a misaligned vector": "float4 x = *(float4*)(A + thread); *c = x.x + x.w;",
-    "a write to an input": "((float*)A)[thread] = 3; *c = 1;",
-    "a trap": "if (blockIdx.x == 1) __trap(); *c = 1;",
-    "lanes that read two arrays": "if (col % 3 == 0) *c = A[row]; else *c = B[col];",
-    "lanes that part within a row": (
-        "float x = 1, y = 2; if (threadIdx.x < 5) { x = A[col]; if (thread % 7 == 3) y = B[row]; "
-        "else { y = x * 3; tile[thread] = 4; } } else if (threadIdx.x > 9) x = B[thread]; "
-        "if (threadIdx.x != 12) *c = x + y; else *c = x - y;"
-    ),
-    "lanes that part in a loop": (
-        "float x = 0, best = -9; int at = 7; for (int i = 0; i < N; ++i) { x = A[row * N + i];"
-        "if (x * threadIdx.x > best) { best = x; at = i; } } *c = best + at;"
-    ),
-    "a bad access of lanes that part": "if (threadIdx.x < 3) *c = A[col << (blockIdx.x * 9)];",
-    "a store of some lanes outside": (
-        "*c = 0; if (col % 5 == 2) c[blockIdx.y == 3 ? 1 << 20 : 0] = 7;"
-    ),
-    "loops of different lengths": "float x = 0; for (int i = 0; i < col; ++i) x += A[i]; *c = x;",
-    "a barrier after an early exit": (
-        "tile[thread] = thread; if (col >= 40) return; __syncthreads(); *c = tile[255 - thread];"
-    ),
-    "a transposed tile": (
-        "tile[threadIdx.x * 16 + threadIdx.y] = A[thread]; __syncthreads(); *c = tile[thread];"
-    ),
-    "accesses through volatile pointers": "*(volatile float*)c = *(volatile float*)(A + col);",
-    "vector accesses": (
-        "((float4*)tile)[thread % 64] = ((const float4*)A)[thread]; __syncthreads();"
-        "float2 x = ((float2*)tile)[thread % 128]; *c = x.x - x.y;"
-    ),
-    "rows that lie apart": (
-        "float *x = tile + threadIdx.x * 8, z;"
-        "for (int i = 0; i < 8; ++i) x[i] = A[threadIdx.x * 9 + i];"
-        "__syncthreads(); z = (x[0] - x[1]) * (x[2] + x[3]) / (x[5] - x[4] + 9) + x[7];"
-        "__syncthreads(); z += x[2]; x[3] = threadIdx.x; *c = z + x[0] + x[1] * x[2] - x[3];"
-    ),
-    "narrow types": "((char*)tile)[thread] = thread * 3; __syncthreads(); *c = ((char*)tile)[col];",
-    "an index that wraps around": "*c = A[(unsigned)(thread + 4294967290u + 6u * (N > 0)) & 255u];",
-    "mathematics": "*c = __sinf(A[col]) / (1 + __expf(B[row])) + fminf(A[row], B[col]);",
-}
+BODIES = named_parts(KERNELS / "vector_path.cu.in")
 
 TOGETHER = """__device__ unsigned taken, flags[4096], totals[64];
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
@@ -189,41 +146,7 @@ extern "C" __global__ void matrix_multiplication_kernel(const float* A, const fl
     {body}
 }}"""
 
-DEPENDENT = {
-    "atomics of some lanes": (
-        "tile[thread] = 0; __syncthreads(); if (thread % 3) atomicAdd(tile + thread % 7, thread);"
-        "if (thread > 200) atomicMax(tile + 9, thread * 5); __syncthreads();"
-        "atomicAdd(totals + block, tile[thread % 10]); __syncthreads(); *c = totals[block];"
-    ),
-    "a flag of an earlier block": (
-        "if (thread == 37) {{ if (block) while (!atomicAdd(flags + block - 1, 0)) __nanosleep(20);"
-        "__threadfence(); tile[0] = block ? ((volatile unsigned*)totals)[block - 1] : 3;"
-        "totals[block] = tile[0] * 7 + 1; __threadfence(); atomicExch(flags + block, 1); }}"
-        "__syncthreads(); *c = tile[0];"
-    ),
-    "the last block adds up": (
-        "*c = 1; atomicAdd(totals + thread % 64, thread ^ block); __threadfence();"
-        "__syncthreads(); if (!thread) tile[0] = atomicInc(&taken, 15) == 15; __syncthreads();"
-        "if (tile[0]) {{ unsigned sum = 0; for (int i = 0; i < 64; ++i) sum += totals[i] * i;"
-        "C[thread] = sum; }}"
-    ),
-    "lanes that leave loops one by one": (
-        "unsigned sum = 0, first = 0;"
-        "if (thread % 4) for (unsigned i = thread; i < 900; i += 1 + thread % 13) {{"
-        "if (i % 5 == 1) continue; for (unsigned j = 0; j < i % 4; ++j) {{ if (j + i == 77) break;"
-        "sum += i * j; }} first = first ? first : sum; if (sum > 5000 + thread) break;"
-        "atomicAdd(totals + block, i); }} __syncthreads(); *c = sum * 3 + first + totals[block];"
-    ),
-    "a bad access behind an atomic": (
-        "atomicAdd(totals + thread % 64, 1); *c = A[block == 9 ? 1 << 20 : 0];"
-    ),
-    "an atomic outside": "atomicAdd(flags + (block == 5 ? 5000 : 0), 1); *c = 1;",
-    "a block that is left to threads": (
-        "if (!thread) tile[1] = atomicAdd(&taken, 1); __syncthreads();"
-        "for (int i = 0; i < thread; ++i) {{ __syncthreads(); tile[0] = i; if (i == 40) break; }}"
-        "*c = totals[block] + tile[1] * 0; totals[block] = 1;"
-    ),
-}
+DEPENDENT = named_parts(KERNELS / "dependent_blocks.cu.in")
 
 
 @pytest.mark.parametrize("name", DEPENDENT)
@@ -323,52 +246,7 @@ LEFT = {
 """Kernels that the vector path leaves to threads in every block."""
 
 
-DATA_DECIDE = {
-    "an index from an input": "*c = A[(int)(A[col] * 0) + (blockIdx.x == 3 ? 1 << 20 : 0)];",
-    "an index in shared memory": (
-        "((int*)tile)[thread] = blockIdx.y == 2 ? 1 << 20 : 0; __syncthreads();"
-        "*c = A[((int*)tile)[thread ^ 1]];"
-    ),
-    "two names of dynamic shared memory": (
-        "extern __shared__ int a[]; extern __shared__ float b[];"
-        "b[thread % 8] = blockIdx.x == 2 ? 1e6f : 0; __syncthreads();"
-        "*c = A[a[thread % 8] & 1 << 20];"
-    ),
-    "an index from an atomic": (
-        "int* next = (int*)tile; if (!thread) *next = blockIdx.y == 2 ? 1 << 20 : 0;"
-        "__syncthreads(); *c = A[atomicAdd(next, 1)];"
-    ),
-    "a branch on a sum": (
-        "float sum = 0; for (int i = 0; i < N; ++i) sum += A[row * N + i] * B[i * K + col];"
-        "*c = sum; if (sum != 0 && blockIdx.y == 3) *c = A[1 << 20];"
-    ),
-    "a predicate in arithmetic": (
-        "float x = A[col]; int at = x > -2 ? blockIdx.x : 0; *c = A[at == 3 ? 1 << 20 : at];"
-    ),
-    "a loop of as many steps as data say": (
-        "tile[thread] = blockIdx.x * 8; __syncthreads(); float x = 0;"
-        "for (int i = 0; i < tile[255 - thread]; ++i) x += A[i << 10]; *c = x;"
-    ),
-    "copies past the end": (
-        "unsigned to = __cvta_generic_to_shared(tile + thread);"
-        'asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"'
-        ':: "r"(to), "l"(A + thread + (blockIdx.x == 2 ? 1 << 20 : 0)));'
-        'asm volatile("cp.async.wait_all;"); __syncthreads(); *c = tile[255 - thread];'
-    ),
-    "an index that was copied": (
-        "unsigned to = __cvta_generic_to_shared(tile + thread);"
-        'asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to), "l"(A + thread));'
-        'asm volatile("cp.async.wait_all;"); __syncthreads();'
-        "*c = A[tile[thread ^ 1] > -2 && blockIdx.x == 1 ? 1 << 20 : 0];"
-    ),
-    "an index that was stored and copied": (
-        "*c = blockIdx.x == 2 ? 1 << 20 : 0; unsigned to = __cvta_generic_to_shared(tile + thread);"
-        'asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to), "l"(c) : "memory");'
-        'asm volatile("cp.async.wait_all;" ::: "memory"); *c = A[(int)tile[thread]];'
-    ),
-}
-"""Kernels with a bad access; in most of them, data decide which addresses are accessed."""
-
+DATA_DECIDE = named_parts(KERNELS / "data_decide.cu.in")
 SWEPT = {
     **{name: KERNEL.format(body=body) for name, body in (BODIES | DATA_DECIDE).items()},
     **{name: TOGETHER.format(body=body) for name, body in DEPENDENT.items()},
@@ -470,24 +348,22 @@ def test_loops_over_positions_have_the_same_result_on_both_paths(name: str) -> N
     assert quick.fault is None
 
 
+def sampled() -> Sanitize:
+    """Watch three blocks of 1600."""
+    shape = Shape(640, 32, 640)
+    sample = inputs_of(shape, *inputs(shape), (0, 1, 2))
+    return Sanitize(launches=(sample,), tools=tuple(Tool), seconds=60)
+
+
 def test_a_bad_access_outside_the_sampled_blocks_is_found(cpu: Runner) -> None:
     body = "*c = A[row * N + (col & 15) + (blockIdx.x == 37 && blockIdx.y == 21 ? 1 << 22 : 0)];"
     cpu.load(KERNEL.format(body=body))
-    shape = Shape(640, 32, 640)
-    a, b = inputs(shape)
-    sample = inputs_of(shape, a, b, (0, 1, 2))
-    answer = cpu.device.sanitize(Sanitize(launches=(sample,), tools=tuple(Tool), seconds=60))
-    assert isinstance(answer, Sanitized)
-    (found,) = answer.findings
+    (found,) = cpu.device.sanitize(sampled()).findings
     assert found.hazard is Hazard.OUT_OF_BOUNDS
     assert found.at.block == (37, 21, 0)
 
 
 def test_a_sanitizer_says_how_many_blocks_it_ran(cpu: Runner) -> None:
-    shape = Shape(640, 32, 640)
-    a, b = inputs(shape)
-    sample = inputs_of(shape, a, b, (0, 1, 2))
-    request = Sanitize(launches=(sample,), tools=tuple(Tool), seconds=60)
     runs = (
         (KERNEL.format(body="*c = 1;"), 3, 1600),
         (KERNEL.format(body="atomicAdd(C, 1.0f);"), 1, 0),
@@ -496,8 +372,7 @@ def test_a_sanitizer_says_how_many_blocks_it_ran(cpu: Runner) -> None:
     )
     for source, watched, bounded in runs:
         cpu.load(source)
-        answer = cpu.device.sanitize(request)
-        assert isinstance(answer, Sanitized)
+        answer = cpu.device.sanitize(sampled())
         assert answer.sampled == WatchedBlocks(blocks=1600, watched=watched, bounded=bounded)
 
 
@@ -532,9 +407,7 @@ def test_a_launch_that_does_not_end_stops_at_its_limit() -> None:
     body = "float x = 1; while (x > -N) x = A[thread] + x * 0.5f; *c = x;"
     vector, _ = kernels(KERNEL.format(body=body))
     assert vector.units is not None
-    a = np.ones((64, 50), np.float32)
-    arguments = [Buffer(a), Buffer(a), Buffer(np.ones((64, 64), np.float32), True), 64, 50, 64]
-    result = vector.run((4, 4, 1), arguments, seconds=0.5)
+    _, result = run(vector, (4, 4, 1), 64, 50, 64, seconds=0.5)
     assert result.fault.cause is Cause.TIME_LIMIT
 
 
