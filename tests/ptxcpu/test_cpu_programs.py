@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.ptxcpu.arguments import Buffer, ParameterKind
-from tests.ptxcpu.programs import entry, kernel_of
+from tests.ptxcpu.programs import both_paths, entry
 
 KINDS = (ParameterKind.READ_ONLY, ParameterKind.WRITABLE)
 
@@ -129,11 +129,11 @@ def test_random_programs(block: Block, seed: int) -> None:
     words[:, 6:12] = random.normal(0, 100, (threads, 6)).astype(np.float32).view(np.uint32)
     words[::3, :3] = random.integers(0, 40, words[::3, :3].shape)
     outputs = []
-    for vector_above in (0, float("inf")):  # the second leaves all blocks to threads
-        kernel = kernel_of(program(block), KINDS, threads, vector_above=vector_above)
+    fast, slow = both_paths(program(block), KINDS, threads)
+    for kernel, vector_blocks in ((fast, 1), (slow, 0)):
         C = np.zeros((threads, WORDS), np.float32)
         result = kernel.run((1, 1, 1), [Buffer(words), Buffer(C, writable=True)])
         assert result.fault is None
-        assert result.vector_blocks == (1 if vector_above == 0 else 0)
+        assert result.vector_blocks == vector_blocks
         outputs.append(C)
     assert same(*outputs)

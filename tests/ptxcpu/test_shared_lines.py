@@ -11,7 +11,6 @@ import operator
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ import pytest
 from harness.ptxcpu.arguments import Buffer, ParameterKind
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Hazard
-from tests.ptxcpu.programs import entry, kernel_of
+from tests.ptxcpu.programs import both_paths, check_both, entry
 
 THREADS, BLOCKS, WORDS, MOST_STEPS = 128, 3, 64, 20
 END, BARRIER, FENCE, SET_FLAG, GET_FLAG, STRONG_LOAD, STRONG_STORE, LOAD, STORE = range(9)
@@ -209,8 +208,7 @@ def table(program: Program) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
 @pytest.fixture(scope="module")
 def both() -> tuple[Kernel, Kernel]:
     kinds = (ParameterKind.WRITABLE, ParameterKind.WRITABLE, ParameterKind.READ_ONLY)
-    fast, slow = (kernel_of(PTX, kinds, THREADS, vector_above=above) for above in (0, inf))
-    return fast, slow
+    return both_paths(PTX, kinds, THREADS)
 
 
 def assert_both(
@@ -220,20 +218,17 @@ def assert_both(
     wanted = {Hazard.RACE} if model.racing else set()
     if fresh and model.reads_unwritten:
         wanted.add(Hazard.UNINITIALISED)
-    results = []
-    for kernel in both:
+
+    def arguments() -> list[Buffer]:
         data, flags = np.zeros(WORDS, np.uint32), np.zeros(BLOCKS, np.uint32)
-        buffers = [
+        return [
             Buffer(data, writable=True, name="data", initialised=not fresh),
             Buffer(flags, writable=True, name="flags"),
             Buffer(table(program)),
         ]
-        results.append(kernel.check((BLOCKS, 1, 1), buffers))
-        assert results[-1].fault is None
-    fast, slow = results
-    assert {each.hazard for each in slow.findings} == wanted, program
-    assert fast.findings == slow.findings, program
-    assert fast.vector_blocks == (0 if wanted else BLOCKS), program
+
+    found = check_both(both, (BLOCKS, 1, 1), arguments, program)
+    assert found == (wanted, 0 if wanted else BLOCKS), program
 
 
 @pytest.mark.parametrize("seed", range(8))

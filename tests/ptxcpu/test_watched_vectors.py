@@ -8,18 +8,17 @@ whether there is a barrier in between.
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 
 import numpy as np
 import pytest
 
 from harness.ptxcpu.arguments import Buffer, ParameterKind
 from harness.ptxcpu.kernel import Kernel
-from harness.ptxcpu.results import Hazard, Result
+from harness.ptxcpu.results import Hazard
 from harness.ptxcpu.runtime.layout import Cause
 from problem.cases import Shape
 from tests.ptxcpu import test_litmus as litmus
-from tests.ptxcpu.programs import entry, kernel_of
+from tests.ptxcpu.programs import both_paths, check_both, entry
 from tests.ptxcpu.runner import KERNELS, inputs
 from tests.ptxcpu.test_litmus import MEETINGS, MESSAGES, WEAK_READ, WEAK_WRITE, Litmus
 from tests.ptxcpu.test_vector_path import KERNEL
@@ -122,17 +121,17 @@ KINDS = (ParameterKind.WRITABLE, *(ParameterKind.NUMBER,) * 5)
 
 
 def kernels(text: str, kinds: tuple[ParameterKind, ...] = KINDS) -> tuple[Kernel, Kernel]:
-    """The same kernel for the vector path and for threads alone."""
-    fast, slow = (kernel_of(text, kinds, THREADS, vector_above=above) for above in (0, inf))
-    return fast, slow
+    return both_paths(text, kinds, THREADS)
 
 
-def check(kernel: Kernel, size: int, numbers: Sequence[int], *, writable: bool = True) -> Result:
-    data = np.zeros(4 * THREADS * size, np.uint8)
-    buffer = Buffer(data, writable=writable, name="data")
-    result = kernel.check((BLOCKS, 1, 1), [buffer, *numbers])
-    assert result.fault is None
-    return result
+def check(
+    kernels: tuple[Kernel, Kernel], size: int, *numbers: int, writable: bool = True
+) -> tuple[set[Hazard], int]:
+    def arguments() -> list[Buffer | int]:
+        data = np.zeros(4 * THREADS * size, np.uint8)
+        return [Buffer(data, writable=writable, name="data"), *numbers]
+
+    return check_both(kernels, (BLOCKS, 1, 1), arguments, numbers)
 
 
 def expected(
@@ -176,11 +175,9 @@ def assert_found(
     *numbers: int,
     writable: bool = True,
 ) -> None:
-    """Both paths find this, in the same words; where it is nothing, the vector path decides."""
-    fast, slow = (check(kernel, size, numbers, writable=writable) for kernel in kernels)
-    assert {each.hazard for each in fast.findings} == wanted, (numbers, fast.findings)
-    assert fast.findings == slow.findings
-    assert fast.vector_blocks == (0 if wanted else BLOCKS), numbers
+    """Both paths find this; where it is nothing, the vector path decides."""
+    found = check(kernels, size, *numbers, writable=writable)
+    assert found == (wanted, 0 if wanted else BLOCKS), numbers
 
 
 @pytest.mark.parametrize("type_", WIDTHS)
@@ -285,10 +282,8 @@ def test_who_comes_to_a_barrier(name: str) -> None:
 mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 64; setp.lt.u32 %p2, %r1, 16;
 {body}""",
     )
-    results = [check(kernel, 4, [0] * 5) for kernel in kernels(text)]
-    for result in results:
-        assert {each.hazard for each in result.findings} == wanted
-    assert results[0].findings == results[1].findings
+    found, _ = check(kernels(text), 4, *[0] * 5)
+    assert found == wanted
 
 
 @pytest.mark.parametrize("apart", [0, THREADS])
@@ -305,10 +300,8 @@ add.u32 %r7, %r1, %r6; mul.wide.u32 %rd4, %r7, 4; add.u64 %rd5, %rd3, %rd4;
 @%p1 st.global.u32 [%rd5], %r1;""",
     )
     wraps = (1 << 32) - 32
-    fast, slow = (check(kernel, 4, [wraps, 0, 0, 0, apart]) for kernel in kernels(text))
-    assert fast.findings == slow.findings
-    assert {each.hazard for each in fast.findings} == (set() if apart else {Hazard.RACE})
-    assert fast.vector_blocks == (1 if apart else 0)
+    found = check(kernels(text), 4, wraps, 0, 0, 0, apart)
+    assert found == ((set(), 1) if apart else ({Hazard.RACE}, 0))
 
 
 @pytest.mark.parametrize("is_written", [False, True])
@@ -384,13 +377,10 @@ every thread reads a word, or only the first eight do."""
 
 def test_bulk_copies_that_an_mbarrier_counts() -> None:
     kinds = (ParameterKind.READ_ONLY, *KINDS[1:])
-    fast, slow = kernels(BULK_KERNEL, kinds)
+    both = kernels(BULK_KERNEL, kinds)
 
     def found(steps: int, phases: int, size: int, place: int) -> tuple[set[Hazard], int]:
-        numbers = steps, phases, size, place, 0
-        results = [check(kernel, 4, numbers, writable=False) for kernel in (fast, slow)]
-        assert results[0].findings == results[1].findings, numbers
-        return {each.hazard for each in results[0].findings}, results[0].vector_blocks
+        return check(both, 4, steps, phases, size, place, 0, writable=False)
 
     whole = 4 * THREADS
     ordered = AFTER_INIT | WAIT | BEFORE_READ | BEFORE_COPY
@@ -445,18 +435,15 @@ def assert_same(
     made: tuple[Kernel, Kernel], words: int, races: bool, numbers: Sequence[int]
 ) -> None:
     """Both paths find a race, or neither does; then the vector path decides."""
-    results = []
+
+    def arguments() -> list[Buffer | int]:
+        arrays = {name: np.zeros(words, np.uint32) for name in ("data", "flags")}
+        return [*(Buffer(x, writable=True, name=name) for name, x in arrays.items()), *numbers]
+
     for kernel in made:
         kernel.reset_variables()
-        arrays = [np.zeros(words, np.uint32) for _ in range(2)]
-        names = "data", "flags"
-        buffers = [Buffer(x, writable=True, name=n) for x, n in zip(arrays, names, strict=True)]
-        results.append(kernel.check((BLOCKS, 1, 1), [*buffers, *numbers]))
-        assert results[-1].fault is None
-    fast, slow = results
-    assert {each.hazard for each in slow.findings} == ({Hazard.RACE} if races else set()), numbers
-    assert fast.findings == slow.findings
-    assert fast.vector_blocks == (0 if races else BLOCKS), numbers
+    found = check_both(made, (BLOCKS, 1, 1), arguments, numbers)
+    assert found == (({Hazard.RACE}, 0) if races else (set(), BLOCKS)), numbers
 
 
 def test_messages_by_flag_and_fence() -> None:
@@ -645,11 +632,10 @@ st.shared.u32 [%rd1], %r1; st.shared.u32 [%rd1+{4 * THREADS}], %r1; bar.sync 0;
     )
     both = kernels(text, (ParameterKind.NUMBER,))
     for number, (steps, found) in enumerate(drawn):
-        fast, slow = (each.check((1, 1, 1), [number]) for each in both)
         kinds = zip((Hazard.RACE, Hazard.UNINITIALISED), found, strict=True)
-        assert {each.hazard for each in slow.findings} == {x for x, is_found in kinds if is_found}
-        assert fast.findings == slow.findings, steps
-        assert fast.vector_blocks == (0 if any(found) else 1), steps
+        wanted = {kind for kind, is_found in kinds if is_found}
+        result = check_both(both, (1, 1, 1), lambda number=number: [number], steps)
+        assert result == (wanted, 0 if wanted else 1), steps
 
 
 @pytest.mark.parametrize("writes_outside", [False, True])
@@ -660,10 +646,8 @@ def test_blocks_that_threads_run_again_race_only_with_others(writes_outside: boo
         body += "if (blockIdx.x == 2 && (thread & 15) == 15) c[1] = 3;"
     a, b = inputs(Shape(64, 50, 64))
     c = Buffer(np.zeros((64, 64), np.float32), writable=True)
-    fast, slow = (
-        each.check((4, 4, 1), [Buffer(a), Buffer(b), c, 64, 50, 64])
-        for each in of_source(KERNEL.format(body=body))
-    )
-    assert fast.findings == slow.findings
-    assert bool(fast.findings) is writes_outside
-    assert writes_outside or fast.vector_blocks == 12
+    made = of_source(KERNEL.format(body=body))
+    arguments = [Buffer(a), Buffer(b), c, 64, 50, 64]
+    found, vector_blocks = check_both(made, (4, 4, 1), lambda: arguments, body)
+    assert bool(found) is writes_outside
+    assert writes_outside or vector_blocks == 12
