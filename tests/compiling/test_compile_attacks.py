@@ -171,10 +171,6 @@ REFUSED = {
         "",
     ),
     "more parameters": (KERNEL.replace("int K)", "int K, ...)"), "ellipsis"),
-    "an array for the last": (
-        "struct alignas(16) I { int v; };\n" + KERNEL.replace("int K)", "I K)"),
-        "",
-    ),
     "a constructor": (
         "struct S { int x; __device__ S() : x(7) {} };\n__device__ S s;\n" + KERNEL,
         "dynamic initialization",

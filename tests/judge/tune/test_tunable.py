@@ -155,10 +155,6 @@ SQUARES = "constexpr int C0 = BM;\n" + "".join(
             "// solve: tile=16x16\n// tune: solve tile={A}x16\nconstexpr int A = B, B = A;\n",
             "is defined by too many other constants",
         ),
-        (
-            "// solve: tile=16x16\n// tune: solve tile={__import__('os')}x16\n",
-            "may contain only whole numbers",
-        ),
     ],
 )
 def test_a_wrong_launch_template_gets_a_sentence(text: str, sentence: str) -> None:
