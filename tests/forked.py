@@ -1,12 +1,24 @@
-"""Run a function that works once in a process in a forked process."""
+"""Other processes: a function that works once in a process, in a fork, and other Pythons."""
 
 import os
 import pickle
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tests.waiting import PATIENCE
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def python(*words: object, **how: Any) -> "subprocess.Popen[str]":
+    """Start another Python in the project's folder, with pipes for its input and output."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [sys.executable, *map(str, words)]
+    return subprocess.Popen(command, **{"cwd": ROOT, "text": True, **pipes, **how})
 
 
 def in_fork(work: Callable[[], Any]) -> Any:

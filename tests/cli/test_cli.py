@@ -19,6 +19,7 @@ from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import read
 from harness.judge.workers.session import Session
 from harness.protocol.report import Report, Verdict, WrongAnswer
+from tests.forked import python
 from tests.sources import BROKEN, kernel
 
 pytestmark = pytest.mark.usefixtures("shared_workers")
@@ -202,14 +203,8 @@ def test_without_an_environment_one_sentence_says_how_to_install(tmp_path: Path)
 def test_an_interruption_at_once_leaves_nothing_behind(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "harness", "grade", "solutions/17_split_tail.cu"],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = python("-m", "harness", "grade", "solutions/17_split_tail.cu", env=environment)
     time.sleep(0.3)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
@@ -274,5 +269,5 @@ def test_an_exit_in_a_callback_of_a_library_is_not_shown() -> None:
         "import ctypes, os, time; from harness.bootstrap import Startup; Startup().over(); "
         "ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), 15))(); time.sleep(60)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (143, b"")
+    process = python("-c", code)
+    assert (process.communicate()[1], process.returncode) == ("", 143)

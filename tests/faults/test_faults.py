@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -29,6 +27,7 @@ from harness.protocol.request import Answer_co, Fault, Request
 from harness.protocol.timing import TimingWorkers
 from problem.cases import QUICK_CASES
 from problem.problem import Problem
+from tests.forked import python
 from tests.grading import grade_file, lasting, with_parts
 from tests.sources import kernel
 from tests.waiting import PATIENCE, eventually
@@ -200,17 +199,11 @@ def test_a_full_disk_leaves_the_old_report(tmp_path: Path) -> None:
     kept.write_text("the old report")
     broken = tmp_path / "broken.cu"
     broken.write_text("#error " + "x" * 400)
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "grade", "--device", "cpu", "--json", kept, broken],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
-        check=False,
-        preexec_fn=_small_disk,
-    )
-    assert done.returncode == 2
-    assert "the report was not kept" in done.stderr and "Traceback" not in done.stderr
+    command = "-m", "harness", "grade", "--device", "cpu", "--json", kept, broken
+    judge = python("-B", *command, preexec_fn=_small_disk)
+    _, said = judge.communicate()
+    assert judge.returncode == 2
+    assert "the report was not kept" in said and "Traceback" not in said
     assert kept.read_text() == "the old report"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
@@ -221,14 +214,8 @@ def test_an_interrupted_grading_leaves_nothing(
 ) -> None:
     endless = tmp_path / "endless.cu"
     endless.write_text(SLOW)
-    judge = subprocess.Popen(
-        [sys.executable, "-m", "harness", "grade", "--device", "cpu", str(endless)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        start_new_session=True,
-    )
+    command = "-m", "harness", "grade", "--device", "cpu", endless
+    judge = python(*command, start_new_session=True)
     while judge.poll() is None and _seconds_computed(judge.pid) < 0.5:
         time.sleep(0.02)
     judge.send_signal(number)

@@ -1,8 +1,6 @@
 """The error per block catches what it must and lets honest float32 pass."""
 
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ import pytest
 from problem.cases import CASES, INTEGERS, ODD_INTEGERS, ZEROS, Case, Matrix, Shape, drawn_cases
 from problem.inputs import Tolerance
 from problem.reference import MAX_ERROR, MAX_STRUCTURED_ERROR, compare, compare_repeated, repeated
+from tests.forked import python
 
 LENGTHS = (1, 16, 17, 512, 6144)
 
@@ -88,14 +87,8 @@ def test_a_product_starts_no_threads() -> None:
         "import problem.reference, threadpoolctl\n"
         "print(*(each['num_threads'] for each in threadpoolctl.threadpool_info()))"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "2"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert set(ended.stdout.split()) == {"1"}
+    other = python("-c", program, env=os.environ | {"OPENBLAS_NUM_THREADS": "2"})
+    assert set(other.communicate()[0].split()) == {"1"}
 
 
 def test_outputs_larger_than_a_panel_are_compared() -> None:

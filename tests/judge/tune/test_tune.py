@@ -1,9 +1,6 @@
 """The tuner from end to end: on the CPU device everywhere, with times where there is a GPU."""
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,11 +9,10 @@ from harness.cli.main import main
 from harness.judge.tune.tunable import find_tunables
 from harness.judge.tune.tune import Tuning
 from harness.protocol.report import CompileError, Verdict, WrongAnswer
+from tests.forked import python
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("shared_workers")
-
-ROOT = Path(__file__).resolve().parents[3]
 
 KERNEL = """\
 // ROWS rows of C a thread; with AHEAD every sum begins at the second product.
@@ -88,14 +84,8 @@ def test_an_interruption_ends_with_the_table_so_far(kernel: Path, tmp_path: Path
     endless = "    while (*(const volatile float*)A < 1e30f) continue;\n"
     text = KERNEL.replace("    int column", endless + "    int column")
     kernel.write_text(text.replace("ROWS != 3", "ROWS != 1"))
-    started = subprocess.Popen(
-        [sys.executable, "-m", "harness", "tune", "--device", "cpu", "--json", table, kernel],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
+    command = "-m", "harness", "tune", "--device", "cpu", "--json", table, kernel
+    started = python("-u", *command)
     for line in started.stdout:
         if line.startswith("1/6"):
             started.send_signal(signal.SIGINT)

@@ -3,8 +3,6 @@
 import os
 import resource
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +13,7 @@ import pytest
 from harness.judge.workers import isolation
 from harness.judge.workers.isolation import Role, confine
 from harness.judge.workers.worker import Worker
-from tests.forked import in_fork
+from tests.forked import in_fork, python
 from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -257,14 +255,10 @@ def test_a_worker_dies_with_the_judge(tmp_path: Path) -> None:
         "w = Worker(Role.CPU); w.ask(Describe())\n"
         "print(w.process_id, w.scratch, flush=True); time.sleep(1000)\n"
     )
-    environment = dict(os.environ, TMPDIR=str(tmp_path), PYTHONPATH=str(ROOT))
-    judge = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment
-    )
+    judge = python("-c", program, env={**os.environ, "TMPDIR": str(tmp_path)})
     process = int(judge.stdout.readline().split()[0])
     judge.kill()
-    judge.wait()
-    judge.stdout.close()
+    judge.communicate()
     eventually(lambda: _has_ended(process), "the worker ended")
 
 

@@ -1,17 +1,15 @@
 """Scratch folders are removed with their worker, or by the next judge if theirs was killed."""
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from harness.judge.workers.processes import sweep
+from tests.forked import python
 
 pytestmark = pytest.mark.usefixtures("own_folder")
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def aged(path: Path) -> Path:
@@ -25,13 +23,7 @@ def test_the_folder_of_a_judge_is_removed_once_it_is_killed() -> None:
         "import sys; from harness.judge.workers.processes import Scratch; s = Scratch(); "
         "print(s.path, flush=True); sys.stdin.read()"
     )
-    judge = subprocess.Popen(
-        [sys.executable, "-c", program],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    judge = python("-c", program)
     folder = Path(judge.stdout.readline().strip())
     (folder / "file").write_text("x")
     aged(folder)

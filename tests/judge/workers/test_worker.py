@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from multiprocessing import Pipe
@@ -20,6 +18,7 @@ from harness.protocol.request import Fault
 from problem import starter
 from problem.cases import Case, Shape
 from problem.reference import compare
+from tests.forked import python
 from tests.requests import inputs_of
 from tests.sources import kernel
 from tests.waiting import PATIENCE, eventually
@@ -95,21 +94,16 @@ def test_programs_of_a_worker_end_with_it() -> None:
         "import subprocess, sys; "
         "subprocess.Popen(['sleep', '600'], process_group=0); print(flush=True); sys.stdin.read()"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
+    process = python("-c", program, start_new_session=True)
     process.stdout.readline()
     assert len(processes_of_session(process.pid)) == 2
     ours, theirs = Pipe()
     scratch = Scratch()
     Child(Role.CUDA, process, ours, scratch).kill()
-    process.wait()
+    process.communicate()
     eventually(lambda: not processes_of_session(process.pid), "all are gone")
     scratch.remove()
-    for each in (ours, theirs, process.stdin, process.stdout):
+    for each in (ours, theirs):
         each.close()
 
 
