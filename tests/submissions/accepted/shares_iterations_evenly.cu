@@ -1,5 +1,6 @@
 // Stream-K: the iterations over all tiles are divided evenly among fewer blocks than there are tiles. A
-// block that ends within a tile hands on its partial sums to the next one, with a fence and a flag.
+// block begins with its last tile. If it ends within that, it hands on its partial sums to the next
+// block, with a fence and a flag.
 // expect: message="" quick=yes
 // solve: tile=32x32
 constexpr int T = 32, BK = 16, MAXB = 8192;
@@ -22,9 +23,9 @@ __global__ void __launch_bounds__(256)
     if (me >= blocks) return;
     long long total = (long long)tiles * per_tile;
     long long lo = total * me / blocks, hi = total * (me + 1) / blocks;
-    for (long long it = lo; it < hi;) {
-        int tile = (int)(it / per_tile), k_begin = (int)(it % per_tile);
-        int k_end = (int)min((long long)per_tile, k_begin + (hi - it));
+    for (long long it = hi; it > lo;) {
+        int tile = (int)((it - 1) / per_tile), k_end = (int)((it - 1) % per_tile) + 1;
+        int k_begin = (int)max(0ll, k_end - (it - lo));
         int m0 = tile / tiles_n * T, n0 = tile % tiles_n * T;
         float acc[2][2] = {};
         for (int kt = k_begin; kt < k_end; kt++) {
@@ -45,7 +46,7 @@ __global__ void __launch_bounds__(256)
                         acc[i][j] += a[threadIdx.y + 16 * i][k] * b[k][threadIdx.x + 16 * j];
             __syncthreads();
         }
-        if (k_begin > 0) {  // the block before, which runs already, has the beginning
+        if (k_begin > 0) {  // the block before, which runs already, begins with this tile
             if (tid == 0)
                 while (atomicAdd(&flag[me - 1], 0) == 0) __nanosleep(100);
             __syncthreads();
@@ -69,6 +70,6 @@ __global__ void __launch_bounds__(256)
                     if (r < M && c < K) C[(size_t)r * K + c] = acc[i][j];
                 }
         }
-        it += k_end - k_begin;
+        it -= k_end - k_begin;
     }
 }
