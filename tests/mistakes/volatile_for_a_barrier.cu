@@ -1,4 +1,4 @@
-// expect: wrong-answer
+// expect: memory-error
 // says: `volatile` does not make one wait for another
 // solve: tile=64x4
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {

@@ -43,6 +43,12 @@ _LANE_AS_UNIFORM = re.compile(r'\basm\s*\(\s*"[^"]*%%(?:laneid|lanemask|tid)')
 _WARP_WIDE = re.compile(r"\b__\w+_sync\b")
 _USES_MBARRIERS = re.compile(r"\bmbarrier|\bcuda::barrier\b")
 _HAS_VOLATILE_DATA = re.compile(r"\bvolatile\b(?!\s*\()")
+_VOLATILE_ARRAY = re.compile(r"\bvolatile\b[^;=()]*?(\w+)\s*\[")
+_VOLATILE = (
+    "Threads of a warp do not run in step, and `volatile` does not make one wait for another. "
+    "Write `__syncwarp();` or `__syncthreads();` before a thread reads what another has stored, "
+    "and before it is overwritten."
+)
 _OTHER_NUMBERS = re.compile(r"threadIdx\b(?!\s*\.\s*x)|thread_rank|tid\.y")
 _LOCKS = re.compile(r"\batomic(?:CAS|Exch)\b|\bcompare_exchange_|\bexchange\(")
 _USES_PIPELINES = re.compile(r"\bproducer_acquire|\bconsumer_wait")
@@ -124,11 +130,7 @@ def _of_pattern(pattern: str, report: Report) -> str | None:
     if "far from the right" in pattern and _HAS_VOLATILE_DATA.search(
         without_text(report.submission.source)
     ):
-        return (
-            "Threads of a warp do not run in step, and `volatile` does not make one wait for "
-            "another. Write `__syncwarp();` or `__syncthreads();` before a thread reads what "
-            "another has stored, and before it is overwritten."
-        )
+        return _VOLATILE
     return None
 
 
@@ -195,6 +197,10 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "C holds no values when the kernel starts: add up in a variable and write "
                 "`C[…] = sum`, not `C[…] += …`."
             )
+        case Hazard.UNINITIALISED if found.array == Array.SHARED and any(
+            f" of {name} (" in found.message for name in _VOLATILE_ARRAY.findall(code)
+        ):
+            return _VOLATILE
         case Hazard.UNINITIALISED if found.array == Array.SHARED:
             return (
                 "Each element of a tile must be written before it is read: write 0 where a tile "

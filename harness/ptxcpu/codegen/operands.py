@@ -2,8 +2,10 @@
 kernels by means of it."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from harness.ptxcpu.analysis.inline import InlinedKernel
+from harness.ptxcpu.analysis.polling import deciding_registers
 from harness.ptxcpu.codegen.liveness import liveness
 from harness.ptxcpu.codegen.llvm_ir import Builder, IrValue, bits, constant, llvm_type
 from harness.ptxcpu.errors import CannotTranslate, InternalError
@@ -237,6 +239,11 @@ class OperandTranslator(Builder):
     def is_in_loop(self, index: int) -> bool:
         """Return whether some branch after `index` leads back before it."""
         return any(start <= index <= end for start, end in self._loops)
+
+    @cached_property
+    def deciding_registers(self) -> set[str]:
+        """The registers that may decide branches."""
+        return deciding_registers(self.kernel.body)
 
     @property
     def _loops(self) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from harness.ptxcpu.codegen.operands import MemoryAccess
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.thread import Translator
 from harness.ptxcpu.errors import CannotTranslate
-from harness.ptxcpu.ptx.syntax import Operand, Sink
+from harness.ptxcpu.ptx.syntax import Operand, Register, Sink
 from harness.ptxcpu.ptx.types import Type
 from harness.ptxcpu.runtime.layout import Access, State
 
@@ -94,8 +94,10 @@ def _shape(
 
 
 def _give_way(t: Translator, m: MatchedInstruction) -> None:
-    """Yield to other threads in a loop that polls memory."""
-    if t.is_in_loop(m.index):
+    """Yield to other threads in a loop that polls memory. Elsewhere a thread goes on, so that an
+    order which nothing makes, such as that of threads in step, is not there by chance."""
+    loaded = {x.name for x in t.items(m.operands["d"]) if isinstance(x, Register)}
+    if t.is_in_loop(m.index) and not loaded.isdisjoint(t.deciding_registers):
         t.suspend(m.index, State.YIELD, phase=3)
 
 
