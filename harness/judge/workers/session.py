@@ -74,7 +74,9 @@ class _Shared:
         """scores: the device is a GPU, whose times mean something. cpu_arch: the architecture that
         a CPU device stands for."""
         self._cpu_arch = cpu_arch
-        self.scores, self.gpu, self.cores = scores, gpu, cores
+        self.scores, self.gpu = scores, gpu
+        self.measuring = cores.measuring if cores else None
+        self.helping = cores.helping if cores else None
         self.baseline, self.checker = Worker(Role.CUDA, gpu), Worker(Role.CHECKER, gpu)
         self._device: Worker | None = None
         self._described: Future[DeviceInfo | Fault] | None = None
@@ -91,8 +93,7 @@ class _Shared:
         if self.scores:
             for worker in (self.baseline, self.checker):
                 worker.start()
-                if self.cores is not None:
-                    worker.keep_to(self.cores.measuring)
+                worker.keep_to(self.measuring)
             self._threads.submit(self.baseline.ask, Describe())
 
     @property
@@ -138,9 +139,8 @@ class WorkerSession:
         gpu_workers = (self.sanitizer, self._kernel) if scores else ()
         self._started = (self.compiler, self.device, *gpu_workers)
         self._all = (*self._started, self.cpu_sanitizer or self.sanitizer)
-        if shared.cores is not None:
-            for worker in self._all:
-                worker.keep_to(shared.cores.helping)
+        for worker in self._all:
+            worker.keep_to(shared.helping)
 
     @property
     def arch(self) -> str:
@@ -152,7 +152,7 @@ class WorkerSession:
 
     @property
     def has_own_cores(self) -> bool:
-        return self._shared.scores and self._shared.cores is not None
+        return self._shared.scores and self._shared.measuring is not None
 
     def isolation(self) -> tuple[str, ...]:
         workers = (*self._all, self._shared.baseline, self._shared.checker)
@@ -190,28 +190,24 @@ class WorkerSession:
     def _on_measuring_cores(self) -> Iterator[None]:
         """A context in which the processes on the GPU have the cores for measurements. They end
         before other sessions get the GPU."""
-        cores, workers = self._shared.cores, (self.device, self._kernel)
+        workers = self.device, self._kernel
         try:
-            if cores is not None:
-                for worker in workers:
-                    worker.keep_to(cores.measuring)
+            for worker in workers:
+                worker.keep_to(self._shared.measuring)
             yield
         finally:
             _close_all(*workers, self.sanitizer)
-            if cores is not None:
-                for worker in workers:
-                    worker.keep_to(cores.helping)
+            for worker in workers:
+                worker.keep_to(self._shared.helping)
 
     @contextmanager
     def timing_of_each(self, count: int) -> Iterator[Sequence[TimingWorkers]]:
-        cores = self._shared.cores
         with ExitStack() as stack:
             kernels = [
                 stack.enter_context(Worker(Role.CUDA, self._shared.gpu)) for _ in range(count)
             ]
-            if cores is not None:
-                for kernel in kernels:
-                    kernel.keep_to(cores.measuring)
+            for kernel in kernels:
+                kernel.keep_to(self._shared.measuring)
             yield [self._timing_of(kernel) for kernel in kernels]
 
     def _timing_of(self, kernel: Worker) -> TimingWorkers:

@@ -61,10 +61,10 @@ class Worker:
         with suppress(OSError):
             self._started()
 
-    def keep_to(self, cores: frozenset[int]) -> None:
-        """Keep the child, and every later child, on these cores."""
+    def keep_to(self, cores: frozenset[int] | None) -> None:
+        """Keep the child, and every later child, on these cores; None changes nothing."""
         self._cores = cores
-        if self._child is not None:
+        if self._child is not None and cores is not None:
             cores_of.keep_to(self._child.process.pid, cores)
 
     def _started(self) -> Child:
