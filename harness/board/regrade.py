@@ -55,7 +55,7 @@ def regrade(store: Store, entries: Iterable[Entry], grade: Grader, kept: Path) -
             yield Change(entry, None, False, f"needs {gpu}; this machine has {elsewhere[gpu]}")
             continue
         try:
-            document = store.own(grade(_submission(store.report(entry.id))))
+            document = store.own(grade(_submission(store.document(entry.id).report)))
         except (UsageError, OSError) as error:
             yield Change(entry, None, False, f"could not be graded: {error}")
             continue

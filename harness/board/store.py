@@ -120,9 +120,6 @@ class Store(ABC):
             return document.signed(SigningKey.at(self.key).sign(document.text))
         return document
 
-    def report(self, id: str) -> Report:
-        return self.document(id).report
-
     def documents(self) -> Iterator[Document]:
         """Yield every report that counts, by id, after everything has been checked."""
         self.check()

@@ -47,7 +47,7 @@ def test_any_text_is_kept_or_refused(where: Where) -> None:
             with pytest.raises(StoreError, match="cannot be the name of"):
                 store.enter(report)
             return
-        kept = store.report(store.enter(report))
+        kept = store.document(store.enter(report)).report
         assert (kept.submission.name, kept.submission.author) == (name, author)
         assert kept.printed == printed
 
