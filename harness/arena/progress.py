@@ -51,15 +51,12 @@ class GradingProgress(Value):
         return self.model_copy(update={"stages": stages, "step": None})
 
     def stepped(self, text: str) -> Self:
+        """A step begins of the stage that began last."""
         changed = self.model_copy(update={"step": text[:MAX_SENTENCE]})
-        if not self.stages:
-            return changed
         last = self.stages[-1]
         return changed._with_last(last.model_copy(update={"steps": last.steps + 1}))
 
     def having_found(self, sentences: Iterable[str]) -> Self:
-        if not self.stages:
-            return self
         last = self.stages[-1]
         all_found = islice((*last.found, *sentences), MAX_FOUND)
         found = tuple(sentence[:MAX_SENTENCE] for sentence in all_found)
