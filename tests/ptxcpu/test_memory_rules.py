@@ -7,7 +7,7 @@ import pytest
 from harness.ptxcpu.arguments import Buffer, ParameterKind
 from harness.ptxcpu.kernel import Kernel
 from harness.ptxcpu.results import Hazard, Result
-from harness.ptxcpu.runtime.layout import Cause
+from harness.ptxcpu.runtime.layout import BULK_IN_FLIGHT, Cause
 from tests.ptxcpu.programs import entry, kernel_of
 
 WORDS = 64
@@ -178,6 +178,12 @@ def cause_of(kernel: Kernel, blocks: int = 1) -> Cause | None:
     data = Buffer(np.zeros(WORDS, np.uint32), writable=True)
     fault = kernel.run((blocks, 1, 1), [data]).fault
     return fault and fault.cause
+
+
+def test_more_copies_may_be_in_flight_than_are_kept() -> None:
+    copy = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%rd1], 16, [b];"
+    begin = f"{ONE_LANE} mbarrier.init.shared.b64 [b], 1;"
+    assert cause_of(kernel(begin + copy * (BULK_IN_FLIGHT + 1), MBARRIER)) is None
 
 
 @pytest.mark.parametrize("mask", [1, 2, 3])

@@ -185,6 +185,11 @@ __device__ __noinline__ void begin_bulk(Context* c, long long t, long long pc, A
     char* target = checked_access(c, t, pc, to, bytes, 16, ACCESS_WRITE | (mbarrier ? ACCESS_ASYNC | reach : 0));
     char* source = checked_access(c, t, pc, from, bytes, 16, ACCESS_READ | ACCESS_OWN | ACCESS_PROXY);
     if (!target || !source || !block) return;
+    // If there is no room, the copies for one mbarrier arrive now: they may do so at any time.
+    if (block->bulk_count == BULK_IN_FLIGHT && block->bulk->mbarrier) {
+        Address first = block->bulk->mbarrier;
+        deliver_bulk(block, first, (unsigned long long*)locate(block, 0, first, 8, 8, ACCESS_WRITE));
+    }
     if (block->bulk_count == BULK_IN_FLIGHT) {
         rt_fault(c, t, CAUSE_ASYNC_OVERFLOW, pc, 0, 0, 0);
         return;
