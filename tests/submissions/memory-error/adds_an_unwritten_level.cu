@@ -1,5 +1,5 @@
 // Adds one local element that was never written to those whose bit is set.
-// expect: stage=sanitize message="local memory" finding=uninitialised line=19 quick=yes
+// expect: stage=sanitize message="local memory" finding=uninitialised line=19 quick=cpu
 
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
     int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
