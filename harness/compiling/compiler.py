@@ -9,6 +9,7 @@ The compiler runs in a child process (harness/judge/workers) with limits of time
 sources of strangers may attack it.
 """
 
+import re
 import time
 from typing import Any
 
@@ -45,6 +46,9 @@ FILE_NAME = "kernel.cu"
 _STANDARDS = ("c++17", "c++20")
 """The standard of nvcc without options, and one with concepts and designated initialisers. nvcc has
 the latter in C++17, too, as an extension of GCC's."""
+
+_NEWER = re.compile(r"\b(concept|requires|consteval|constinit)\b")
+"""Words with which the newer standard is tried first, since each attempt may take seconds."""
 
 _FOR_THE_DEVICE = "-default-device"
 """This option makes functions without a specifier device code. Without it, NVRTC regards generic
@@ -122,10 +126,12 @@ def _is_accepted_later(source: Source, arch: str) -> bool:
 
 
 def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
-    """Return PTX and warnings, by the first standard of C++ that accepts the source. Raises
-    Refused, for the standard with fewer errors."""
+    """Return PTX and warnings, by the first standard of C++ that accepts the source.
+
+    Raises Refused, for the standard with fewer errors.
+    """
     refusals = []
-    for standard in _STANDARDS:
+    for standard in sorted(_STANDARDS, reverse=bool(_NEWER.search(source.device_code))):
         try:
             return _by_standard(source, arch, standard)
         except Refused as refusal:
