@@ -137,7 +137,9 @@ def _uncoalesced(evidence: Evidence) -> Saving | None:
     )
 
 
-OFTEN_READ = 8
+OFTEN_READ = 6
+"""A naive kernel of 16x16 threads reads each sector 8 times, or a little less often on a line that
+also stores."""
 
 WAVEFRONTS_A_REQUEST = 0.75
 """Wavefronts that take the place of a request. Of two operands, one is read a float at a time, the

@@ -174,6 +174,12 @@ def test_unneeded_shared_memory_should_be_dropped() -> None:
     assert "occupancy 12 %, limited by shared memory" in finding.message
 
 
+def test_a_store_on_the_line_of_the_loop_hides_nothing() -> None:
+    text = (KERNELS / "naive.cu").read_text(encoding="utf-8")
+    (finding, *_) = advice(evidence_of_source(text.replace(";\n    C[", "; C[")))
+    assert finding.rule == "read-again" and "each sector 8 times" in finding.message
+
+
 def test_one_cause_on_one_line_is_one_finding() -> None:
     """Threads read and store along columns, so accesses are uncoalesced with bank conflicts."""
     evidence = evidence_of_kernel("indices_the_wrong_way_round")
