@@ -4,7 +4,8 @@
 
 extern __shared__ float tiles[];
 
-__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
+__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N,
+                                             int K) {
     constexpr int TILE = 32, PADDED = TILE + 1;
     float* a = tiles;
     float* b = tiles + TILE * PADDED;
@@ -19,7 +20,8 @@ __global__ void matrix_multiplication_kernel(const float* A, const float* B, flo
         }
         __syncthreads();
         for (int k = 0; k < TILE; k++)
-            for (int i = 0; i < 4; i++) sums[i] += a[(warp * 4 + i) * PADDED + k] * b[k * PADDED + lane];
+            for (int i = 0; i < 4; i++)
+                sums[i] += a[(warp * 4 + i) * PADDED + k] * b[k * PADDED + lane];
         __syncthreads();
     }
     for (int i = 0; i < 4; i++) {

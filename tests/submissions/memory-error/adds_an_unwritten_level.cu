@@ -1,7 +1,8 @@
 // Adds one local element that was never written to those whose bit is set.
-// expect: stage=sanitize message="local memory" finding=uninitialised line=19 quick=cpu
+// expect: stage=sanitize message="local memory" finding=uninitialised line=20 quick=cpu
 
-__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
+__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N,
+                                             int K) {
     int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
     if (row >= M || column >= K) return;
     float levels[32];
