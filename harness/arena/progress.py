@@ -51,7 +51,7 @@ class GradingProgress(Value):
         return self.model_copy(update={"stages": stages, "step": None})
 
     def stepped(self, text: str) -> Self:
-        """A step begins of the stage that began last."""
+        """Return this progress with one more step of the stage that began last."""
         changed = self.model_copy(update={"step": text[:MAX_SENTENCE]})
         last = self.stages[-1]
         return changed._with_last(last.model_copy(update={"steps": last.steps + 1}))

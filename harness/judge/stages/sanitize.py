@@ -374,8 +374,11 @@ def unsafe(
     findings: Sequence[Finding], counterexample: Counterexample | None
 ) -> MemoryFault | Race | None:
     """Return the verdict for findings. Memory errors come first, then mbarriers that may be used
-    before they are initialised, then barriers, then races: later ones may follow from earlier. Only
-    threads that have returned cause no races, for they count as if they had reached the barrier."""
+    before they are initialised, then barriers, then races: later ones may follow from earlier.
+
+    Barriers that threads missed because they had returned are last. Such threads count as if they
+    had reached the barrier, so no race follows from it.
+    """
     memory = [finding for finding in findings if finding.hazard not in _RACES]
     races = [finding for finding in findings if finding.hazard in _RACES]
     races.sort(key=_rank)

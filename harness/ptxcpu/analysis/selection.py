@@ -23,7 +23,7 @@ _VALUES = COMPUTED - {"fence", "membar", "prefetch"} | {"ld"}
 class Selection:
     """An instruction that selects an element of what the load at this index loaded.
 
-    wanted: the value of the instruction's predicate for which it does.
+    wanted: the instruction selects the element if its predicate has this value.
     """
 
     load: int

@@ -391,7 +391,7 @@ class Translator(OperandTranslator):
         return True
 
     def _place_of(self, key: tuple[int, int]) -> IrValue:
-        """Return where the address of a loaded element is kept; zero means that there is none."""
+        """Return the variable for the address of a loaded element; zero if it was checked."""
         place = f"%r.selected.{key[0]}.{key[1]}"
         self._types[place] = "i64"
         return IrValue(place, "ptr")

@@ -94,8 +94,11 @@ def _shape(
 
 
 def _give_way(t: Translator, m: MatchedInstruction) -> None:
-    """Yield to other threads in a loop that polls memory. Elsewhere a thread goes on, so that an
-    order which nothing makes, such as that of threads in step, is not there by chance."""
+    """Yield to other threads in a loop that polls memory.
+
+    Elsewhere a thread continues. If threads took turns at each load, they would run in step, which
+    hides missing barriers.
+    """
     loaded = {x.name for x in t.items(m.operands["d"]) if isinstance(x, Register)}
     if t.is_in_loop(m.index) and not loaded.isdisjoint(t.deciding_registers):
         t.suspend(m.index, State.YIELD, phase=3)
