@@ -115,8 +115,10 @@ def run(session: nox.Session, *arguments: str, **environment: str) -> None:
 
 
 def become(*arguments: str) -> NoReturn:
-    """Replace nox by the environment's Python: nox kills what it runs half a second after Ctrl-C,
-    and an arena ends its database first."""
+    """Replace nox by the environment's Python, whose exit code is then the session's.
+
+    Nox kills what it runs half a second after Ctrl-C. A command removes its files first.
+    """
     python = str(PROGRAMS / "python")
     os.execve(python, [python, *arguments], {**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
 
@@ -126,10 +128,7 @@ def add_command(file: Path) -> None:
 
     def command(session: nox.Session) -> None:
         install(session, "judge", device_group(), *(["arena"] if file.stem == "arena" else []))
-        arguments = ("-m", "harness", file.stem, *session.posargs)
-        if file.stem in ("arena", "worker"):
-            become(*arguments)
-        run(session, *arguments)
+        become("-m", "harness", file.stem, *session.posargs)
 
     command.__doc__ = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
     nox.session(command, name=file.stem)
@@ -183,7 +182,7 @@ def bench(session: nox.Session) -> None:
 def lab(session: nox.Session) -> None:
     """Run a tool of the judge's developers; nox -s lab -- --help lists them."""
     install(session, "judge", device_group(), "arena", "test")
-    run(session, "-m", "lab", *session.posargs)
+    become("-m", "lab", *session.posargs)
 
 
 @nox.session

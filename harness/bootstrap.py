@@ -6,6 +6,7 @@ This module imports the standard library only, and runs on Pythons that are too 
 import os
 import signal
 import sys
+import time
 
 OLDEST = (3, 11)
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -26,6 +27,7 @@ class Startup:
         self.undo = None
         self._held = False
         self._pending = 0
+        self._deaf_until = 0.0
         self._numbers = []
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) != signal.SIG_IGN:
@@ -45,9 +47,18 @@ class Startup:
     def over(self):
         """Let signals raise exceptions from now on."""
         for number in self._numbers:
-            is_ctrl_c = number == signal.SIGINT
-            signal.signal(number, signal.default_int_handler if is_ctrl_c else _raise_exit)
+            signal.signal(number, self._raise)
         sys.unraisablehook = _raise_later
+
+    def _raise(self, number, _):
+        """Raise an exception, unless one was raised just now: a second signal would interrupt the
+        removal of processes and files."""
+        if time.monotonic() < self._deaf_until:
+            return
+        self._deaf_until = time.monotonic() + PATIENCE_SECONDS
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        _raise_exit(number)
 
     def _end_now(self, number, _):
         if self._held:
@@ -63,7 +74,7 @@ class Startup:
 PATIENCE_SECONDS = 5.0
 
 
-def _raise_exit(number, _):
+def _raise_exit(number):
     """Raise SystemExit, and once more where a library has caught it or waits for something."""
 
     def again(*_):
