@@ -13,7 +13,7 @@ from typing import NoReturn
 from harness import __version__
 from harness.board import escaping
 from harness.cli import commands, preflight
-from harness.cli.commands._command import Exit
+from harness.cli.commands._command import Exit, reason
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import JudgeFailure, UsageError
 
@@ -56,22 +56,13 @@ def run(chosen: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.hang_up()
         return Exit.NO_ANSWER
     except OSError as error:
-        cure = _CURES.get(error.errno or 0)
-        reason = f"{error.filename or 'output'}: {error.strerror}."
-        terminal.note(f"{chosen.command}: {cure or reason}")
+        terminal.note(f"{chosen.command}: {reason(error)}")
         return Exit.NO_ANSWER
     except RuntimeError as error:
         if "can't start new thread" not in str(error):
             raise
-        terminal.note(f"{chosen.command}: {_CURES[errno.EAGAIN]}")
+        terminal.note(f"{chosen.command}: {reason(OSError(errno.EAGAIN, ''))}")
         return Exit.NO_ANSWER
-
-
-_CURES = {
-    errno.EAGAIN: "No more processes or threads may be started; raise the limit (ulimit -u).",
-    errno.EMFILE: "No more files may be opened; raise the limit (ulimit -n).",
-    errno.ENOSPC: "The disk is full.",
-}
 
 
 def parse(arguments: Sequence[str], package: ModuleType = commands) -> argparse.Namespace:

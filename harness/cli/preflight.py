@@ -1,5 +1,6 @@
 """Checks before any work, so that the result of a long grading is not lost at its end."""
 
+import os
 import tempfile
 from argparse import Namespace
 from pathlib import Path
@@ -15,9 +16,13 @@ def check(arguments: Namespace) -> None:
     It goes by the names of a command's options: json, out and site are written to, and store is
     entered with --submit. A command sets starts_workers, and out_is_folder, as defaults.
     """
+    read = [*getattr(arguments, "files", ()), getattr(arguments, "file", None)]
+    sources = {os.path.realpath(each) for each in read if each is not None}
     for name in ("json", "out", "site"):
         path = getattr(arguments, name, None)
         if isinstance(path, Path) and str(path) != "-":
+            if name == "json" and os.path.realpath(path) in sources:
+                raise UsageError(f"--json {path} would replace the file that is read.")
             _check_output(path, f"--{name}", is_folder=_names_a_folder(arguments, name))
     store = getattr(arguments, "store", None)
     if isinstance(store, Address):

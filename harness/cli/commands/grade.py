@@ -14,7 +14,7 @@ from pathlib import Path
 from harness.board.admission import Inadmissible, named
 from harness.board.document import signed
 from harness.cli.commands._arguments import add_arch, add_device, add_seed, add_store
-from harness.cli.commands._command import Exit
+from harness.cli.commands._command import Exit, reason
 from harness.cli.commands._stores import open_store
 from harness.cli.views.console import Terminal
 from harness.cli.views.grading import screen, summary, verdict_line
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             try:
                 _keep(report, arguments, place, terminal)
             except (OSError, UsageError) as error:
-                terminal.note(f"grade: the report was not kept: {error}")
+                terminal.note(f"grade: the report was not kept: {reason(error)}")
                 code = Exit.NO_ANSWER
     if several:
         terminal.show("", summary(reports))

@@ -28,6 +28,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
+    if arguments.owner and not arguments.trust:
+        raise UsageError("--owner goes with --trust")
     path = arguments.key or arguments.store.key
     if path is None:
         raise UsageError(f"{arguments.store} does not say which key it has; name it with --key.")

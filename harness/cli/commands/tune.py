@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cli.commands._arguments import add_json, add_seed, number, write_json
-from harness.cli.commands._command import Exit
+from harness.cli.commands._command import Exit, reason
 from harness.cli.views.console import SafeConsole, Terminal
 from harness.cli.views.grading import RESOURCES, TIMES, resource_cells, time_cells, verdict_style
 from harness.cli.views.progress import TerminalProgress
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             write_whole(arguments.out, tuning.best_source)
             terminal.show(f"written to {arguments.out}; now grade it")
     except OSError as error:
-        raise UsageError(f"the result was not kept: {error}") from None
+        raise UsageError(f"the result was not kept: {reason(error)}") from None
     if len(tuning.variants) < tuning.planned:
         return Exit.INTERRUPTED
     accepted = any(isinstance(each.outcome, Accepted) for each in tuning.variants)
