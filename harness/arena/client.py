@@ -33,6 +33,9 @@ SLOWEST_AGAIN = 2.0
 """The longest pause. It is far below a lease, so that the heartbeat of a worker, which uses this
 module, too, comes in time after a restart."""
 
+MAX_READ = 2 << 20
+"""How much of a file is read: more than the arena takes, so that it says what is wrong."""
+
 MAX_SILENCE_SECONDS = 60.0
 """The longest time without a message. The arena sends one every 15 seconds."""
 
@@ -100,7 +103,7 @@ class Client:
         Raises ClientError with the arena's own sentence where it does not take it.
         """
         headers = {"Idempotency-Key": secrets.token_hex(16), "Content-Type": "text/plain"}
-        path = f"/api/v1/submissions?name={quote(name)}"
+        path = f"/api/v1/submissions?name={quote(name, errors='replace')}"
         return str(json.loads(self._ask(self._request(path, content, headers)))["id"])
 
     def reason(self, id: str) -> str:
@@ -160,8 +163,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _submit(arena: str, files: list[Path]) -> int:
-    key = os.environ.get("MATMUL_ARENA_KEY", "")
-    if not key:
+    key = os.environ.get("MATMUL_ARENA_KEY", "").strip()
+    if not (key.isascii() and key.isprintable() and key):
         raise ClientError(
             "Set MATMUL_ARENA_KEY to your key, which the arena's organiser gives you."
         )
@@ -171,11 +174,12 @@ def _submit(arena: str, files: list[Path]) -> int:
     ids = [(file, client.submit(file.name, content)) for file, content in contents]
     code = 0
     for file, id in ids:
-        print(f"{file.name} is submission {id}: {client.address}/submissions/{id}")
+        name = _plain(file.name)
+        print(f"{name} is submission {id}: {client.address}/submissions/{id}")
         status = _watch(client, id)
         verdict = status["verdict"] or status["state"]
         score = f", score {status['score']:.3f}" if status["score"] else ""
-        print(f"{file.name}: {verdict}{score}")
+        print(f"{name}: {verdict}{score}")
         if verdict != "accepted":
             with suppress(ClientError):  # the verdict is known, and some have no report
                 print(f"  {_plain(client.reason(id))}")
@@ -185,7 +189,8 @@ def _submit(arena: str, files: list[Path]) -> int:
 
 def _content(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        with file.open("rb") as opened:
+            return opened.read(MAX_READ)
     except OSError as error:
         raise ClientError(f"{file} cannot be read: {error.strerror}.") from None
 

@@ -6,7 +6,7 @@ import tomllib
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import (
     AwareDatetime,
@@ -60,10 +60,17 @@ class OpenId(Value):
     """The claim that names a person's section, where the roster does not."""
 
 
+FIRST, LAST = (datetime(year, 1, 1, tzinfo=UTC) for year in (1970, 9000))
+"""The range of dates. Years after 9999, which other zones and late days lead to, are errors in
+Python."""
+
+Moment = Annotated[AwareDatetime, Field(ge=FIRST, le=LAST)]
+
+
 class Late(Value):
     """The rule for submissions after the deadline."""
 
-    days: NonNegativeFloat = 0
+    days: float = Field(default=0, ge=0, le=3650)
     """The number of days for which submissions are still accepted."""
     factor: float = Field(default=1, ge=0, le=1)
     """The points of a late submission are multiplied by this."""
@@ -80,12 +87,12 @@ class Rules(Value):
     """The rules of a contest. Times are written with their zone: 2026-11-21T18:00:00Z."""
 
     title: str = "matmul-arena"
-    begins: AwareDatetime | None = None
-    ends: AwareDatetime | None = None
-    deadlines: dict[str, AwareDatetime] = Field(default_factory=dict)
+    begins: Moment | None = None
+    ends: Moment | None = None
+    deadlines: dict[str, Moment] = Field(default_factory=dict)
     """The deadlines of sections of the course that end at another time."""
     late: Late = Late()
-    frozen_from: AwareDatetime | None = None
+    frozen_from: Moment | None = None
     """The time from which the board shows contestants only earlier submissions."""
     thawed: bool = False
     """Whether the organiser has ended the freeze."""

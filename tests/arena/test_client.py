@@ -148,28 +148,42 @@ def test_lost_requests_are_repeated_and_make_one_submission(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "key_there", "sentence"),
+    ("arguments", "key", "sentence"),
     [
-        (["x.cu", "--arena", NOWHERE], False, "Set MATMUL_ARENA_KEY"),
-        (["none.cu", "--arena", NOWHERE], True, "none.cu cannot be read: No such file"),
-        ([".", "--arena", NOWHERE], True, ". cannot be read: Is a directory."),
-        (["x.cu", "--arena", "arena.example.org"], True, "takes the arena's address"),
+        (["x.cu", "--arena", NOWHERE], "", "Set MATMUL_ARENA_KEY"),
+        (["x.cu", "--arena", NOWHERE], "arena_é", "Set MATMUL_ARENA_KEY"),
+        (["none.cu", "--arena", NOWHERE], "arena_x", "none.cu cannot be read: No such file"),
+        ([".", "--arena", NOWHERE], "arena_x\n", ". cannot be read: Is a directory."),
+        (["x.cu", "--arena", "arena.example.org"], "arena_x", "takes the arena's address"),
     ],
 )
 def test_invalid_arguments_are_refused_in_one_sentence(
     arguments: list[str],
-    key_there: bool,
+    key: str,
     sentence: str,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("MATMUL_ARENA_KEY", "arena_x" if key_there else "")
+    monkeypatch.setenv("MATMUL_ARENA_KEY", key)
     monkeypatch.chdir(tmp_path)
     Path("x.cu").write_text("x")
     assert main(arguments) == 2
     shown = capsys.readouterr().err
     assert sentence in shown and "Errno" not in shown
+
+
+def test_odd_names_and_huge_files_get_the_arenas_answer(
+    submits: Submits, worker: FakeWorker, tmp_path: Path
+) -> None:
+    odd, huge = tmp_path / "odd\udcff.cu", tmp_path / "huge.cu"
+    odd.write_text(factory.SOURCE)
+    huge.write_bytes(b"x" * (20 << 20))
+    code, said = submits(huge)
+    assert code == 2 and "the arena: The file is larger than 1 MiB" in said
+    with working(worker):
+        code, shown = submits(odd)
+    assert code == 0 and "odd?.cu: accepted" in shown
 
 
 def test_an_arena_that_does_not_answer_is_reported(

@@ -177,10 +177,18 @@ def test_points_come_from_thresholds(score: float | None, late: bool, points: fl
     assert RULES.points_for(score, late) == points
 
 
-def test_thresholds_that_do_not_rise_are_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("points = [{score = 2, points = 1}, {score = 1, points = 2}]", "must rise"),
+        ("ends = 9999-12-31T23:59:59-12:00", "ends: .* less than"),
+        ("[late]\ndays = inf", "days: .* less than"),
+    ],
+)
+def test_rules_that_cannot_be_are_said(written: str, said: str, tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
-    path.write_text("points = [{score = 2, points = 1}, {score = 1, points = 2}]\n")
-    with pytest.raises(RulesError, match="must rise"):
+    path.write_text(written)
+    with pytest.raises(RulesError, match=said):
         read(path)
 
 
@@ -289,9 +297,12 @@ def test_one_person_gets_an_extension(
     form = {"id": ada.id, "until": "2999-01-01T00:00"}
     assert client.post("/organiser/people/extend", data=form, headers=organiser).status_code == 303
     assert submits() == 202
-    wrong = form | {"until": "tomorrow"}
-    refused = client.post("/organiser/people/extend", data=wrong, headers=organiser)
-    assert refused.status_code == 422 and "write a time as" in refused.text.lower()
+    for until in ("tomorrow", "9999-12-31T23:00-12:00", "0001-01-01T00:00+12:00"):
+        wrong = form | {"until": until}
+        refused = client.post("/organiser/people/extend", data=wrong, headers=organiser)
+        assert refused.status_code == 422 and "write a time as" in refused.text.lower()
+    refused = client.post("/organiser/people/extend", json=form, headers=organiser)
+    assert refused.status_code == 415 and "as a form" in refused.text
 
 
 def test_a_student_submits_with_one_file_of_the_standard_library(

@@ -178,6 +178,7 @@ def test_a_rejudging_is_looked_at_before_it_counts(olga: Browser, worker: FakeWo
     worker.grade(1.0)
     nothing = olga.post("/organiser/rejudge", 422, which="chosen", reason="a fault was mended")
     assert "Choose the submissions" in nothing
+    assert "needs a reason" in olga.post("/organiser/rejudge", 422, which="all", reason=" ")
     olga.post("/organiser/rejudge", which="all", reason="a fault was mended")
     number = re.findall(r"/organiser/rejudgings/(\d+)", olga.page)[0]
     address = f"/organiser/rejudgings/{number}"

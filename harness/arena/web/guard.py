@@ -125,6 +125,8 @@ class Guard:
             raise Problem(421, "The arena serves its own machine only; a proxy needs --proxy.")
         if _is_from_another_site(scope):
             raise Problem(403, "This form came from another site.")
+        if scope["method"] == "POST" and not path.startswith("/api/") and not _is_form(scope):
+            raise Problem(415, "Send the fields as a form.")
         if path.startswith(WORKERS):
             await self._worker(scope, receive, send)
         elif STREAM.fullmatch(path):
@@ -194,6 +196,12 @@ def _is_from_another_site(scope: Scope) -> bool:
         return site not in (b"same-origin", b"none")
     origin = headers.get(b"origin")
     return origin is not None and origin.partition(b"://")[2] != headers.get(b"host")
+
+
+def _is_form(scope: Scope) -> bool:
+    """Return whether a request has fields as HTML's forms send them, or none."""
+    kind = dict(scope["headers"]).get(b"content-type", b"").partition(b";")[0].strip().lower()
+    return kind in (b"", b"application/x-www-form-urlencoded", b"multipart/form-data")
 
 
 def _address(scope: Scope) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import astuple, fields
 from datetime import UTC, datetime
 from functools import partial
@@ -16,6 +17,7 @@ from starlette.concurrency import run_in_threadpool
 
 from harness.arena import similar
 from harness.arena.problems import NotPossible, Problem, unknown_submission
+from harness.arena.rules import FIRST, LAST
 from harness.arena.store import contest, course, people, watching, workers
 from harness.arena.store.course import Result
 from harness.arena.store.people import Role
@@ -138,7 +140,7 @@ def invite(
 
 
 @router.post("/invitations/end")
-def end_invitation(change: OrganisersChange, id: Number = 0) -> Response:
+def end_invitation(change: OrganisersChange, id: Number) -> Response:
     people.end_invitation(change.connection, id)
     change.note("end invitation", str(id))
     return change.to("organiser/people")
@@ -146,7 +148,7 @@ def end_invitation(change: OrganisersChange, id: Number = 0) -> Response:
 
 @router.post("/people")
 def set_disabled(
-    change: OrganisersChange, id: Number = 0, disabled: Annotated[bool, Form()] = False
+    change: OrganisersChange, id: Number, disabled: Annotated[bool, Form()] = False
 ) -> Response:
     if id == change.person.id:
         raise NotPossible("you cannot lock yourself out")
@@ -156,7 +158,7 @@ def set_disabled(
 
 
 @router.post("/people/key")
-def reset_key(change: OrganisersChange, id: Number = 0) -> Response:
+def reset_key(change: OrganisersChange, id: Number) -> Response:
     """Make a new key for somebody who has lost theirs, and end all earlier ones."""
     key = people.reset_keys(change.connection, id, "made by an organiser")
     change.note("reset key", str(id))
@@ -203,7 +205,7 @@ def _file(name: str, content: str, kind: str) -> Response:
 
 
 @router.post("/people/extend")
-def extend(change: OrganisersChange, id: Number = 0, until: Text = "") -> Response:
+def extend(change: OrganisersChange, id: Number, until: Text = "") -> Response:
     """Set one person's own deadline, in UTC; an empty one ends it."""
     people.extend(change.connection, id, _moment(until))
     change.note("extend", str(id), until=until)
@@ -214,11 +216,12 @@ def _moment(text: str) -> datetime | None:
     """Raises NotPossible."""
     if not text.strip():
         return None
-    try:
+    with suppress(ValueError):
         found = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise NotPossible(f"write a time as 2026-12-19T18:00, not as {text[:40]!r}") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+        found = found if found.tzinfo else found.replace(tzinfo=UTC)
+        if FIRST <= found <= LAST:
+            return found
+    raise NotPossible(f"write a time as 2026-12-19T18:00, not as {text[:40]!r}")
 
 
 @router.post("/thaw")
@@ -252,7 +255,7 @@ def new_worker_key(change: OrganisersChange, name: Text = "") -> Response:
 
 
 @router.post("/workers/keys/revoke")
-def revoke_worker_key(change: OrganisersChange, id: Number = 0) -> Response:
+def revoke_worker_key(change: OrganisersChange, id: Number) -> Response:
     workers.revoke(change.connection, change.person, id)
     return change.to("organiser")
 
