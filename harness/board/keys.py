@@ -100,7 +100,8 @@ def add_to_list(key_file: Path, key: str, owner: str) -> None:
     """Trust the reports that this key signs. Raises StoreError."""
     if not _PUBLIC_KEY.fullmatch(key):
         raise StoreError(f"{key} is no public key, which has 64 hexadecimal digits.")
-    _write_list(key_file, listed(key_file) | {key: " ".join(owner.split())})
+    found = listed(key_file)
+    _write_list(key_file, found | {key: " ".join(owner.split()) or found.get(key, "")})
 
 
 def remove_from_list(key_file: Path, key: str) -> None:

@@ -167,7 +167,7 @@ def _result(entry: Entry, version: Version | None) -> str:
     found = status(entry, version or Version.current())
     if found is Status.NOT_ACCEPTED:
         return entry.verdict if entry.verified else f"{entry.verdict}, unverified"
-    return "accepted" if found is Status.RANKED else found.value
+    return "accepted" if found is Status.RANKED else f"accepted, {found.value}"
 
 
 def entry_page(entry: Entry, report: Report) -> dict[str, Any]:

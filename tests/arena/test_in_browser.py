@@ -206,6 +206,7 @@ def test_pages_pass_axe_and_fit_a_phone(
     visitor.sign_in(connection, olga)
     for path in pages:
         look(visitor, path)
+        visitor.sees("Organiser", "nav")
 
 
 def test_a_board_of_estimates_passes_axe(

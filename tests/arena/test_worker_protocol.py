@@ -30,7 +30,7 @@ def test_a_worker_with_another_judge_is_refused(change: dict[str, Any], engine: 
 
 def test_a_gpu_has_one_worker(engine: Engine) -> None:
     first, other = FakeWorker(engine, asking("GPU-1")), asking("GPU-1", supervisor=uuid4())
-    with pytest.raises(Problem, match="GPU-1 is held by GPU-1 on a machine"):
+    with pytest.raises(Problem, match="device GPU-1 has a worker already: GPU-1 on a machine"):
         FakeWorker(engine, other)
     FakeWorker(engine, asking("GPU-2", supervisor=uuid4()))
     first.leave()

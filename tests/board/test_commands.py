@@ -142,6 +142,11 @@ def test_import_is_all_or_nothing_and_says_why(
         assert store.entries() == []
 
 
+def test_a_wrong_file_makes_no_store(call: Call, path: Path) -> None:
+    assert call("import", __file__)[0] == 2
+    assert not path.exists()
+
+
 def test_what_a_shell_substitutes_is_imported(call: Call, stored: Enter) -> None:
     stored()
     reading, writing = os.pipe()

@@ -103,9 +103,10 @@ def test_a_listed_key_verifies_until_it_is_removed(path: Path, call: Call) -> No
         code, out, _ = call("keys", "--trust", lab.public, "--owner", "the lab")
         assert code == 0 and f"{lab.public}  the lab" in out
         assert ranked(store) == [("wide", "bob", 1.3, 1), ("tile", "ada", 0.753, 2)]
+        assert "the lab" in call("keys", "--trust", lab.public)[1], "it keeps its owner"
         assert call("keys", "--distrust", lab.public)[0] == 0
         assert ranked(store) == [("tile", "ada", 0.753, 1)]
-    for words in (("--trust", "not a key"), ("--distrust", "0" * 64)):
+    for words in (("--trust", "not a key"), ("--distrust", "0" * 64), ("--owner", "lab")):
         code, _, error = call("keys", *words)
         assert code == 2 and error.count("\n") == 1
 

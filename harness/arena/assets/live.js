@@ -67,8 +67,9 @@ for (const input of document.querySelectorAll("input[data-utc]")) {
 for (const who of document.querySelectorAll("[data-who]")) {
   fetch(who.dataset.who)
     .then((answer) => answer.json())
-    .then(({ name, author }) => {
+    .then(({ name, author, organises }) => {
       who.querySelector("a").textContent = name || "Sign in";
+      document.querySelector("[data-organises]").hidden = !organises;
       for (const cell of document.querySelectorAll("td.author")) {
         if (author) cell.classList.toggle("own", cell.textContent === author);
       }

@@ -131,7 +131,7 @@ def join(connection: Connection, machine: int, join: Join, build: Build) -> Join
     )
     if connection.scalar(statement.returning(workers.c.id)) is None:
         name = connection.scalar(select(workers.c.name).where(workers.c.id == join.worker))
-        raise Problem(409, f"{join.worker} is held by {name}: a GPU has one worker")
+        raise Problem(409, f"the device {join.worker} has a worker already: {name}")
     return Joined(session=session)
 
 

@@ -236,7 +236,8 @@ def who(visitor: ThisVisitor) -> Response:
     """Return the visitor's name, and the author whom boards name for it, for pages that are the
     same for everybody."""
     name = visitor.person.name if visitor.person else None
-    return JSONResponse({"name": name, "author": visitor.shown_as or name}, headers=PRIVATE)
+    found = {"name": name, "author": visitor.shown_as or name, "organises": visitor.organises}
+    return JSONResponse(found, headers=PRIVATE)
 
 
 @router.get("/mine")

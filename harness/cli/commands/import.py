@@ -29,8 +29,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     documents = chain.from_iterable(map(read_all, arguments.files))
+    first = next(documents)  # so that a wrong file makes no store
     with open_store(arguments.store, create=True) as store:
-        entered = store.enter_documents(documents)
+        entered = store.enter_documents(chain([first], documents))
     known = len(entered.ids) - entered.new
     already = f", {known} already there" if known else ""
     terminal.show(f"{entered.new} entered into {arguments.store}{already}.")

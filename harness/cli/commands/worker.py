@@ -103,7 +103,7 @@ def _serve(arguments: argparse.Namespace, key: str, build: Build, terminal: Term
     supervisor = Supervisor(None, parts)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
     signal.signal(signal.SIGINT, lambda *_: supervisor.stop())
-    terminal.note(f"{len(parts)} workers join; Ctrl-C gives back their tasks and ends them")
+    terminal.note(f"Workers that join: {len(parts)}. Ctrl-C gives back their tasks and ends them.")
     supervisor.run()
     if any(part.end is End.REFUSED for part in parts):
         raise UsageError("the arena refused workers of this machine; the lines above say why")
@@ -116,7 +116,7 @@ def _drain(connection: Connection, terminal: Terminal) -> None:
     if not left:
         terminal.note("The arena has no worker of this machine.")
         return
-    terminal.note(f"{left} workers end after their current tasks.")
+    terminal.note(f"Workers that end after their current tasks: {left}.")
     while connection.drain():
         time.sleep(LOOK_SECONDS)
     terminal.note("They have left.")
