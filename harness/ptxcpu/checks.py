@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from harness.ptxcpu.execution.build import Loaded
 from harness.ptxcpu.execution.launch import Instruments
 from harness.ptxcpu.ptx.syntax import Instruction
 from harness.ptxcpu.runtime import layout
-from harness.ptxcpu.runtime.layout import Byte, Checks, RawFinding, Watch, Window
+from harness.ptxcpu.runtime.layout import Byte, Checks, History, RawFinding, Watch, Window
 
 MAX_FLAGGED_BYTES = 64 << 20  # bytes of module memory whose gaps are watched
 MAX_WATCHED_BYTES = 128 << 20
@@ -30,20 +31,70 @@ def instruments(
 
     keeps_clocks: the kernel orders accesses to global memory by more than barriers.
     """
-    kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
-    threads, warps = blocks * loaded.threads, blocks * -(-loaded.threads // layout.LANES)
-    width, global_width = cell_width(kernel), _narrowest(kernel, _NOT_GLOBAL)
-    numbers = threads + 1 + (threads if reads_by_proxy(kernel) else 0)
-    clock_words = -(-numbers // layout.CLOCK_STEP) * layout.CLOCK_STEP
-    clock = 4 * clock_words
-    wide_cells = -(-kernel.shared.size // layout.WIDE_CELL)
-    # With a few to spare, so that the same cell of several warps lies in different sets of the
-    # processor's cache.
-    block_cells = wide_cells * (1 + layout.WIDE_CELL // width) + 8
-    cells = blocks * block_cells
-    memory = {
+    kernel, threads = loaded.kernel, loaded.kernel.cluster_blocks * loaded.threads
+    recorded = {
         "findings": zeros(ctypes.sizeof(RawFinding) * layout.MAX_FINDINGS),
         "places": zeros(4 * layout.FINDING_PLACES),
+        "syncs": zeros(layout.SYNC_BYTES * (layout.SYNC_ADDRESSES + 1)),
+        "snapshots": zeros(4 * layout.MAX_SNAPSHOTS * threads),
+        "snapshot_bounds": zeros(8 * layout.MAX_SNAPSHOTS),
+        "sets": zeros(layout.MAX_SETS * layout.MAX_SNAPSHOTS // 8),
+        "runs": zeros(layout.RUN_BYTES * (2 * clusters + 2 + layout.MAX_SWITCHES)),
+    }
+    history = History(capacity=layout.MAX_FINDINGS, **_addresses(recorded))
+    width, memory = cell_width(kernel), _memory_of_launch(loaded, buffers)
+
+    def checks(slot: int) -> tuple[Checks, dict[str, Bytes]]:
+        of_cluster = _memory_of_cluster(loaded)
+        places = _addresses(memory.places | of_cluster)
+        history_at = ctypes.addressof(history)
+        return Checks(history=history_at, slot=slot, **_sizes(kernel, loaded), **places), of_cluster
+
+    def more(slot: int) -> tuple[int, object]:
+        made = checks(slot)
+        return ctypes.addressof(made[0]), made
+
+    first = checks(0)
+    watch, words = _watch(kernel, width, first[0])
+    watch.keeps_clocks = keeps_clocks
+    return Instruments(
+        checks=ctypes.addressof(first[0]),
+        watch=ctypes.addressof(watch),
+        keep=[history, first, watch, words, memory],
+        arrays=recorded,
+        more_checks=more,
+    )
+
+
+def _addresses(memory: Mapping[str, Bytes]) -> dict[str, int]:
+    return {name: array.ctypes.data for name, array in memory.items()}
+
+
+def _sizes(kernel: InlinedKernel, loaded: Loaded) -> dict[str, int]:
+    """Return the numbers in Checks that say how large its memories are."""
+    threads = kernel.cluster_blocks * loaded.threads
+    numbers = threads + 1 + (threads if reads_by_proxy(kernel) else 0)
+    # With a few cells to spare, so that the same cell of several warps lies in different sets of
+    # the processor's cache.
+    narrow = layout.WIDE_CELL // cell_width(kernel)
+    block_cells = -(-kernel.shared.size // layout.WIDE_CELL) * (1 + narrow) + 8
+    return {
+        "warps": kernel.cluster_blocks * -(-loaded.threads // layout.LANES),
+        "cell_width": cell_width(kernel),
+        "cells_checked": 1,
+        "block_cells": block_cells,
+        "global_cell_width": _narrowest(kernel, _NOT_GLOBAL),
+        "clock_words": -(-numbers // layout.CLOCK_STEP) * layout.CLOCK_STEP,
+    }
+
+
+def _memory_of_cluster(loaded: Loaded) -> dict[str, Bytes]:
+    """Return the memory for what is known of one cluster."""
+    kernel, blocks = loaded.kernel, loaded.kernel.cluster_blocks
+    sizes, threads = _sizes(kernel, loaded), blocks * loaded.threads
+    warps, cells = sizes["warps"], blocks * sizes["block_cells"]
+    clock = 4 * sizes["clock_words"]
+    memory = {
         "cells": zeros(layout.CELL_BYTES * cells),
         "rare": zeros(layout.RARE_CELL_BYTES * cells),
         "reads": zeros(layout.EVENT_BYTES * warps * cells),
@@ -52,12 +103,6 @@ def instruments(
         "awaited_cells": zeros(4 * warps),
         "shared_ready": zeros(blocks * kernel.shared.size + 64),
         "local_ready": zeros(kernel.local_bytes * threads),
-        "buffer_ready": zeros(8 * layout.WINDOWS),
-        "shared_fresh": _flags(kernel.shared, Byte.UNWRITTEN),
-        "local_fresh": _flags(kernel.local, Byte.UNWRITTEN),
-        "global_cells": zeros(8 * layout.WINDOWS),
-        "global_lines": zeros(8 * layout.WINDOWS),
-        "global_bytes": zeros(8 * layout.WINDOWS),
         "clock": zeros(threads * clock),
         "own": zeros(4 * threads),
         "common": zeros(blocks * clock),
@@ -73,12 +118,7 @@ def instruments(
         "fenced_set": zeros(4 * threads),
         "pending": zeros(3 * threads * clock),
         "pending_from": zeros(4 * threads),
-        "syncs": zeros(layout.SYNC_BYTES * (layout.SYNC_ADDRESSES + 1)),
         "near": zeros(2 * layout.NEAR_CLOCKS * clock),
-        "snapshots": zeros(4 * layout.MAX_SNAPSHOTS * threads),
-        "snapshot_bounds": zeros(8 * layout.MAX_SNAPSHOTS),
-        "sets": zeros(layout.MAX_SETS * layout.MAX_SNAPSHOTS // 8),
-        "runs": zeros(layout.RUN_BYTES * (2 * clusters + 2)),
     }
     if blocks > 1:
         memory |= {
@@ -86,15 +126,33 @@ def instruments(
             "visits": zeros(layout.EVENT_BYTES * blocks * threads),
             **{name: zeros(clock) for name in _OF_THE_CLUSTER_BARRIER},
         }
+    return memory
+
+
+@dataclass(frozen=True)
+class _LaunchMemory:
+    """The memory for what is known of all blocks. places: each by its name in Checks."""
+
+    places: dict[str, Bytes]
+    keep: list[object]
+
+
+def _memory_of_launch(loaded: Loaded, buffers: Sequence[Buffer]) -> _LaunchMemory:
+    kernel, width = loaded.kernel, _narrowest(loaded.kernel, _NOT_GLOBAL)
+    places = {
+        "shared_fresh": _flags(kernel.shared, Byte.UNWRITTEN),
+        "local_fresh": _flags(kernel.local, Byte.UNWRITTEN),
+        **{name: zeros(8 * layout.WINDOWS) for name in ("buffer_ready", "global_bytes")},
+        **{name: zeros(8 * layout.WINDOWS) for name in ("global_cells", "global_lines")},
+    }
     if kernel.module.size <= MAX_FLAGGED_BYTES:
-        memory["module_ready"] = loaded.module_flags
-    ready = memory["buffer_ready"].view(np.int64)
+        places["module_ready"] = loaded.module_flags
     keep: list[object] = []
     watched = [(Window.MODULE.value, kernel.module.size)]
     for index, buffer in enumerate(buffers):
         if not buffer.initialised:
             keep.append(flags := sparse_zeros(buffer.data.nbytes + 64))
-            ready[window_of_buffer(index)] = flags.ctypes.data
+            places["buffer_ready"].view(np.int64)[window_of_buffer(index)] = flags.ctypes.data
         if buffer.writable:
             watched.append((window_of_buffer(index), buffer.data.nbytes))
     for window, whole in watched:
@@ -102,30 +160,13 @@ def instruments(
         lines = size // layout.GLOBAL_LINE + 1
         memory_of = zeros if window == Window.MODULE else sparse_zeros
         for name, count in (
-            ("global_cells", layout.GLOBAL_CELL_BYTES * layout.GLOBAL_LINE // global_width),
+            ("global_cells", layout.GLOBAL_CELL_BYTES * layout.GLOBAL_LINE // width),
             ("global_lines", layout.GLOBAL_LINE_BYTES),
         ):
             keep.append(each := memory_of(lines * count))
-            memory[name].view(np.int64)[window] = each.ctypes.data
-        memory["global_bytes"].view(np.int64)[window] = size
-    checks = Checks(
-        capacity=layout.MAX_FINDINGS,
-        warps=warps,
-        cell_width=width,
-        cells_checked=1,
-        block_cells=block_cells,
-        global_cell_width=global_width,
-        clock_words=clock_words,
-        **{name: array.ctypes.data for name, array in memory.items()},
-    )
-    watch, words = _watch(kernel, width, checks)
-    watch.keeps_clocks = keeps_clocks
-    return Instruments(
-        checks=ctypes.addressof(checks),
-        watch=ctypes.addressof(watch),
-        keep=[checks, watch, words, *keep],
-        arrays=memory,
-    )
+            places[name].view(np.int64)[window] = each.ctypes.data
+        places["global_bytes"].view(np.int64)[window] = size
+    return _LaunchMemory(places, keep)
 
 
 def _watch(kernel: InlinedKernel, width: int, checks: Checks) -> tuple[Watch, dict[str, Bytes]]:
@@ -157,8 +198,8 @@ def _flags(memory: Memory, inside: Byte) -> Bytes:
 
 def noted(used: Instruments) -> list[RawFinding]:
     """Return the findings that the checks recorded, in the order in which they were found."""
-    checks = Checks.from_address(used.checks)
-    return list((RawFinding * checks.found).from_buffer(used.arrays["findings"]))
+    history = History.from_address(Checks.from_address(used.checks).history)
+    return list((RawFinding * history.found).from_buffer(used.arrays["findings"]))
 
 
 _BULK_READS = ("cp.async.bulk.global.shared::cta", "cp.async.bulk.shared::cluster.shared::cta")

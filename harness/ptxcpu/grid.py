@@ -9,6 +9,21 @@ Size = tuple[int, int, int]
 """A size or position along x, y and z."""
 
 
+MULTIPROCESSORS = 132
+"""Those of an H100."""
+
+_BLOCKS, _THREADS, _SHARED_BYTES, _RESERVED_BYTES = 2, 2048, 228 << 10, 1 << 10
+"""What a multiprocessor of an H100 has room for: threads and shared memory, and blocks that have as
+many registers as most. Each block takes a kilobyte more than it asks for."""
+
+
+def resident_blocks(threads: int, shared_bytes: int) -> int:
+    """Return how many blocks can run at the same time, each with so many threads and bytes of
+    shared memory."""
+    by_memory = _SHARED_BYTES // (shared_bytes + _RESERVED_BYTES)
+    return max(1, min(_BLOCKS, _THREADS // threads, by_memory)) * MULTIPROCESSORS
+
+
 def available_cores() -> int:
     """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):

@@ -24,7 +24,7 @@ from harness.ptxcpu.execution.build import Loaded, build_kernel, build_units
 from harness.ptxcpu.execution.cache import Cache
 from harness.ptxcpu.execution.launch import Arguments, Instruments, launch
 from harness.ptxcpu.execution.printf import Printer
-from harness.ptxcpu.grid import Clusters, Size
+from harness.ptxcpu.grid import Clusters, Size, resident_blocks
 from harness.ptxcpu.messages import Explainer
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.ptx.syntax import Instruction
@@ -431,6 +431,7 @@ class Kernel:
             printer,
             instruments or Instruments(),
             exchanged=self._exchanged,
+            resident=resident_blocks(prod(self.block), self.shared_bytes) // prod(self.cluster),
             make_units=make_units,
             vector_above=self._vector_above if vector_above is None else vector_above,
             vector_below=vector_below,

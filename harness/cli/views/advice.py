@@ -450,7 +450,8 @@ def _of_time(outcome: TimeLimit, report: Report) -> str | None:
     if state := _of_state(report.submission.source):
         causes.append(state)
         causes.append(
-            "A block may wait only for blocks before it: later ones may not start until it ends."
+            "A block may wait only for blocks that run at the same time: if a GPU has no room for "
+            "more, the others begin when it ends."
         )
     if _WAITS_FOR_A_PHASE.search(_line(outcome.at, report.submission.source)):
         causes.append(_MBARRIERS)

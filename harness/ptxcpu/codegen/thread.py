@@ -23,12 +23,12 @@ from harness.ptxcpu.codegen.operands import (
 from harness.ptxcpu.codegen.product_batch import ProductBatch
 from harness.ptxcpu.codegen.split import split
 from harness.ptxcpu.errors import CannotTranslate
+from harness.ptxcpu.grid import MULTIPROCESSORS
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Label, Not, Operand, Register, Symbol
 from harness.ptxcpu.ptx.types import TYPES
 from harness.ptxcpu.runtime import layout
 from harness.ptxcpu.runtime.layout import Access, Cause, Collective, Event, State, Window
 
-_MULTIPROCESSORS = 132
 _SINCE_1970 = 1_790_000_000_000_000_000
 """The value of an H100 in nanoseconds, so that a kernel does not recognise this device by it."""
 
@@ -520,7 +520,7 @@ class Translator(OperandTranslator):
         if name == "smid":
             blocks = self.op("mul", self.field("y", "i64"), self.field("grid_x", "i64"))
             block = self.op("add", blocks, self.field("x", "i64"))
-            return self.resize(self.op("urem", block, _MULTIPROCESSORS), "i32")
+            return self.resize(self.op("urem", block, MULTIPROCESSORS), "i32")
         if name.startswith("lanemask_"):
             return self._lane_mask(name.removeprefix("lanemask_"))
         if name == "gridid":
@@ -540,7 +540,7 @@ class Translator(OperandTranslator):
         shared = self.kernel.shared
         dynamic = shared.variables.get(DYNAMIC)
         return {
-            "nsmid": _MULTIPROCESSORS,
+            "nsmid": MULTIPROCESSORS,
             "nwarpid": -(-x * y * z // layout.LANES),
             "cluster_nctarank": self.kernel.cluster_blocks,
             "total_smem_size": shared.size,

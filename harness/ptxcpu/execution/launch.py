@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import itertools
 import threading
 import time
@@ -92,6 +93,9 @@ class Instruments:
     watch: int = 0
     keep: list[object] = field(default_factory=list)
     arrays: dict[str, Bytes] = field(default_factory=dict)
+    more_checks: Callable[[int], tuple[int, object]] | None = None
+    """Makes the checks of another cluster that runs at the same time, from the number of its slot.
+    Returns their address, and what must be kept."""
 
     def is_doubtful(self) -> bool:
         """Return whether a block that was watched on the vector path may have an error."""
@@ -113,6 +117,7 @@ def launch(
     instruments: Instruments,
     *,
     exchanged: Collection[int],
+    resident: int,
     make_units: Callable[[], Loaded | None] | None,
     vector_above: float,
     vector_below: float,
@@ -126,6 +131,8 @@ def launch(
 
     exchanged: the windows through which blocks depend on one another. If there are none, blocks may
     run in any order and repeatedly.
+    resident: the most clusters that may have begun and not ended. If blocks depend on one another,
+    later ones begin while earlier ones only poll.
     make_units: makes the same kernel for the vector path, or None if that cannot run it. It is
     called if threads would need more than `vector_above` seconds, estimated from the first cluster
     of each worker (without an estimate if that is 0). The vector path then runs the other clusters,
@@ -141,17 +148,20 @@ def launch(
         chosen = np.unique(np.array([clusters.of(block) for block in blocks], np.int64))
     if not exchanged:
         chosen = _chessboard(clusters, chosen)
-    running = _Launch(cache, grid, arguments, instruments, printer, len(chosen))
+    slots = resident if exchanged else 1
+    running = _Launch(cache, grid, arguments, instruments, printer, len(chosen), slots)
     with running.limited(seconds) as limit:
         rest, vector_blocks = chosen, 0
         if make_units:
             undo = arguments.undo(exchanged)
-            first = chosen[: running.workers] if vector_above > 0 else chosen[:0]
-            rest = chosen[len(first) :]
-            running.on_threads(loaded, first)
+            trial = min(running.workers, len(chosen)) if vector_above > 0 else 0
+            rest = chosen[trial:]
+            is_over = running.on_threads(loaded, chosen, trial)
             estimated = limit.elapsed() * len(rest) / running.workers
             if running.has_ended():
                 rest = rest[:0]
+            elif not is_over:
+                rest = chosen
             elif len(rest) and estimated >= vector_above:
                 with limit.paused():
                     units = make_units()
@@ -160,8 +170,8 @@ def launch(
                     left = running.on_vectors(units, rest, bool(exchanged), longest)
                     vector_blocks = len(rest) - len(left)
                     if len(left) > (0 if exchanged else vector_blocks) and vector_below < inf:
-                        is_over = running.has_stopped_vectors()
-                        left, vector_blocks = left[: 0 if is_over else EXPLAINED_BLOCKS], 0
+                        is_slow = running.has_stopped_vectors()
+                        left, vector_blocks = left[: 0 if is_slow else EXPLAINED_BLOCKS], 0
                     elif exchanged and len(left):
                         undo()
                         left, vector_blocks = chosen, 0
@@ -182,16 +192,19 @@ class _Launch:
         instruments: Instruments,
         printer: Printer,
         count: int,
+        slots: int,
     ) -> None:
-        """count: the clusters of the launch."""
+        """count: the clusters of the launch; slots: the most that may run at the same time."""
         self.instruments = instruments
         cores = 1 if instruments.checks or instruments.counts else available_cores()
         self.workers = max(1, min(cores, count))
+        self._slots = -(-slots // self.workers)
         self._cache = cache
         self._grid, self._arguments, self._printer = grid, arguments, printer
         self._team: list[_Worker] = []
         self._units_team: list[_Worker] = []
         self._stop, self._stop_units = ctypes.c_uint8(0), ctypes.c_uint8(0)
+        self._following = ctypes.c_uint64(0)
 
     @contextlib.contextmanager
     def limited(self, seconds: float) -> Iterator[_TimeLimit]:
@@ -205,17 +218,36 @@ class _Launch:
     def _end(self) -> None:
         self._stop.value = self._stop_units.value = 1
 
-    def on_threads(self, loaded: Loaded, chosen: npt.NDArray[np.int64]) -> None:
-        """Run clusters in this order until one has a fault."""
-        if not len(chosen):
-            return
+    def on_threads(
+        self, loaded: Loaded, chosen: npt.NDArray[np.int64], count: int | None = None
+    ) -> bool:
+        """Run clusters in this order until one has a fault.
+
+        count: run only so many. Return whether they ended without waiting for later ones. If they
+        did not, the next call with the same clusters continues them.
+        """
+        number = len(chosen) if count is None else count
+        if not number:
+            return True
         if not self._team:
             self._team = [self._worker(loaded, self._stop) for _ in range(self.workers)]
-        kinds = [*[ctypes.c_void_p] * 3, ctypes.c_int64]
-        run = ctypes.CFUNCTYPE(None, *kinds)(build.runtime_address(self._cache, "rt_run"))
-        following = ctypes.c_uint64(0)
-        given = ctypes.addressof(following), chosen.ctypes.data, len(chosen)
-        _together(lambda worker: run(ctypes.addressof(worker.contexts), *given), self._team)
+        kinds = [ctypes.c_void_p, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 2, ctypes.c_int64]
+        run = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(build.runtime_address(self._cache, "rt_run"))
+        is_trial = number < len(chosen)
+        polls = TRIAL_POLLS if is_trial else POLLS
+        given = ctypes.addressof(self._following), chosen.ctypes.data, number
+        waiting: list[_Worker] = []
+
+        def work(worker: _Worker) -> None:
+            while run(*worker.slot_table(), polls, is_trial or worker.can_grow, *given):
+                if is_trial:
+                    waiting.append(worker)
+                    return
+                worker.grow()
+
+        _together(work, self._team)
+        self._following.value = number if waiting else 0
+        return not waiting
 
     def on_vectors(
         self, units: Loaded, chosen: npt.NDArray[np.int64], depend: bool, longest: float
@@ -229,11 +261,12 @@ class _Launch:
         self._units_team = team
         order = np.arange(len(chosen)) if depend else _by_tiles(team[0].clusters, chosen)
         ordered, left = chosen[order], np.zeros(len(chosen), np.uint8)
-        kinds = [*[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3, ctypes.c_void_p]
+        kinds = [*[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 2]
         run = ctypes.CFUNCTYPE(None, *kinds)(build.runtime_address(self._cache, "rt_run_units"))
         following = ctypes.c_uint64(0)
         given = ctypes.addressof(following), ordered.ctypes.data, len(ordered)
-        how = units.threads // units.lanes, depend, left.ctypes.data
+        polling = (ctypes.c_int64 * 2)(0, self.workers)  # struct Team
+        how = units.threads // units.lanes, depend, left.ctypes.data, ctypes.addressof(polling)
 
         def judge_pace() -> None:
             if TRIAL_SECONDS * len(ordered) / max(1, following.value) > longest:
@@ -242,13 +275,15 @@ class _Launch:
         trial = threading.Timer(TRIAL_SECONDS, judge_pace)
         trial.daemon = True
         trial.start()
-        _together(lambda worker: run(ctypes.addressof(worker.contexts), *given, *how), team)
+        _together(lambda worker: run(worker.slots[0].address, *given, *how), team)
         trial.cancel()
         remaining: npt.NDArray[np.int64] = chosen[np.sort(order[left != 0])]
         return remaining
 
     def _worker(self, loaded: Loaded, stop: ctypes.c_uint8) -> _Worker:
-        return _Worker(loaded, self._grid, self._arguments, self.instruments, stop, self._printer)
+        given = self._grid, self._arguments, self.instruments, stop, self._printer
+        make = functools.partial(_Slot, loaded, *given)
+        return _Worker(make, Clusters(self._grid, loaded.kernel.cluster), self._slots)
 
     def has_ended(self) -> bool:
         """Return whether the time is over or a thread had a fault."""
@@ -268,8 +303,9 @@ class _Launch:
         """Return the read-only buffers to which blocks wrote other values."""
         bits = 0
         for worker in self._team:
-            for context in worker.contexts:
-                bits |= context.changed
+            for slot in worker.slots:
+                for context in slot.contexts:
+                    bits |= context.changed
         buffers = range(len(buffers_of(self._arguments.given)))
         return tuple(i for i in buffers if bits >> window_of_buffer(i) & 1)
 
@@ -339,6 +375,11 @@ class _TimeLimit:
             self._end()
 
 
+POLLS, TRIAL_POLLS = 64, 1 << 16
+"""If the threads of a cluster have only polled for so many rounds, later clusters begin, so that
+one may store what it polls for. In the trial with one cluster a worker, others may still compute
+it."""
+
 LEAST_WAIT = 0.05
 """The seconds between two looks at the processor's time."""
 
@@ -392,11 +433,41 @@ COPY_BYTES, BULK_BYTES = 40, 72
 
 
 class _Worker:
-    """One host thread's contexts, one per block of a cluster, and the memory that they point to."""
+    """One host thread, and the clusters that it may run at the same time."""
 
     is_running = False
     used = 0.0
     """The seconds of the processor in which it ran."""
+
+    def __init__(self, make: Callable[[int], _Slot], clusters: Clusters, most: int) -> None:
+        """make: makes the slot of a number; most: the most slots."""
+        self._make, self._most = make, most
+        self.clusters = clusters
+        self.slots = [make(0)]
+        self._table = (ctypes.c_void_p * most)()
+
+    @property
+    def can_grow(self) -> bool:
+        return len(self.slots) < self._most
+
+    def grow(self) -> None:
+        """Double the number of slots, as far as they may be so many."""
+        numbers = range(len(self.slots), min(2 * len(self.slots), self._most))
+        self.slots += map(self._make, numbers)
+
+    def slot_table(self) -> tuple[int, int]:
+        """Return the address of a table of the slots' addresses, and their number."""
+        for number, slot in enumerate(self.slots):
+            self._table[number] = slot.address
+        return ctypes.addressof(self._table), len(self.slots)
+
+    @property
+    def stopped(self) -> Context | None:
+        return next((found for slot in self.slots if (found := slot.stopped)), None)
+
+
+class _Slot:
+    """A cluster's contexts, one for each block, and the memory that they point to."""
 
     def __init__(
         self,
@@ -406,24 +477,30 @@ class _Worker:
         instruments: Instruments,
         stop: ctypes.c_uint8,
         printer: Printer,
+        number: int,
     ) -> None:
+        """number: of the slot among its worker's."""
         self.contexts = (Context * loaded.kernel.cluster_blocks)()
-        self.stop = stop
-        self.clusters = Clusters(grid, loaded.kernel.cluster)
-        self._keep: list[object] = [arguments, instruments, printer]
+        self.address = ctypes.addressof(self.contexts)
+        self._keep: list[object] = [arguments, instruments, printer, stop]
+        checks = instruments.checks
+        if number and checks:
+            assert instruments.more_checks is not None, "only one cluster can be checked"
+            checks, kept = instruments.more_checks(number)
+            self._keep.append(kept)
         for rank, context in enumerate(self.contexts):
             for name, value in self._fields(loaded, grid, arguments).items():
                 setattr(context, name, value)
             context.rank = rank
             context.launch = arguments.number
             context.shared_address = rank << layout.BLOCK_BITS
-            context.cluster = ctypes.addressof(self.contexts)
+            context.cluster = self.address
             context.stop = ctypes.addressof(stop)
             context.print = printer.address
             if loaded.lanes > 1:
                 context.watch = instruments.watch
             else:
-                context.checks, context.counts = instruments.checks, instruments.counts
+                context.checks, context.counts = checks, instruments.counts
 
     def _fields(
         self, loaded: Loaded, grid: tuple[int, int, int], arguments: Arguments

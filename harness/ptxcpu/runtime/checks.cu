@@ -12,20 +12,21 @@ __device__ void note_of_block(Context* c, long long kind, long long pc, long lon
                               long long other_thread, long long other_block, Address address, long long bytes,
                               int access, int other_access) {
     Checks* k = c->checks;
+    History* h = k->history;
     unsigned place = ((unsigned)pc * 31 + (unsigned)other_pc) * 0x9e3779b1u + (unsigned)kind;
     for (;;) {  // an open hash table, which is never full
-        int number = k->places[place >> 7 & FINDING_PLACES - 1];
+        int number = h->places[place >> 7 & FINDING_PLACES - 1];
         if (!number) break;
-        Finding* f = k->findings + number - 1;
+        Finding* f = h->findings + number - 1;
         if (f->kind == kind && f->pc == pc && f->other_pc == other_pc) {
             f->count += k->cells_checked;
             return;
         }
         place += 1 << 7;
     }
-    if (k->found == k->capacity) return;
-    k->places[place >> 7 & FINDING_PLACES - 1] = (int)k->found + 1;
-    Finding* f = k->findings + k->found++;
+    if (h->found == h->capacity) return;
+    h->places[place >> 7 & FINDING_PLACES - 1] = (int)h->found + 1;
+    Finding* f = h->findings + h->found++;
     f->kind = kind; f->pc = pc; f->other_pc = other_pc;
     f->thread = thread; f->other_thread = other_thread < 0 ? -1 : other_thread % c->threads;
     f->block = c->block; f->other_block = other_block;
@@ -49,7 +50,7 @@ __device__ void note_pair(Context* c, long long kind, long long t, long long pc,
                           long long n, int access, const Event* other) {
     long long run = run_of(c, other->clock);
     bool is_near = may_still_read(other) || is_of_this_cluster(c, other);
-    long long first = is_near ? c->cluster->block : c->checks->runs[run].block;
+    long long first = is_near ? c->cluster->block : c->checks->history->runs[run].block;
     long long block = block_of_rank(c, first, other->thread / c->threads);
     note_of_block(c, kind, pc, other->pc, t, other->thread, block, address, n, access, other->access);
 }

@@ -105,21 +105,21 @@ __device__ int reach_of(int access) {
 // ---- sets of snapshots
 
 __device__ unsigned long long* set_at(Context* c, unsigned set) {
-    return c->checks->sets + (long long)set * (MAX_SNAPSHOTS / 64);
+    return c->checks->history->sets + (long long)set * (MAX_SNAPSHOTS / 64);
 }
 
 // Returns an empty set, or 0 if there is no room for more.
 __device__ unsigned new_set(Context* c) {
-    Checks* k = c->checks;
-    return k->sets_used == MAX_SETS ? 0 : (unsigned)k->sets_used++;
+    History* h = c->checks->history;
+    return h->sets_used == MAX_SETS ? 0 : (unsigned)h->sets_used++;
 }
 
 __device__ __noinline__ unsigned join_sets(Context* c, unsigned a, unsigned b) {
-    Checks* k = c->checks;
+    History* h = c->checks->history;
     if (a == b || b == EMPTY_SET) return a;
     if (a == EMPTY_SET) return b;
     if (a == EVERYTHING || b == EVERYTHING) return EVERYTHING;
-    if (k->joined_a == a && k->joined_b == b) return (unsigned)k->joined_set;
+    if (h->joined_a == a && h->joined_b == b) return (unsigned)h->joined_set;
     bool a_is_all = true, b_is_all = true;
     for (int i = 0; i < MAX_SNAPSHOTS / 64; ++i) {
         unsigned long long both = set_at(c, a)[i] | set_at(c, b)[i];
@@ -131,26 +131,26 @@ __device__ __noinline__ unsigned join_sets(Context* c, unsigned a, unsigned b) {
     unsigned set = new_set(c);
     if (!set) return EVERYTHING;
     for (int i = 0; i < MAX_SNAPSHOTS / 64; ++i) set_at(c, set)[i] = set_at(c, a)[i] | set_at(c, b)[i];
-    k->joined_a = a, k->joined_b = b, k->joined_set = set;
+    h->joined_a = a, h->joined_b = b, h->joined_set = set;
     return set;
 }
 
 // A set of snapshots with the contents of a clock, for threads of clusters that run later.
 __device__ unsigned snapshot(Context* c, const unsigned* clock) {
-    Checks* k = c->checks;
-    long long n = threads_of_cluster(c), number = k->snapshots_used;
+    History* h = c->checks->history;
+    long long n = threads_of_cluster(c), number = h->snapshots_used;
     if (number == MAX_SNAPSHOTS || clock[n] == EVERYTHING) return EVERYTHING;
     unsigned set = new_set(c);
     if (!set) return EVERYTHING;
-    k->snapshots_used += 1;
+    h->snapshots_used += 1;
     unsigned least = clock[0], greatest = clock[0];
     for (long long u = 0; u < n; ++u) {
-        k->snapshots[number * n + u] = clock[u];
+        h->snapshots[number * n + u] = clock[u];
         least = clock[u] < least ? clock[u] : least;
         greatest = clock[u] > greatest ? clock[u] : greatest;
     }
-    k->snapshot_bounds[2 * number] = least;
-    k->snapshot_bounds[2 * number + 1] = greatest;
+    h->snapshot_bounds[2 * number] = least;
+    h->snapshot_bounds[2 * number + 1] = greatest;
     for (int i = 0; i < MAX_SNAPSHOTS / 64; ++i) set_at(c, set)[i] = clock[n] ? set_at(c, clock[n])[i] : 0;
     set_at(c, set)[number / 64] |= 1ull << (number % 64);
     return set;
@@ -186,57 +186,82 @@ __device__ __noinline__ void tick(Context* c, long long t) {
 // Whether all threads of the block have the same clock, and the same number in it.
 __device__ __forceinline__ bool is_in_step(Context* c) { return c->checks->in_step >> c->rank & 1; }
 
-__device__ __forceinline__ bool is_in_run(Checks* k, long long run, unsigned clock) {
-    return run <= k->run && k->runs[run].base < clock && (run == k->run || clock <= k->runs[run + 1].base);
+__device__ __forceinline__ bool is_in_run(const History* h, long long run, unsigned clock) {
+    return run <= h->runs_used && h->runs[run].base < clock && (run == h->runs_used || clock <= h->runs[run + 1].base);
 }
 
 // The run of a cluster in which a clock had this value: its number among the launch's.
 __device__ long long run_of(Context* c, unsigned clock) {
-    Checks* k = c->checks;
-    if (is_in_run(k, k->found_run, clock)) return k->found_run;
-    long long low = 0, high = k->run, before = k->found_before;
-    k->found_before = k->found_run;
-    if (is_in_run(k, before, clock)) return k->found_run = before;
+    History* h = c->checks->history;
+    if (is_in_run(h, h->found_run, clock)) return h->found_run;
+    long long low = 0, high = h->runs_used, before = h->found_before;
+    h->found_before = h->found_run;
+    if (is_in_run(h, before, clock)) return h->found_run = before;
     while (low < high) {
         long long middle = (low + high + 1) / 2;
-        if (k->runs[middle].base < clock) low = middle;
+        if (h->runs[middle].base < clock) low = middle;
         else high = middle - 1;
     }
-    return k->found_run = low;
+    return h->found_run = low;
 }
 
-__device__ bool is_of_this_cluster(Context* c, const Event* e) { return e->clock > c->checks->base; }
+__device__ bool is_of_this_cluster(Context* c, const Event* e) {
+    const History* h = c->checks->history;
+    if (e->clock <= c->checks->base) return false;
+    return !h->switches || h->runs[run_of(c, e->clock)].cluster == c->checks->run;
+}
 
-// Of how many threads of an earlier cluster a set of snapshots has what they did when their clocks
+// Goes through the snapshots in a set that threads of a cluster have made in some run, or after it.
+struct SnapshotsOf {
+    Context* c;
+    unsigned set;
+    long long run, at;
+
+    __device__ __forceinline__ SnapshotsOf(Context* c, unsigned set, long long run) : c(c), set(set), run(run), at(c->checks->history->runs[run].first_snapshot) {}
+
+    // Returns -1 after the last one.
+    __device__ __forceinline__ long long next() {
+        const History* h = c->checks->history;
+        for (;;) {
+            long long end = run == h->runs_used ? h->snapshots_used : h->runs[run + 1].first_snapshot;
+            for (; at < end; ++at)
+                if (set_at(c, set)[at / 64] >> (at % 64) & 1) return at++;
+            run = h->runs[run].next;
+            if (!run) return -1;
+            at = h->runs[run].first_snapshot;
+        }
+    }
+};
+
+// Of how many threads of another cluster a set of snapshots has what they did when their clocks
 // had some value. If threads run a block again, its first run conflicts with nothing: it counts as
 // known to all.
 enum { NONE_OF_THEM, ALL_OF_THEM, SOME_OF_THEM };
 
 __device__ int known_threads(Context* c, unsigned set, unsigned clock) {
-    Checks* k = c->checks;
-    if (set == EVERYTHING || (k->has_undone && k->runs[run_of(c, clock)].block == UNDONE)) return ALL_OF_THEM;
+    const History* h = c->checks->history;
+    if (set == EVERYTHING || (h->has_undone && h->runs[run_of(c, clock)].block == UNDONE)) return ALL_OF_THEM;
     if (set == EMPTY_SET) return NONE_OF_THEM;
-    long long run = run_of(c, clock);
     int found = NONE_OF_THEM;
-    for (long long i = k->runs[run].first_snapshot; i < k->runs[run + 1].first_snapshot; ++i) {
-        const unsigned* bounds = k->snapshot_bounds + 2 * i;
-        if (!(set_at(c, set)[i / 64] >> (i % 64) & 1) || clock > bounds[1]) continue;
+    SnapshotsOf all(c, set, run_of(c, clock));
+    for (long long i = all.next(); i >= 0; i = all.next()) {
+        const unsigned* bounds = h->snapshot_bounds + 2 * i;
+        if (clock > bounds[1]) continue;
         if (clock <= bounds[0]) return ALL_OF_THEM;
         found = SOME_OF_THEM;
     }
     return found;
 }
 
-// Whether an event of an earlier cluster is known to thread t.
+// Whether an event of another cluster is known to thread t.
 __device__ __noinline__ bool is_known(Context* c, long long t, const Event* e) {
-    Checks* k = c->checks;
     long long n = threads_of_cluster(c);
     unsigned set = known_to(c, t)[n];
     int found = known_threads(c, set, e->clock);
     if (found != SOME_OF_THEM) return found == ALL_OF_THEM;
-    long long run = run_of(c, e->clock);
-    for (long long i = k->runs[run].first_snapshot; i < k->runs[run + 1].first_snapshot; ++i)
-        if (set_at(c, set)[i / 64] >> (i % 64) & 1 && k->snapshots[i * n + e->thread] >= e->clock) return true;
+    SnapshotsOf all(c, set, run_of(c, e->clock));
+    for (long long i = all.next(); i >= 0; i = all.next())
+        if (c->checks->history->snapshots[i * n + e->thread] >= e->clock) return true;
     return false;
 }
 
@@ -274,17 +299,45 @@ __device__ __noinline__ int lanes_that_know(Context* c, long long t, const Event
     return knowing;
 }
 
-// Begins the run of a cluster, after all earlier ones. c: of rank 0
+// A cluster ends or waits for others: clocks of those that run next are later. c: of rank 0
+__device__ void end_run(Context* c) {
+    Checks* k = c->checks;
+    for (long long t = 0; t < threads_of_cluster(c); ++t)
+        if (k->history->last_clock < k->own[t]) k->history->last_clock = k->own[t];
+}
+
+// Returns the number of a new run of the cluster. c: of rank 0
+__device__ long long new_run(Context* c) {
+    History* h = c->checks->history;
+    Run* run = h->runs + ++h->runs_used;
+    run->base = h->last_clock;
+    run->block = c->block;
+    run->first_snapshot = h->snapshots_used;
+    run->next = 0;
+    return c->checks->last_run = h->runs_used;
+}
+
+// Continues a cluster that has waited while others ran. c: of rank 0
+__device__ void continue_clocks(Context* c) {
+    Checks* k = c->checks;
+    History* h = k->history;
+    long long before = k->last_run;
+    if (before == h->runs_used) return;
+    h->switches += 1;
+    long long run = new_run(c);
+    h->runs[before].next = (int)run;
+    h->runs[run].cluster = (int)k->run;
+    for (long long t = 0; t < threads_of_cluster(c); ++t) k->own[t] = (unsigned)h->last_clock + 1;
+}
+
+// Begins the first run of a cluster. c: of rank 0
 __device__ __noinline__ void begin_clocks(Context* c) {
     Checks* k = c->checks;
     long long n = threads_of_cluster(c);
-    for (long long t = 0; t < n; ++t)
-        if (k->base < k->own[t]) k->base = k->own[t];
-    k->settled = k->base;
-    k->run += 1;
-    k->runs[k->run].base = k->base;
-    k->runs[k->run].block = c->block;
-    k->runs[k->run].first_snapshot = k->runs[k->run + 1].first_snapshot = k->snapshots_used;
+    end_run(c);
+    k->base = k->settled = k->history->last_clock;
+    k->run = new_run(c);
+    k->history->runs[k->run].cluster = (int)k->run;
     for (long long b = 0; b < c->cluster_blocks; ++b) {
         unsigned* common = common_of(c + b);
         for (long long i = 0; i < clock_words(c); ++i) common[i] = (unsigned)k->base;
@@ -300,7 +353,7 @@ __device__ __noinline__ void begin_clocks(Context* c) {
     k->in_step = ~0ll;
     k->near_used = 0;
     k->unshared_fences = 0;
-    if (k->sets_used < 2) k->sets_used = 2;
+    if (k->history->sets_used < 2) k->history->sets_used = 2;
 }
 
 // ---- fences and barriers
@@ -399,26 +452,40 @@ __device__ __noinline__ void share_fences(Context* c, const unsigned char* here)
 // Returns an address's entry; null if there is none. make: make one. The last entry is for all
 // addresses for which there was no room, so clocks are only added to it.
 __device__ Sync* sync_at(Context* c, Address address, bool make) {
-    Checks* k = c->checks;
+    History* h = c->checks->history;
+    if (window_of(address) == WINDOW_SHARED) address += c->checks->slot << 48;  // clusters share no such memory
     unsigned at = (unsigned)((address >> 2) * 0x9e3779b97f4a7c15ull >> 40);
     for (int i = 0; i < SYNC_ADDRESSES; ++i) {
-        Sync* s = k->syncs + (at + i) % SYNC_ADDRESSES;
+        Sync* s = h->syncs + (at + i) % SYNC_ADDRESSES;
         if (s->address == address) return s;
         if (s->address) continue;
-        if (k->syncs_used >= SYNC_ADDRESSES / 4 * 3) return k->syncs + SYNC_ADDRESSES;
+        if (h->syncs_used >= SYNC_ADDRESSES / 4 * 3) return h->syncs + SYNC_ADDRESSES;
         if (!make) return 0;
-        k->syncs_used += 1;
+        h->syncs_used += 1;
         s->address = address;
         return s;
     }
     return 0;
 }
 
-__device__ bool only_gains(Context* c, const Sync* s) { return s == c->checks->syncs + SYNC_ADDRESSES; }
+__device__ bool only_gains(Context* c, const Sync* s) { return s == c->checks->history->syncs + SYNC_ADDRESSES; }
 
 // The clock that threads of the same block or of the same cluster join at an address.
 __device__ unsigned* near_of(Context* c, const Sync* s, int distance) {
     return c->checks->near + (s->near * 2ll + distance) * clock_words(c);
+}
+
+// Adds to a clock what threads of this cluster have published and get back from others.
+__device__ void join_returned(Context* c, unsigned* clock, unsigned set) {
+    const Checks* k = c->checks;
+    long long n = threads_of_cluster(c);
+    SnapshotsOf own(c, set, k->run);
+    for (long long i = set > EVERYTHING ? own.next() : -1; i >= 0; i = own.next())
+        for (long long u = 0; u < n; ++u) {
+            unsigned published = k->history->snapshots[i * n + u];
+            if (clock[u] < published) clock[u] = published;
+        }
+    for (long long u = 0; set == EVERYTHING && u < n; ++u) clock[u] = k->own[u];
 }
 
 __device__ void observe(Context* c, long long t, Address address, bool acquires, int reach) {
@@ -434,13 +501,11 @@ __device__ void observe(Context* c, long long t, Address address, bool acquires,
         if (acquires) join(c, clock_of(c, t), known);
         else join_or_assign(c, k->pending_from + number, distance, own_fence(c, PENDING, distance, t), known);
     } else if (reach == OTHER_CLUSTER && s->set && window_of(address) != WINDOW_SHARED) {
-        if (acquires) clock_of(c, t)[n] = join_sets(c, clock_of(c, t)[n], s->set);
-        else {
-            unsigned* pending = own_fence(c, PENDING, OTHER_CLUSTER, t);
-            if (!(k->pending_from[number] >> OTHER_CLUSTER & 1)) forget(c, pending);
-            k->pending_from[number] |= 1 << OTHER_CLUSTER;
-            pending[n] = join_sets(c, pending[n], s->set);
-        }
+        unsigned* into = acquires ? clock_of(c, t) : own_fence(c, PENDING, OTHER_CLUSTER, t);
+        if (!acquires && !(k->pending_from[number] >> OTHER_CLUSTER & 1)) forget(c, into);
+        if (!acquires) k->pending_from[number] |= 1 << OTHER_CLUSTER;
+        into[n] = join_sets(c, into[n], s->set);
+        if (k->history->switches) join_returned(c, into, s->set);
     }
 }
 

@@ -215,6 +215,13 @@ __device__ void count_event(Context* c, long long pc, const Address* address, un
 
 __device__ int* traced_of(Context* c, long long t) { return c->counts->traced + c->rank * c->threads + t; }
 
+// Whether events of a cluster are not yet counted. c: of rank 0
+__device__ bool has_traces(Context* c) {
+    for (long long t = 0; t < c->cluster_blocks * c->threads; ++t)
+        if (c->counts->traced[t]) return true;
+    return false;
+}
+
 // The threads of a warp, next to each other. A thread uses only as much memory as it has events.
 __device__ Traced* traced(Context* c, long long t, int i) {
     long long warps = (c->threads + LANES - 1) / LANES, warp = c->rank * warps + t / LANES;

@@ -1,6 +1,6 @@
 """The definitions of the data that translated kernels, the runtime in CUDA C++ and Python share.
 
-Every worker thread of the host has a Context for each block of the cluster that it runs; every GPU
+Every worker thread of the host has a Context for each block of the clusters that it runs; every GPU
 thread of those blocks has a Thread. Both are defined here and written into the runtime's source as
 C structs.
 """
@@ -150,6 +150,7 @@ SYNC_ADDRESSES = 1 << 16  # flags and mbarriers at which the checks keep what wa
 NEAR_CLOCKS = 1024  # of these, those that one cluster writes
 MAX_SNAPSHOTS = 4096  # clocks that a launch publishes from one cluster to another
 MAX_SETS = 1 << 14  # of snapshots
+MAX_SWITCHES = 1 << 16  # from one cluster to another that has begun, in a launch that is checked
 CLOCK_STEP = 8  # words of clocks that are joined at once
 READERS, IS_RARE, DIVIDED = 30, 1 << 30, 1 << 31  # of a cell
 WIDE_CELL = 16  # bytes of shared memory that the checks handle at once where they can
@@ -216,6 +217,8 @@ CONTEXT = {
     "cluster_y": "long long",
     "cluster_z": "long long",
     "cluster_phases": "long long",  # of the cluster's barrier that are over; of rank 0
+    "is_running": "long long",  # its blocks have begun and not all ended; of rank 0
+    "backward": "long long",  # in the next round, the last thread begins; of rank 0
     # which block runs
     "rank": "long long",
     "shared_address": "long long",  # where its shared memory begins among the cluster's
@@ -293,17 +296,48 @@ SYNC = {
 }
 SYNC_BYTES = 24
 
-# A cluster that runs or has run: where its clocks and snapshots begin, and its first block; or
-# UNDONE.
-RUN = {"base": "long long", "first_snapshot": "long long", "block": "long long"}
-RUN_BYTES = 24
+# The time in which a cluster runs or has run until it ended or waited for others: where its clocks
+# and snapshots begin, and its first block; or UNDONE. A cluster that waited has several of them.
+RUN = {
+    "base": "long long",
+    "first_snapshot": "long long",
+    "block": "long long",
+    "cluster": "int",  # the number of the cluster's first run
+    "next": "int",  # that of its next one; 0 if there is none
+}
+RUN_BYTES = 32
 UNDONE = -1
 
-CHECKS = {
+# What all clusters of a launch have in common.
+HISTORY = {
     "findings": "struct Finding*",
     "places": "int*",  # by a hash of kind and instructions: the finding's number plus 1
     "capacity": "long long",
     "found": "long long",
+    "syncs": "struct Sync*",
+    "syncs_used": "long long",
+    "snapshots": "unsigned*",  # [snapshot][thread]
+    "snapshot_bounds": "unsigned*",  # [snapshot][2]: its least and its greatest number
+    "snapshots_used": "long long",
+    "sets": "unsigned long long*",  # [set][word]: a bit for each snapshot
+    "sets_used": "long long",
+    "joined_a": "long long",  # the sets last joined, and what came out
+    "joined_b": "long long",
+    "joined_set": "long long",
+    "runs": "struct Run*",
+    "runs_used": "long long",  # the last one, counted from 1
+    "last_clock": "long long",  # no clock of a cluster that does not run now is later
+    "switches": "long long",  # how often a cluster continued after another one had run
+    "has_undone": "long long",  # whether a block of the vector path was left to threads
+    "found_run": "long long",  # the one that was last looked for
+    "found_before": "long long",  # the one before
+}
+
+# What the checks know of one cluster after the other. Clusters that run at the same time have one
+# each.
+CHECKS = {
+    "history": "struct History*",
+    "slot": "long long",  # a number for each of those
     "warps": "long long",
     "cell_width": "long long",  # bytes of shared memory that a narrow cell describes
     "cells_checked": "long long",  # the narrow cells that the access at hand is checked for at once
@@ -348,23 +382,10 @@ CHECKS = {
     "unshared_fences": "long long",  # bit b: since all threads of block b last met, one has fenced,
     # or read what its next fence will make known
     "unmet": "long long",  # whether a thread of the vector path did anything since all last met
-    "syncs": "struct Sync*",
-    "syncs_used": "long long",
     "near": "unsigned*",  # [slot][distance][clock]
     "near_used": "long long",
-    "snapshots": "unsigned*",  # [snapshot][thread]
-    "snapshot_bounds": "unsigned*",  # [snapshot][2]: its least and its greatest number
-    "snapshots_used": "long long",
-    "sets": "unsigned long long*",  # [set][word]: a bit for each snapshot
-    "sets_used": "long long",
-    "joined_a": "long long",  # the sets last joined, and what came out
-    "joined_b": "long long",
-    "joined_set": "long long",
-    "runs": "struct Run*",
-    "run": "long long",  # the one at hand, counted from 1
-    "has_undone": "long long",  # whether a block of the vector path was left to threads
-    "found_run": "long long",  # the one that was last looked for
-    "found_before": "long long",  # the one before
+    "run": "long long",  # the first one of the cluster
+    "last_run": "long long",  # the one at hand
     "cluster_arrival": "unsigned*",  # [thread]: what those who arrived at its barrier knew
     "cluster_known": "unsigned*",  # [thread]: what its last phase told those who waited
     "arrived": "unsigned*",  # [thread]: its own clock when it last arrived at that barrier
@@ -374,7 +395,7 @@ CHECKS = {
     "init_arrived": "unsigned*",  # [thread]: the same when it last arrived
     "init_known": "unsigned*",  # [thread]: the same of the last phase
     "visits": "struct Event*",  # [block][thread]: its last access to the block from another one
-    "base": "long long",  # all clocks start after those of earlier blocks
+    "base": "long long",  # all clocks start after those of clusters that began earlier
     "settled": "long long",  # all threads of a cluster of one block know of events up to this clock
 }
 
@@ -474,6 +495,10 @@ class RawFinding(ctypes.Structure):
     _fields_ = _fields(FINDING)
 
 
+class History(ctypes.Structure):
+    _fields_ = _fields(HISTORY)
+
+
 class Checks(ctypes.Structure):
     _fields_ = _fields(CHECKS)
 
@@ -558,6 +583,7 @@ def header() -> str:
         },
         "Sync": SYNC,
         "Run": RUN,
+        "History": HISTORY,
         "Checks": CHECKS,
         "Count": COUNT,
         "Traced": TRACED,

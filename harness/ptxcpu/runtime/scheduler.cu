@@ -47,6 +47,7 @@ __device__ __noinline__ void run_collectives(Context* c, long long w) {
 struct Round {
     unsigned open;     // barriers that are complete
     int alive, moving; // threads that have not exited; threads that can continue
+    int leaving;       // barriers and mbarriers whose wait is over
     long long stuck;   // a thread that waits
 };
 
@@ -61,7 +62,7 @@ __device__ void name_count(Context* c, long long t, long long pc, int barrier, l
 __device__ __noinline__ void collect_runnable(Context* c, Round* round) {
     Round r;
     int waiting[NAMED_BARRIERS], expected[NAMED_BARRIERS];
-    r.open = 0, r.alive = 0, r.moving = 0, r.stuck = -1;
+    r.open = 0, r.alive = 0, r.moving = 0, r.leaving = 0, r.stuck = -1;
     for (int i = 0; i < NAMED_BARRIERS; ++i) waiting[i] = 0, expected[i] = 0;
     for (long long t = 0; t < c->threads; ++t) {
         Thread* thread = c->thread + t;
@@ -69,8 +70,9 @@ __device__ __noinline__ void collect_runnable(Context* c, Round* round) {
         r.alive += 1;
         if (r.stuck < 0) r.stuck = t;
         if (thread->state == STATE_YIELD) r.moving += 1;
-        if (thread->state == STATE_MBARRIER && phase_is_over(c, t)) r.moving += 1, thread->state = STATE_YIELD;
-        if (thread->state == STATE_CLUSTER_BARRIER && leaves_cluster_barrier(c, t)) r.moving += 1, thread->state = STATE_YIELD;
+        if ((thread->state == STATE_MBARRIER && phase_is_over(c, t)) ||
+            (thread->state == STATE_CLUSTER_BARRIER && leaves_cluster_barrier(c, t)))
+            r.moving += 1, r.leaving += 1, thread->state = STATE_YIELD;
         if (thread->state == STATE_BARRIER) {
             int i = thread->barrier;
             name_count(c, t, pc_of(thread), i, thread->expected, waiting[i] + c->arrived[i] == 0);
@@ -79,7 +81,7 @@ __device__ __noinline__ void collect_runnable(Context* c, Round* round) {
     }
     for (int i = 0; i < NAMED_BARRIERS; ++i) {
         int needed = expected[i] ? expected[i] : r.alive;
-        if (waiting[i] && waiting[i] + c->arrived[i] >= needed) r.open |= 1u << i, r.moving += 1;
+        if (waiting[i] && waiting[i] + c->arrived[i] >= needed) r.open |= 1u << i, r.moving += 1, r.leaving += 1;
     }
     *round = r;
 }
@@ -179,52 +181,6 @@ __device__ void resume_threads(Context* c, Round* r, bool backward) {
     note_whether_over(c);
 }
 
-// Runs the blocks of a cluster: their threads take turns, like those of one block. c: of rank 0;
-// backward: the last thread begins.
-__device__ __noinline__ void run_cluster(Context* c, bool backward) {
-    long long blocks = c->cluster_blocks;
-    Round rounds[MAX_CLUSTER];
-    for (long long b = 0; b < blocks; ++b) begin_block(c + b);
-    if (c->checks) begin_checks(c);
-    for (long long b = 0; b < blocks; ++b) {
-        start_threads(c + b, backward);
-        if (c[b].fault) return;
-    }
-    for (;;) {
-        backward = !backward;
-        int alive = 0, moving = 0;
-        Context* stuck = 0;
-        advance_cluster_barrier(c);
-        for (long long b = 0; b < blocks; ++b) {
-            collect_runnable(c + b, rounds + b);
-            alive += rounds[b].alive, moving += rounds[b].moving;
-            if (!stuck && rounds[b].alive) stuck = c + b;
-            if (c[b].fault) return;
-        }
-        if (alive == 0) break;
-        if (*c->stop || !moving) {
-            const Round* round = rounds + stuck->rank;
-            if (*c->stop) rt_fault(stuck, round->stuck, CAUSE_TIME_LIMIT, pc_of(stuck->thread + round->stuck), 0, 0, 0);
-            else note_deadlock(stuck, round);
-            stuck->fault_count = alive;
-            return;
-        }
-        for (long long b = 0; b < blocks; ++b) open_barriers(c + b, rounds + b);
-        // Every other round goes backward, so that no order of the threads hides a missing barrier.
-        // So does the first round of every other cluster, for kernels that have no barrier.
-        for (long long i = 0; i < blocks; ++i) {
-            long long b = backward ? blocks - 1 - i : i;
-            resume_threads(c + b, rounds + b, backward);
-            if (c[b].fault) return;
-        }
-    }
-    for (long long b = 0; b < blocks; ++b) {
-        compare_diverted_write(c + b);
-        if (c->checks) check_warpgroups(c + b);
-    }
-    if (c->checks && blocks > 1) check_visits(c);
-}
-
 // Assigns the blocks of a cluster to the contexts, by rank.
 __device__ void place_cluster(Context* c, long long number) {
     long long across = c->grid_x / c->cluster_x, down = c->grid_y / c->cluster_y;
@@ -243,18 +199,109 @@ __device__ bool has_fault(Context* c) {
     return false;
 }
 
-// Takes clusters from the list until one has a fault. c: of rank 0
-extern "C" __device__ void rt_run(Context* c, unsigned long long* next, const long long* clusters,
-                                  long long count) {
-    for (;;) {
-        unsigned long long i = atomicAdd(next, 1ull);
-        if (i >= count) return;
-        place_cluster(c, clusters[i]);
-        run_cluster(c, clusters[i] & 1);
-        if (has_fault(c)) {
-            atomicAdd(next, 1ull << 40);  // hand out no further clusters
+// Begins the blocks of a cluster: their threads take turns, like those of one block. c: of rank 0
+__device__ __noinline__ void begin_cluster(Context* c, long long number) {
+    place_cluster(c, number);
+    c->is_running = 1;
+    // Every other round goes backward, so that no order of the threads hides a missing barrier.
+    // So does the first round of every other cluster, for kernels that have no barrier.
+    c->backward = number & 1;
+    for (long long b = 0; b < c->cluster_blocks; ++b) begin_block(c + b);
+    if (c->checks) begin_checks(c);
+    for (long long b = 0; b < c->cluster_blocks && !has_fault(c); ++b) start_threads(c + b, c->backward);
+}
+
+// Runs a cluster until it ends, has a fault, or has run this many rounds in which its threads only polled.
+// c: of rank 0
+__device__ __noinline__ void run_rounds(Context* c, long long polls) {
+    long long blocks = c->cluster_blocks;
+    Round rounds[MAX_CLUSTER];
+    int alive = 0;
+    for (long long polled = 0; polled < polls && !has_fault(c); ++polled) {
+        c->backward = !c->backward;
+        int before = alive, moving = 0, leaving = 0;
+        alive = 0;
+        Context* stuck = 0;
+        advance_cluster_barrier(c);
+        for (long long b = 0; b < blocks; ++b) {
+            collect_runnable(c + b, rounds + b);
+            alive += rounds[b].alive, moving += rounds[b].moving, leaving += rounds[b].leaving;
+            if (!stuck && rounds[b].alive) stuck = c + b;
+            if (c[b].fault) return;
+        }
+        if (alive == 0) {
+            c->is_running = 0;
             return;
         }
+        if (*c->stop || !moving) {
+            const Round* round = rounds + stuck->rank;
+            if (*c->stop) rt_fault(stuck, round->stuck, CAUSE_TIME_LIMIT, pc_of(stuck->thread + round->stuck), 0, 0, 0);
+            else note_deadlock(stuck, round);
+            stuck->fault_count = alive;
+            return;
+        }
+        if (leaving || alive != before) polled = 0;
+        for (long long b = 0; b < blocks; ++b) open_barriers(c + b, rounds + b);
+        for (long long i = 0; i < blocks && !has_fault(c); ++i) {
+            long long b = c->backward ? blocks - 1 - i : i;
+            resume_threads(c + b, rounds + b, c->backward);
+        }
+    }
+}
+
+// c: of rank 0
+__device__ void end_cluster(Context* c) {
+    for (long long b = 0; b < c->cluster_blocks; ++b) {
+        compare_diverted_write(c + b);
+        if (c->checks) check_warpgroups(c + b);
+    }
+    if (c->checks && c->cluster_blocks > 1) check_visits(c);
+}
+
+// Returns whether another cluster may run before this one ends. c: of rank 0
+__device__ bool can_wait(Context* c) {
+    if (c->checks && c->checks->history->switches == MAX_SWITCHES) return false;
+    return !c->counts || !has_traces(c);
+}
+
+// Runs clusters in one slot until one polls for so many rounds or has a fault, or the list is empty.
+// c: of rank 0
+__device__ void run_slot(Context* c, long long polls, unsigned long long* next, const long long* clusters, long long count) {
+    for (;;) {
+        if (c->is_running) {
+            if (c->checks) continue_clocks(c);
+        } else {
+            unsigned long long i = atomicAdd(next, 1ull);
+            if (i >= count) return;
+            begin_cluster(c, clusters[i]);
+        }
+        do run_rounds(c, polls);
+        while (c->is_running && !has_fault(c) && !can_wait(c));
+        if (!has_fault(c) && !c->is_running) end_cluster(c);
+        if (c->checks) end_run(c);
+        if (c->is_running || has_fault(c)) return;
+    }
+}
+
+// Takes clusters from the list until one has a fault. If the threads of a cluster have only polled for so many
+// rounds, it keeps its slot, and the other slots run. slot: the contexts of each, of rank 0. Returns whether the
+// clusters of all slots poll, and the caller may provide more slots or clusters.
+extern "C" __device__ long long rt_run(Context** slot, long long slots, long long polls, long long may_provide,
+                                       unsigned long long* next, const long long* clusters, long long count) {
+    long long first = 0;
+    while (first < slots - 1 && slot[first]->is_running) ++first;
+    for (;; first = 0) {
+        long long running = 0;
+        for (long long s = first; s < slots; ++s) {
+            run_slot(slot[s], slots > 1 || may_provide ? polls : 1ll << 62, next, clusters, count);
+            if (has_fault(slot[s])) {
+                atomicAdd(next, 1ull << 40);  // hand out no further clusters
+                return 0;
+            }
+        }
+        for (long long s = 0; s < slots; ++s) running += slot[s]->is_running;
+        if (!running) return 0;
+        if (running == slots && may_provide) return 1;
     }
 }
 

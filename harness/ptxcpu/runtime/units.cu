@@ -2,6 +2,7 @@
 // context stands for unit u.
 
 const long long MAX_POLLS = 1ll << 23;  // some seconds
+const long long PATIENCE = 1ll << 16;   // polls after which a worker counts as one that waits
 
 // ---- cp.async: all lanes of a unit share its groups. t: the first thread of the unit
 
@@ -145,10 +146,28 @@ __device__ long long choose_units(Context* c, long long units, bool* opens, long
     return alive;
 }
 
+// How many workers there are, and how many of them have ended or poll for what others may write.
+struct Team {
+    unsigned long long waiting;
+    long long workers;
+};
+
+// Counts a block's rounds in which its units only poll. Returns whether they do so in vain: for too long, or
+// while all other workers wait, too.
+__device__ bool polls_in_vain(Team* team, long long polls) {
+    if (polls == PATIENCE) atomicAdd(&team->waiting, 1ull);
+    bool all_wait = *(volatile unsigned long long*)&team->waiting == team->workers;
+    return polls > MAX_POLLS || (polls >= 2 * PATIENCE && all_wait);
+}
+
+__device__ void ends_polling(Team* team, long long polls) {
+    if (polls >= PATIENCE) atomicAdd(&team->waiting, ~0ull);
+}
+
 // Runs one block, watched if its context has a Watch. Returns whether all units reached their end.
-// If one did not, if none can continue, or if they poll too long for a value that other lanes may
-// have to write, threads must run the block again.
-__device__ bool run_units(Context* c, long long units, bool backward) {
+// If one did not, if none can continue, or if they poll in vain for a value that other lanes or later blocks
+// may have to write, threads must run the block again. polls: receives the rounds in which they polled last
+__device__ bool run_units(Context* c, long long units, bool backward, Team* team, long long* polls) {
     begin_block(c);
     c->fault = 0;
     for (long long u = 0; u < units; ++u) {
@@ -156,7 +175,7 @@ __device__ bool run_units(Context* c, long long units, bool backward) {
         UnitCopies* all = copies_of_unit(c, c->threads / units * u);
         all->issued = all->delivered = all->group = 0;
     }
-    long long polls = 0, moving = units;
+    long long moving = units;
     bool opens = false;
     for (bool started = false;; started = true) {
         for (long long i = 0; i < units; ++i) {
@@ -173,8 +192,11 @@ __device__ bool run_units(Context* c, long long units, bool backward) {
         if (c->fault || is_diverted) return false;
         if (!alive) return true;
         if (opens && c->watch && !passes_barrier(c, units)) return false;
-        polls = opens ? 0 : polls + 1;
-        if (*c->stop || (!opens && !moving) || polls > MAX_POLLS) return false;
+        if (opens) {
+            ends_polling(team, *polls);
+            *polls = 0;
+        }
+        if (*c->stop || (!opens && !moving) || (!opens && polls_in_vain(team, ++*polls))) return false;
         backward = !backward;
     }
 }
@@ -184,16 +206,21 @@ __device__ bool run_units(Context* c, long long units, bool backward) {
 // the first one and blocks depend on one another; or if a watched access may be an error.
 extern "C" __device__ void rt_run_units(Context* c, unsigned long long* next, const long long* blocks,
                                         long long count, long long units, long long depend,
-                                        unsigned char* left) {
+                                        unsigned char* left, Team* team) {
     long long done = 0, given_up = 0;
     for (;;) {
         unsigned long long i = atomicAdd(next, 1ull);
-        if (i >= count) return;
+        if (i >= count) {
+            atomicAdd(&team->waiting, 1ull);
+            return;
+        }
         bool hopeless = given_up >= 4 && given_up > done, is_done = false;
         place_cluster(c, blocks[i]);
         if (!hopeless && !*c->stop) {
             if (c->watch) begin_watch(c);
-            is_done = run_units(c, units, blocks[i] & 1) && !is_doubtful(c);
+            long long polls = 0;
+            is_done = run_units(c, units, blocks[i] & 1, team, &polls) && !is_doubtful(c);
+            ends_polling(team, polls);
             if (c->watch) {
                 forget_copies(c, units);
                 end_watch(c, is_done);

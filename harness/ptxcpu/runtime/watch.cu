@@ -42,7 +42,7 @@ __device__ void mark_written(Watch* w, long long address, long long bytes, int w
 // Returns whether the block may have an error.
 __device__ bool is_doubtful(Context* c) {
     Watch* w = c->watch;
-    if (w && w->checks->found) w->doubt = -1;
+    if (w && w->checks->history->found) w->doubt = -1;
     return w && w->doubt < 0;
 }
 
@@ -51,8 +51,8 @@ __device__ void end_watch(Context* c, bool is_done) {
     Watch* w = c->watch;
     if (is_doubtful(c)) w->block = c->block;
     if (is_done) return;
-    w->checks->runs[w->checks->run].block = UNDONE;
-    w->checks->has_undone = 1;
+    w->checks->history->runs[w->checks->run].block = UNDONE;
+    w->checks->history->has_undone = 1;
 }
 
 // Leaves a block to threads. What it has published to other blocks cannot be undone, so threads must run

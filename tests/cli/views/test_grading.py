@@ -77,7 +77,7 @@ def shown(outcome: protocol.Outcome, **fields: Any) -> str:
 )
 def test_a_kernel_that_does_not_end_may_wait_for_a_later_block(source: str, said: bool) -> None:
     given = report(LATE, submission=TWO.model_copy(update={"source": source}))
-    assert ("wait only for blocks before it" in (advice(given) or "")) == said
+    assert ("wait only for blocks that run at the same time" in (advice(given) or "")) == said
 
 
 def test_a_tiny_case_that_does_not_end_has_an_endless_loop() -> None:
