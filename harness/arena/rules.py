@@ -60,7 +60,7 @@ class OpenId(Value):
     """The claim that names a person's section, where the roster does not."""
 
 
-FIRST, LAST = (datetime(year, 1, 1, tzinfo=UTC) for year in (1970, 9000))
+FIRST, LAST = (datetime(year, 1, 1, tzinfo=UTC) for year in (2000, 9000))
 """The range of dates. Years after 9999, which other zones and late days lead to, are errors in
 Python."""
 

@@ -182,6 +182,7 @@ def test_points_come_from_thresholds(score: float | None, late: bool, points: fl
     [
         ("points = [{score = 2, points = 1}, {score = 1, points = 2}]", "must rise"),
         ("ends = 9999-12-31T23:59:59-12:00", "ends: .* less than"),
+        ("ends = 2026", "ends: .* greater than"),
         ("[late]\ndays = inf", "days: .* less than"),
     ],
 )

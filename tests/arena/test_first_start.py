@@ -12,6 +12,7 @@ from harness.arena.problems import NotPossible
 from harness.arena.store import people, workers
 from harness.arena.store.people import Role
 from harness.cli.commands.arena import _write_private
+from harness.judge.workers.processes import PREFIX
 from harness.protocol.errors import UsageError
 
 
@@ -40,6 +41,16 @@ def test_a_first_start_that_is_killed_is_done_again(
     server.stop()
     data_dir.close_to_others(server.user)
     assert data_dir.folder.stat().st_mode & 0o007 == 0, "nobody else looks into it"
+
+
+def test_the_socket_of_a_long_path_is_in_a_folder_of_its_own(folder: Path) -> None:
+    database = folder / ("long" * 25)
+    server = Server(database, "secret")
+    server.keep_up()
+    sockets = postgres.socket_folder(database)
+    assert sockets.is_dir() and not sockets.name.startswith(PREFIX), "a judge removes those"
+    server.stop()
+    assert not sockets.exists()
 
 
 def test_the_first_key_is_shown_before_it_is_kept(engine: Engine) -> None:

@@ -120,6 +120,7 @@ def test_help_has_examples_that_the_command_understands(
         ("grade --submit --store /proc/a.sqlite {broken}", "/proc/a.sqlite cannot be made"),
         ("explain --json {folder} {broken}", "is a folder; name a file in it"),
         ("grade --json {broken} {broken}", "would replace the file that is read"),
+        ("arena --proxy example.org", "a proxy is an address such as 127.0.0.1"),
         ("tune --device cpu --json /proc/a.json {broken}", "you may not write to /proc"),
         ("tune --device cpu none.cu", "there is no file none.cu"),
         ("tune --device cpu {broken}", "broken.cu: no constant has values"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from ipaddress import ip_network
 from pathlib import Path
 
 from sqlalchemy import URL
@@ -81,7 +82,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--https", action="store_true", help="people use https; cookies are sent over https only"
     )
     parser.add_argument(
-        "--proxy", default="", metavar="ADDRESS", help="the proxy whose X-Forwarded-For is trusted"
+        "--proxy",
+        type=_proxy,
+        default="",
+        metavar="ADDRESS",
+        help="the proxy whose X-Forwarded-For is trusted",
     )
     parser.add_argument(
         "--database", metavar="URL", help="a PostgreSQL database (15 or newer), as its owner"
@@ -174,6 +179,16 @@ def _seconds(text: str) -> float:
     if not 2 <= seconds <= 3600:
         raise argparse.ArgumentTypeError(f"a lease is from 2 to 3600 seconds, not {text!r}")
     return seconds
+
+
+def _proxy(text: str) -> str:
+    try:
+        ip_network(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"a proxy is an address such as 127.0.0.1, not {text!r}"
+        ) from None
+    return text
 
 
 def _root(text: str) -> str:
