@@ -183,7 +183,7 @@ def _seconds(text: str) -> float:
 
 def _proxy(text: str) -> str:
     try:
-        ip_network(text)
+        ip_network(text or "::1")  # the default is checked, too
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"a proxy is an address such as 127.0.0.1, not {text!r}"
