@@ -159,6 +159,7 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        print("interrupted; the arena grades what was submitted", file=sys.stderr)
         return 2
 
 

@@ -43,14 +43,13 @@ class SigningKey:
         try:
             if not path.exists():
                 _create(path)
-            if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
-                raise ValueError(f"others may read it; run: chmod 600 {path}")
+            if stat.S_IMODE(path.stat().st_mode) & 0o077:
+                raise _unusable(path, f"others may read it; run: chmod 600 {path}")
             key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-        except (OSError, ValueError, TypeError) as error:
-            raise StoreError(
-                f"{path}, the board's signing key, cannot be used: {error}. Restore it, or delete "
-                "it: results that it signed are then unverified."
-            ) from None
+        except OSError as error:
+            raise _unusable(path, error.strerror or str(error)) from None
+        except (ValueError, TypeError):
+            raise _unusable(path, "it holds no private key, or one with a password") from None
         if not isinstance(key, Ed25519PrivateKey):
             raise StoreError(f"{path} holds no Ed25519 key. Name another file with --key.")
         return cls(key)
@@ -58,6 +57,13 @@ class SigningKey:
     def sign(self, text: str) -> Signature:
         """Return the signature of a report's text."""
         return Signature(key=self.public, value=self._private.sign(_signed(text)).hex())
+
+
+def _unusable(path: Path, why: str) -> StoreError:
+    return StoreError(
+        f"{path}, the board's signing key, cannot be used: {why}. Restore it, or delete it: "
+        "results that it signed are then unverified."
+    )
 
 
 def fits(signature: Signature, text: str) -> bool:

@@ -5,6 +5,7 @@ import tempfile
 from argparse import Namespace
 from pathlib import Path
 
+from harness.board.keys import SigningKey
 from harness.cli.commands._stores import Address, check_place, open_store
 from harness.protocol.errors import UsageError
 from harness.protocol.files import cache_directory
@@ -27,8 +28,11 @@ def check(arguments: Namespace) -> None:
     store = getattr(arguments, "store", None)
     if isinstance(store, Address):
         check_place(store)
-        if getattr(arguments, "submit", False):
+        submits = getattr(arguments, "submit", arguments.command == "regrade")
+        if submits:
             _check_store(store)
+        if submits or (arguments.command == "grade" and arguments.json is not None):
+            _check_key(arguments.key or store.key, may_be_made=submits)
     if getattr(arguments, "starts_workers", False):
         _check_folders()
 
@@ -68,6 +72,15 @@ def _check_store(store: Address) -> None:
             return
     if not (store.path.parent.is_dir() and _writable(store.path.parent)):
         raise UsageError(f"--store: {store} cannot be made; choose a folder that you may write to.")
+
+
+def _check_key(path: Path | None, may_be_made: bool) -> None:
+    if path is None:
+        return
+    if path.exists():
+        SigningKey.at(path)
+    elif may_be_made and not (path.parent.is_dir() and _writable(path.parent)):
+        raise UsageError(f"--key: {path} cannot be made; choose a folder that you may write to.")
 
 
 def _writable(folder: Path) -> bool:

@@ -118,6 +118,8 @@ def test_help_has_examples_that_the_command_understands(
         ("grade --json {folder}/none/a.json {broken}", "there is no folder"),
         ("grade --json {pipe} {broken}", "is not a regular file; - is standard output"),
         ("grade --submit --store /proc/a.sqlite {broken}", "/proc/a.sqlite cannot be made"),
+        ("grade --submit --store {folder}/a.sqlite --key /proc/a.key {broken}", "/proc/a.key cann"),
+        ("grade --json - --key {broken} {broken}", "broken.cu, the board's signing key, cannot"),
         ("explain --json {folder} {broken}", "is a folder; name a file in it"),
         ("grade --json {broken} {broken}", "would replace the file that is read"),
         ("arena --proxy example.org", "a proxy is an address such as 127.0.0.1"),
