@@ -164,15 +164,16 @@ def _result(grading: Grading, prepared: Prepared) -> CaseResult:
 
 def _sample(grading: Grading, prepared: Prepared) -> CaseResult:
     """Run two launches of some blocks each, and compare what they computed. Independent blocks
-    share no tile of the output; if two do, other tiles are left out."""
+    share no element of the output; if two do, others are left out."""
     output = grading.problem.arguments(prepared.case.shape).output
     samples = sampled_blocks(grading.launch, output.rows, output.columns)
     worst = seconds = 0.0
-    written: set[Tile] = set()
+    written = np.zeros((output.rows, output.columns), np.bool_)
     for blocks in samples:
         launched = launch(grading, prepared.case, prepared.inputs, blocks)
         error, own, now = check_blocks(grading, prepared, launched.output, blocks)
-        twice, missing = sorted(written & now), sorted(own - now)
+        twice = sorted(_tiles(written & now, grading.launch))
+        missing = sorted(own - _tiles(now, grading.launch))
         if twice and missing:
             raise Ended(_left_out(grading, prepared, launched.output, missing[0], twice[0]))
         written |= now
@@ -207,7 +208,7 @@ def _left_out(
 ) -> WrongAnswer:
     """Return the verdict if two samples wrote one tile; it shows a missing tile."""
     problem = grading.problem
-    compared = _compared_tile(grading, prepared, output, missing)
+    compared = _compared_part(grading, prepared, output, *_extent(missing, grading.launch))
     found = wrong_answer(problem, Stage.VERIFY, grading.seed, compared)
     message = (
         f"wrong at {prepared.case}: different blocks wrote the same tile of "
@@ -219,6 +220,9 @@ def _left_out(
 
 Tile = tuple[int, int]
 """Row and column, in tiles of the launch."""
+
+Written = NDArray[np.bool_]
+"""For each element of the output, or of a part of it, whether it was written."""
 
 
 def sampled_blocks(
@@ -244,13 +248,14 @@ def sampled_blocks(
 
 def check_blocks(
     grading: Grading, prepared: Prepared, output: Matrix, blocks: tuple[int, ...]
-) -> tuple[float, set[Tile], set[Tile]]:
-    """Compare only the tiles that these blocks of a launch computed. Raises Ended if one is wrong.
+) -> tuple[float, set[Tile], Written]:
+    """Compare only what these blocks of a launch computed. Raises Ended if it is wrong.
 
-    Return the worst error, the tiles that belong to the blocks by their numbers, and the tiles that
-    were written. A kernel may assign its tiles to blocks in any order, so the written elements tell
-    which tiles these are. Only if the blocks wrote no tiles of other blocks must all their own be
-    written.
+    Return the worst error, the tiles that belong to the blocks by their numbers, and the elements
+    that were written. A kernel may assign its elements to blocks in any order, so the written ones
+    tell which these are. Tiles in which something was written must be written completely, unless
+    the blocks wrote as many elements as their own tiles have. Only if the blocks wrote in no other
+    tiles must all their own be written.
     """
     launch = grading.launch
     columns, rows, _ = launch.grid(*output.shape)
@@ -261,27 +266,52 @@ def check_blocks(
         if down * launch.tile_rows < output.shape[0]
         and across * launch.tile_columns < output.shape[1]
     }
-    written = _tiles(~unwritten(output), launch)
-    chosen = own if written <= own else written
+    written = ~unwritten(output)
+    tiles = _tiles(written, launch)
+    mine = sum(written[_extent(tile, launch)].size for tile in own)
+    in_parts = not tiles <= own and int(written.sum()) >= mine
     worst = 0.0
-    for tile in sorted(chosen):
-        compared = _compared_tile(grading, prepared, output, tile)
-        if not compared.comparison.passed:
-            raise Ended(wrong_answer(grading.problem, Stage.VERIFY, grading.seed, compared))
-        worst = max(worst, compared.comparison.worst)
+    for tile in sorted(own if tiles <= own else tiles):
+        extent = _extent(tile, launch)
+        for part in _parts(written, *extent) if in_parts else [extent]:
+            compared = _compared_part(grading, prepared, output, *part)
+            if not compared.comparison.passed:
+                raise Ended(wrong_answer(grading.problem, Stage.VERIFY, grading.seed, compared))
+            worst = max(worst, compared.comparison.worst)
     return worst, own, written
 
 
-def _compared_tile(grading: Grading, prepared: Prepared, output: Matrix, tile: Tile) -> Compared:
-    problem, case, launch = grading.problem, prepared.case, grading.launch
+def _extent(tile: Tile, launch: LaunchLine) -> tuple[slice, slice]:
+    """Return the rows and columns of a tile."""
     top, left = tile[0] * launch.tile_rows, tile[1] * launch.tile_columns
-    rows, columns = slice(top, top + launch.tile_rows), slice(left, left + launch.tile_columns)
+    return slice(top, top + launch.tile_rows), slice(left, left + launch.tile_columns)
+
+
+def _parts(written: Written, rows: slice, columns: slice) -> Iterator[tuple[slice, slice]]:
+    """Yield adjacent rows and columns of a tile in which something was written."""
+    inside = written[rows, columns]
+    for down in _runs(np.any(inside, axis=1), rows.start):
+        for across in _runs(np.any(inside, axis=0), columns.start):
+            yield down, across
+
+
+def _runs(chosen: Written, start: int) -> list[slice]:
+    """Return the ranges of adjacent true values, the first of which has this index."""
+    ends = np.flatnonzero(np.diff(chosen, prepend=False, append=False)) + start
+    return [slice(int(first), int(end)) for first, end in ends.reshape(-1, 2)]
+
+
+def _compared_part(
+    grading: Grading, prepared: Prepared, output: Matrix, rows: slice, columns: slice
+) -> Compared:
+    problem, case = grading.problem, prepared.case
     part = np.ascontiguousarray(output[rows, columns])
     inputs = problem.part(prepared.inputs, rows, columns)
-    return Compared(case, inputs, part, problem.compare(case, inputs, part), (top, left))
+    corner = rows.start, columns.start
+    return Compared(case, inputs, part, problem.compare(case, inputs, part), corner)
 
 
-def _tiles(written: NDArray[np.bool_], launch: LaunchLine) -> set[Tile]:
+def _tiles(written: Written, launch: LaunchLine) -> set[Tile]:
     """Return the tiles in which something was written."""
     rows = np.logical_or.reduceat(written, range(0, written.shape[0], launch.tile_rows), axis=0)
     both = np.logical_or.reduceat(rows, range(0, written.shape[1], launch.tile_columns), axis=1)

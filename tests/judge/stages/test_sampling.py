@@ -3,7 +3,14 @@
 import pytest
 
 from harness.devices.guards import poisoned
-from harness.judge.stages.verify import Prepared, Tile, check_blocks, prepare, sampled_blocks
+from harness.judge.stages.verify import (
+    Prepared,
+    Tile,
+    Written,
+    check_blocks,
+    prepare,
+    sampled_blocks,
+)
 from harness.ptxcpu.grid import Clusters
 from problem.cases import Case, Matrix, Shape
 from problem.launcher import LaunchLine
@@ -20,7 +27,7 @@ def prepared() -> Prepared:
 
 def check(
     prepared: Prepared, C: Matrix, *blocks: int, line: LaunchLine = LINE
-) -> tuple[float, set[Tile], set[Tile]]:
+) -> tuple[float, set[Tile], Written]:
     return check_blocks(grading(on_cpu(FakeDevice()), launch=line), prepared, C, blocks)
 
 
@@ -34,11 +41,26 @@ def test_a_wrong_element_is_named_by_its_place_in_C(prepared: Prepared) -> None:
     assert (first.row, first.column) == (70, 70)
 
 
+def test_blocks_may_compute_rows_of_several_tiles(prepared: Prepared) -> None:
+    """Two blocks with tiles of 2048 elements compute 22 whole rows of 192."""
+    A, B = prepared.inputs
+    C = poisoned(128, 192)
+    C[3:20] = (A @ B)[3:20]
+    C[30:35] = (A @ B)[30:35]
+    error, _, written = check(prepared, C, 4, 5)
+    assert error < 1e-5 and written.sum() == 22 * 192
+    C[34, 100] += 9
+    first = outcome_of(check, prepared, C, 4, 5).counterexample.elements[0]
+    assert (first.row, first.column) == (34, 100)
+    C[30:35] = poisoned(5, 192)
+    assert "never written" in outcome_of(check, prepared, C, 4, 5).message
+
+
 def test_blocks_that_fill_a_cluster_have_no_own_tile(prepared: Prepared) -> None:
     """Three columns of tiles and four rows, in a grid that is rounded up, two deep."""
     line, (A, B) = LaunchLine(32, 64, cluster=(2, 1, 2)), prepared.inputs
     _, own, written = check(prepared, A @ B, *range(32), line=line)
-    assert own == written == {(row, column) for row in range(4) for column in range(3)}
+    assert written.all() and own == {(row, column) for row in range(4) for column in range(3)}
 
 
 @pytest.mark.parametrize("cluster", [(2, 1, 1), (2, 4, 1), (1, 1, 2)])
