@@ -1,6 +1,6 @@
 // expect: wrong-answer
-// says: B was read column by column
-// says: its element is B[n * K + column]
+// says: B: addressed column by column
+// says: matrices lie in memory row by row: B[n * K + column]
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
     int row = blockIdx.y * blockDim.y + threadIdx.y;
     int col = blockIdx.x * blockDim.x + threadIdx.x;

@@ -6,6 +6,7 @@ from itertools import islice
 from harness.compiling.lexical import without_comments, without_text
 from harness.protocol.report import (
     Array,
+    Counterexample,
     DeviceKind,
     Finding,
     Hazard,
@@ -31,7 +32,7 @@ _CONSTANT = re.compile(
 )
 _WITHOUT_VALUE = re.compile(r"^[ \t]*(?:float|double)\s+(\w+)\s*(?:\[[^\]]*\]\s*)*;", re.MULTILINE)
 
-_TINY_FLOP = 1 << 20
+_SMALL_FLOP = 1 << 27
 
 _CLASS = re.compile(r"\b(?:struct|class|union)\b[^;{}()]*\{")
 
@@ -109,17 +110,18 @@ def advice(report: Report) -> str | None:
     if isinstance(outcome, TimeLimit):
         return _of_time(outcome, report)
     if isinstance(outcome, WrongAnswer):
-        return _of_pattern(outcome.counterexample.pattern, report) or _of_state(source)
+        return _of_output(outcome.counterexample, report) or _of_state(source)
     return _of_state(source)
 
 
-def _of_pattern(pattern: str, report: Report) -> str | None:
+def _of_output(found: Counterexample, report: Report) -> str | None:
+    pattern, many = found.pattern, 4 * found.wrong_blocks >= found.blocks
     if "low precision" in pattern:
         return (
             "TF32, FP16 and BF16 keep fewer bits than a float. Split each float into several such "
             "parts and add their products, as `solutions/30_mma_tf32x3.cu` does."
         )
-    if "never written" in pattern and report.kernel is not None:
+    if "never written" in pattern and many and report.kernel is not None:
         launch = report.kernel.launch
         if (launch.tile_rows, launch.tile_columns) != (16, 16):
             return (
@@ -221,7 +223,7 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "another one uses them."
             )
         case Hazard.RACE if "no barrier between" in found.message:
-            return _missing_barrier(found, source)
+            return _missing_barrier(found, report)
         case Hazard.RACE if re.search(r"of the cluster, which may (?:not )?have", found.message):
             return _IN_A_CLUSTER
         case Hazard.RACE if "has not delivered" in found.message:
@@ -308,8 +310,8 @@ def _both_write(found: Finding) -> bool:
     return both is not None and found.access != "atomic"
 
 
-def _missing_barrier(found: Finding, source: str) -> str:
-    at, other = found.at, found.other
+def _missing_barrier(found: Finding, report: Report) -> str:
+    source, at, other = report.submission.source, found.at, found.other
     if other and at.block and other.block and at.block != other.block:
         return _IN_A_CLUSTER
     code = without_text(source)
@@ -329,7 +331,12 @@ def _missing_barrier(found: Finding, source: str) -> str:
             "Two threads store one element by the same statement, so their index is the same. Is "
             "it computed from `threadIdx.y * 16 + threadIdx.x`?"
         )
-    return _next_iteration(found, source) or (
+    missed = {
+        each.at.line
+        for each in getattr(report.outcome, "findings", ())
+        if each.hazard is Hazard.DIVERGENT_BARRIER
+    }
+    return _next_iteration(found, source, missed) or (
         "Write `__syncthreads();` between the two, where all threads of the block reach "
         "it: no thread continues past it before. If only threads of one warp share the "
         "elements, `__syncwarp();` is enough."
@@ -347,8 +354,11 @@ def _changes_one(found: Finding, source: str) -> bool:
     return "[" not in text or (added is not None and not re.search(rf"\b{added[1]}\b", added[2]))
 
 
-def _next_iteration(found: Finding, source: str) -> str | None:
-    """Say so if a barrier of both threads stands between a store and a read of one iteration."""
+def _next_iteration(found: Finding, source: str, missed: set[int | None]) -> str | None:
+    """Say so if a barrier of both threads stands between a store and a read of one iteration.
+
+    missed: the lines of the barriers that some threads do not reach.
+    """
     at, other = found.at, found.other
     if other is None or at.thread is None or other.thread is None or "reads" not in found.message:
         return None
@@ -360,6 +370,8 @@ def _next_iteration(found: Finding, source: str) -> str | None:
     lines = source.splitlines()
     for number, text in enumerate(lines[write.line : read.line - 1], write.line + 1):
         name = barrier.search(text)
+        if name and number in missed:
+            return _ALL_THREADS
         if name and _is_in_a_loop(lines, number - 1, read.line - 1):
             return (
                 f"Line {number} has a barrier between the store and the read. If all threads reach "
@@ -446,7 +458,7 @@ def _sum_without_start(source: str) -> str | None:
 def _of_time(outcome: TimeLimit, report: Report) -> str | None:
     """Return why a kernel may not end in time; the messages say where it was."""
     causes = []
-    is_tiny = outcome.shape is not None and outcome.shape.flop <= _TINY_FLOP
+    is_small = outcome.shape is not None and outcome.shape.flop <= _SMALL_FLOP
     if state := _of_state(report.submission.source):
         causes.append(state)
         causes.append(
@@ -455,10 +467,10 @@ def _of_time(outcome: TimeLimit, report: Report) -> str | None:
         )
     if _WAITS_FOR_A_PHASE.search(_line(outcome.at, report.submission.source)):
         causes.append(_MBARRIERS)
-    elif is_tiny:
+    elif is_small:
         causes.append(
-            "At this size any other kernel ends within a second, even here: the loop has no end. "
-            "If it waits for a value, the thread that stores it may wait at a barrier."
+            "At this size even a slow kernel ends within seconds: the loop may have no end. If it "
+            "waits for a value, the thread that stores it may wait at a barrier."
         )
     elif report.device is not None and report.device.kind is DeviceKind.CPU:
         causes.append(

@@ -138,7 +138,21 @@ def _values(problem: Problem, inputs: Inputs, output: Matrix, comparison: Compar
     scale = float((output * R).sum() / ((R * R).sum() or 1.0))
     if output.size > 1 and abs(scale - 1) > 1e-3 and abs(scale) > 1e-3 and close(output, scale * R):
         return f"every element is {scale:.4g} times what it should be"
+    if (
+        comparison.worst < 1e-2
+        and _has_few_bits(output)
+        and not _has_few_bits(R.astype(np.float32))
+    ):
+        return (
+            f"every element of {C} has at most 11 significant bits, as FP16 and BF16 have: keep "
+            "sums in float"
+        )
     return _magnitude(comparison) + _smallest(inputs)
+
+
+def _has_few_bits(output: Matrix) -> bool:
+    """Return whether each float is also a number of FP16's or BF16's precision."""
+    return not (np.ascontiguousarray(output).view(np.uint32) & 0x1FFF).any()
 
 
 def _is_swapped(empty: Blocks) -> bool:

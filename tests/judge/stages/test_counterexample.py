@@ -116,7 +116,7 @@ def test_the_places_of_wrong_blocks_are_described(
 )
 def test_the_size_of_errors_suggests_a_cause(worst: float, expected: str) -> None:
     A, B = Case(Shape(16, 8, 16)).draw(1)
-    C = np.full((16, 16), 3, np.float32)
+    C = np.full((16, 16), 0.3, np.float32)
     assert pattern(PROBLEM, (A, B), C, Comparison(np.array([[worst]]))).startswith(expected)
 
 
@@ -126,11 +126,14 @@ def test_the_size_of_errors_suggests_a_cause(worst: float, expected: str) -> Non
         (40, slice(0, 32), "the last 8 of 40 products of each sum are missing (N mod 16)"),
         (80, slice(0, 64), "the last 16 of 80 products of each sum are missing (N mod 32)"),
         (12, slice(0, 8), "the last 4 of 12 products of each sum are missing (N mod 8)"),
+        (13, slice(0, 12), "the last product of each sum is missing (N mod 4)"),
+        (60, slice(0, 50), "each sum has only the first K = 50 of its N = 60 products"),
         (192, slice(0, 128), "the last 64 of 192 products of each sum are missing (N mod 128)"),
         (14, slice(0, 13), "the last product of each sum is missing"),
         (14, slice(1, 14), "the first product of each sum is missing"),
         (2, slice(0, 1), "the last product of each sum is missing"),
-        (14, slice(2, 14), "the values are far from the right ones"),
+        (40, slice(32, 40), "each sum has only the last 8 of its 40 products"),
+        (14, slice(2, 12), "the values are far from the right ones"),
     ],
 )
 def test_missing_products_are_recognised(n: int, kept: slice, expected: str) -> None:
@@ -181,10 +184,42 @@ def test_mistakes_are_not_taken_for_others() -> None:
     assert explained(A, B, C).pattern.startswith("C is transposed: it was written column by column")
     A, B = Case(Shape(1, 257, 1)).draw(1)
     found = explained(A, B, A[:, :-1] @ B[:-1]).pattern
-    assert found.startswith("the last 1 of 257 products"), "a single element is not scaled"
+    assert found.startswith("the last product of each sum is missing"), (
+        "a single element is not scaled"
+    )
     A, B = Case(Shape(64, 32, 64)).draw(1)
     A[:, 0] *= 2.0**-14  # so small that without it the product is nearly the same
     assert explained(A, B, A @ B * np.float32(1 + 2e-5)).pattern.startswith("errors up to 2 times")
+
+
+def tiles_transposed(matrix: Matrix) -> Matrix:
+    return np.block([[part.T for part in np.split(row, 4, 1)] for row in np.split(matrix, 4)])
+
+
+def columns_first(matrix: Matrix) -> Matrix:
+    return matrix.reshape(matrix.shape[::-1]).T
+
+
+@pytest.mark.parametrize("matrices", ["B", "A, B", "A, B, C"])
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (columns_first, "{}: addressed column by column"),
+        (tiles_transposed, "as if each 16×16 tile of {} was transposed"),
+    ],
+)
+def test_places_of_elements_are_recognised(change: Any, matrices: str, expected: str) -> None:
+    A, B = Case(Shape(64, 64, 64) if change is tiles_transposed else SHAPE).draw(1)
+    C = (change(A) if "A" in matrices else A) @ (change(B) if "B" in matrices else B)
+    if "C" in matrices:
+        C = change(C) if change is tiles_transposed else C.T.reshape(C.shape)
+    assert explained(A, B, C).pattern.startswith(expected.format(matrices))
+
+
+def test_sums_of_low_precision_are_recognised() -> None:
+    A, B = Case(SHAPE).draw(1)
+    C = (A @ B).astype(np.float16).astype(np.float32)
+    assert "at most 11 significant bits" in explained(A, B, C).pattern
 
 
 @pytest.mark.parametrize(("exponent", "named"), [(-122, True), (-90, False)])
