@@ -32,7 +32,7 @@ _CONSTANT = re.compile(
 )
 _WITHOUT_VALUE = re.compile(r"^[ \t]*(?:float|double)\s+(\w+)\s*(?:\[[^\]]*\]\s*)*;", re.MULTILINE)
 
-_SMALL_FLOP = 1 << 27
+_TINY_FLOP = 1 << 20
 
 _CLASS = re.compile(r"\b(?:struct|class|union)\b[^;{}()]*\{")
 
@@ -79,8 +79,9 @@ _PIPELINE = (
 )
 _WAITS_FOR_COPIES = re.compile(r"\bwait_group|wait_prior|wait_all|\bcg::wait|groups::wait")
 _COPIES = (
-    "A thread waits for its own copies only, and a wait with a number leaves that many of the "
-    "newest groups in flight. Wait first, then write `__syncthreads();`, then read."
+    "A thread waits for its own copies only. A wait with a number leaves that many of the newest "
+    "groups in flight, so each iteration must commit one, even an empty one. Wait first, then "
+    "write `__syncthreads();`, then read."
 )
 _REFILLED = (
     " All threads must also have read a stage before it is filled again: write `__syncthreads();` "
@@ -129,6 +130,8 @@ def _of_output(found: Counterexample, report: Report) -> str | None:
                 "If a block computes fewer elements, the launch has too few blocks: write the "
                 "block's own tile there."
             )
+    if "not finite" in pattern and "__shfl" in without_comments(report.submission.source):
+        return "A shuffle may read only lanes that its mask names and that execute it, too."
     if "far from the right" in pattern and _HAS_VOLATILE_DATA.search(
         without_text(report.submission.source)
     ):
@@ -458,7 +461,7 @@ def _sum_without_start(source: str) -> str | None:
 def _of_time(outcome: TimeLimit, report: Report) -> str | None:
     """Return why a kernel may not end in time; the messages say where it was."""
     causes = []
-    is_small = outcome.shape is not None and outcome.shape.flop <= _SMALL_FLOP
+    is_tiny = outcome.shape is not None and outcome.shape.flop <= _TINY_FLOP
     if state := _of_state(report.submission.source):
         causes.append(state)
         causes.append(
@@ -467,10 +470,10 @@ def _of_time(outcome: TimeLimit, report: Report) -> str | None:
         )
     if _WAITS_FOR_A_PHASE.search(_line(outcome.at, report.submission.source)):
         causes.append(_MBARRIERS)
-    elif is_small:
+    elif is_tiny:
         causes.append(
-            "At this size even a slow kernel ends within seconds: the loop may have no end. If it "
-            "waits for a value, the thread that stores it may wait at a barrier."
+            "At this size any other kernel ends within a second, even here: the loop has no end. "
+            "If it waits for a value, the thread that stores it may wait at a barrier."
         )
     elif report.device is not None and report.device.kind is DeviceKind.CPU:
         causes.append(

@@ -20,6 +20,10 @@ __device__ int shuffle_source(Context* c, long long w, int lane, long long way) 
     return valid ? from & 31 : -1;
 }
 
+// What a shuffle gets from a lane that does not take part, which PTX leaves undefined: a NaN, so that a
+// sum that uses it is wrong.
+const unsigned UNDEFINED = 0x7FC0BAAD;
+
 __device__ void shuffle(Context* c, long long w, unsigned here, long long way) {
     unsigned* value = lane_words(c, w, 0);
     unsigned* amount = lane_words(c, w, 1);
@@ -27,7 +31,8 @@ __device__ void shuffle(Context* c, long long w, unsigned here, long long way) {
     for (int lane = 0; lane < LANES; ++lane) {
         int from = shuffle_source(c, w, lane, way);
         valid[lane] = from >= 0;
-        found[lane] = value[from < 0 ? lane : from];
+        bool takes_part = from < 0 || here >> from & 1;
+        found[lane] = takes_part ? value[from < 0 ? lane : from] : UNDEFINED;
     }
     for (int lane = 0; lane < LANES; ++lane)
         if (here >> lane & 1) value[lane] = found[lane], amount[lane] = valid[lane];

@@ -82,7 +82,7 @@ def test_a_kernel_that_does_not_end_may_wait_for_a_later_block(source: str, said
 
 def test_a_tiny_case_that_does_not_end_has_an_endless_loop() -> None:
     late = LATE.model_copy(update={"shape": Shape(16, 16, 16)})
-    assert "the loop may have no end" in (advice(report(late, submission=TWO)) or "")
+    assert "the loop has no end" in (advice(report(late, submission=TWO)) or "")
     polls = TWO.model_copy(update={"source": "while (!test_wait(parity));"})
     found = advice(report(late, submission=polls))
     assert found is not None and found.startswith("A phase of an mbarrier ends")
