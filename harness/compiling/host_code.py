@@ -32,6 +32,7 @@ _CLASS_WORDS = {"class", "struct", "union", "namespace"}
 _ITEMS = {
     *("declaration", "function_definition", "field_declaration", "friend_declaration"),
     *("template_declaration", "type_definition", "alias_declaration", "linkage_specification"),
+    *("using_declaration", "namespace_alias_definition"),
     *_CLASSES,
 }
 _LISTS = {

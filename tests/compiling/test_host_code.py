@@ -83,7 +83,6 @@ def test_a_failed_declaration_is_taken_out() -> None:
         "__global__ void f() {\nauto g = [](auto x) { return x; };\n#if 1\nint a;\n#endif\n}",
         "static_assert(TILE == 16);",
         "#error no",
-        "using namespace n;",
     ],
 )
 def test_possible_device_code_is_never_removed(text: str) -> None:

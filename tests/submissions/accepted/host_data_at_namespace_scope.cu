@@ -1,8 +1,13 @@
-// Honest: a program for nvcc, whose host code has strings, variables, and a class with methods.
+// Honest: a program for nvcc, whose host code has a library, variables, and a class with methods.
 // expect: message="" quick=yes
 
+#include <Eigen/Dense>
 #include <cstdio>
 #include <vector>
+
+using namespace Eigen;
+using Eigen::MatrixXf;
+namespace linear = Eigen::Architecture;
 
 static const char* title = "one thread an element";
 int launches = 0;
