@@ -147,11 +147,11 @@ def _of_finding(found: Finding, report: Report) -> str | None:
     match found.hazard:
         case Hazard.OUT_OF_BOUNDS if in_matrix and _crosses_a_row(found):
             return _crossing(found)
-        case Hazard.OUT_OF_BOUNDS if in_matrix and _has_no_edge(found, report):
+        case Hazard.OUT_OF_BOUNDS if in_matrix and (inside := _inside(found, report)):
             return (
-                "At this size no row or column is outside C. So an index is wrong, or the tile of "
-                "the launch line is. The elements are `A[row * N + n]`, `B[n * K + column]` and "
-                "`C[row * K + column]`, with n below N."
+                f"{inside} So an index is wrong, or the tile of the launch line is. The elements "
+                "are `A[row * N + n]`, `B[n * K + column]` and `C[row * K + column]`, with n "
+                "below N."
             )
         case Hazard.OUT_OF_BOUNDS if in_matrix:
             return (
@@ -274,13 +274,23 @@ def _line(at: Place | None, source: str) -> str:
     return dict(enumerate(source.splitlines(), 1)).get(number, "")
 
 
-def _has_no_edge(found: Finding, report: Report) -> bool:
-    """Return whether whole tiles cover C exactly, and N is a multiple of any usual tile's depth."""
+def _inside(found: Finding, report: Report) -> str | None:
+    """Say so if whole tiles cover C exactly, and N is a multiple of any usual tile's depth, or if
+    the element that a thread of a tile of 16×16 should store is in C."""
     if found.shape is None or report.kernel is None:
-        return False
-    launch, shape = report.kernel.launch, found.shape
-    is_whole = shape.M % launch.tile_rows == 0 and shape.K % launch.tile_columns == 0
-    return is_whole and shape.N % 128 == 0 and tuple(launch.cluster) == (1, 1, 1)
+        return None
+    launch, shape, at = report.kernel.launch, found.shape, found.at
+    if tuple(launch.cluster) != (1, 1, 1):
+        return None
+    tile = launch.tile_rows, launch.tile_columns
+    if shape.M % tile[0] == 0 == shape.K % tile[1] and shape.N % 128 == 0:
+        return "At this size no row or column is outside C."
+    is_store = found.array == SIGNATURE.output and found.access == "write"
+    if tile == (16, 16) and is_store and at.thread is not None and at.block is not None:
+        column, row = (16 * at.block[i] + at.thread[i] for i in (0, 1))
+        if row < shape.M and column < shape.K:
+            return f"Row {row} and column {column} of this thread are inside C."
+    return None
 
 
 def _crosses_a_row(found: Finding) -> bool:

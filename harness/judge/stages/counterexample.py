@@ -22,8 +22,10 @@ Blocks = NDArray[np.bool_]
 
 def wrong_answer(problem: Problem, stage: RunStage, seed: int, compared: Compared) -> WrongAnswer:
     """Return the verdict for an output whose error is above the limit. seed: of the grading."""
-    case, inputs, output, comparison, _ = compared
+    case, inputs, output, comparison, corner = compared
     wrong, error = comparison.wrong, f"{comparison.worst:.3g}"
+    whole = problem.arguments(case.shape).output
+    is_part = output.shape != (whole.rows, whole.columns)
     found = Counterexample(
         case=case,
         seed=seed,
@@ -33,7 +35,7 @@ def wrong_answer(problem: Problem, stage: RunStage, seed: int, compared: Compare
         blocks=wrong.size,
         elements=_elements(problem, compared),
         map=block_map(wrong),
-        pattern=pattern(problem, inputs, output, comparison),
+        pattern=pattern(problem, inputs, output, comparison, corner if is_part else None),
     )
     if comparison.tolerance is Tolerance.EXACT:
         limit = f"must be exact, found an error of {error}"
@@ -81,9 +83,20 @@ def block_map(wrong: Blocks) -> BlockMap:
     return BlockMap(rows=tuple(rows), scale=scale)
 
 
-def pattern(problem: Problem, inputs: Inputs, output: Matrix, comparison: Comparison) -> str:
-    """Return the likely mistake in one sentence, from the values and then from their places."""
+def pattern(
+    problem: Problem,
+    inputs: Inputs,
+    output: Matrix,
+    comparison: Comparison,
+    corner: tuple[int, int] | None = None,
+) -> str:
+    """Return the likely mistake in one sentence, from the values and then from their places.
+
+    corner: the first row and column, if only a part of the output was compared.
+    """
     values = _values(problem, inputs, output, comparison)
+    if corner is not None:
+        return f"{values}; only the part from row {corner[0]}, column {corner[1]} on was compared"
     return f"{values}; {_places(comparison.wrong, output.shape, problem.signature.output)}"
 
 

@@ -39,6 +39,7 @@ def test_a_wrong_element_is_named_by_its_place_in_C(prepared: Prepared) -> None:
     answer = outcome_of(check, prepared, C, 0)
     first = answer.counterexample.elements[0]
     assert (first.row, first.column) == (70, 70)
+    assert answer.message.endswith("; only the part from row 64, column 64 on was compared")
 
 
 def test_blocks_may_compute_rows_of_several_tiles(prepared: Prepared) -> None:
