@@ -24,6 +24,7 @@ class Startup:
     """
 
     def __init__(self):
+        _open_standard_streams()
         self.undo = None
         self._held = False
         self._pending = 0
@@ -69,6 +70,14 @@ class Startup:
         if number == signal.SIGINT:
             os.write(2, b"interrupted\n")
         os._exit(128 + number)
+
+
+def _open_standard_streams():
+    """Open those that the caller has closed; other files would get their numbers."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            setattr(sys, name, open(number, "w" if number else "r"))  # noqa: SIM115
 
 
 PATIENCE_SECONDS = 5.0

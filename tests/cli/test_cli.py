@@ -184,6 +184,21 @@ def test_a_reader_who_has_seen_enough_sees_no_error() -> None:
     assert (done.returncode, done.stderr) == (2, b"")
 
 
+def test_closed_streams_do_not_matter() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "harness",
+        "leaderboard",
+        "--reports",
+        "reports",
+        "--json",
+        "-",
+    ]
+    done = subprocess.run(command, cwd=ROOT, preexec_fn=lambda: os.closerange(0, 3), check=False)
+    assert done.returncode == 0
+
+
 def test_another_python_enters_the_projects_environment(broken: Path) -> None:
     python = "/usr/bin/python3"
     if not (ROOT / ".nox" / "environment").exists() or not Path(python).exists():

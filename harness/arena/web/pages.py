@@ -177,7 +177,7 @@ async def submit(request: Request, visitor: ThisVisitor) -> Response:
     try:
         if not chosen and not pasted:
             raise Problem(422, "There is no file: choose one, drop one or paste its text.")
-        once = str(form.get("once", "")) or None
+        once = str(form.get("once", ""))[:200] or None
         status = await run_in_threadpool(api.take_submission, visitor, name, content, once)
     except Problem as problem:
         answer = await run_in_threadpool(
