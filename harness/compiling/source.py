@@ -129,7 +129,7 @@ def _check_signature(kernels: list[Node], signature: Signature) -> None:
         types = tuple(
             _parameter_type(child)
             for child in parameters.named_children
-            if child.type == "parameter_declaration"
+            if child.type in ("parameter_declaration", "optional_parameter_declaration")
         )
         if any("[" in kind or kind not in _KNOWN_TYPES for kind in types):
             continue  # a typedef or a macro: the compiled kernel's parameters are checked as well
@@ -145,7 +145,7 @@ def _check_signature(kernels: list[Node], signature: Signature) -> None:
 _KNOWN_TYPES = {
     base + stars
     for base in (
-        *("float", "double", "int", "unsigned", "char", "short", "long", "void", "size_t"),
+        *("float", "double", "int", "char", "short", "long", "void", "size_t"),
         *("half", "__half", "nv_bfloat16", "__nv_bfloat16"),
     )
     for stars in ("", "*", "**")
@@ -153,8 +153,11 @@ _KNOWN_TYPES = {
 
 
 def _parameter_type(parameter: Node) -> str:
-    base = parameter.child_by_field_name("type")
-    stars = sum(1 for leaf in leaves(parameter) if leaf.type in ("*", "["))
+    base, default = (parameter.child_by_field_name(name) for name in ("type", "default_value"))
+    end = parameter.end_byte if default is None else default.start_byte
+    stars = sum(
+        1 for leaf in leaves(parameter) if leaf.start_byte < end and leaf.type in ("*", "[")
+    )
     return (text_of(base) if base else "?") + "*" * stars
 
 

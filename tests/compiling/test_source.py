@@ -160,6 +160,8 @@ def test_a_wrong_signature_is_found_behind_an_unreadable_one(before: str) -> Non
         "const float *A, const float *B, float *C, const int M, const int N, const int K",
         "const float A[], const float B[], float C[], int M, int N, int K",
         "real* A, real* B, real* C, int M, int N, int K",
+        "float* A, float* B, float* C, unsigned M, unsigned N, unsigned K",
+        "float* A, float* B, float* C, int M, int N, int K = 2 * 8",
     ],
 )
 def test_the_same_signature_in_other_words_passes(parameters: str) -> None:

@@ -14,6 +14,8 @@ from harness.protocol.report import (
     Place,
     Race,
     Report,
+    Rule,
+    RuleViolation,
     RuntimeFault,
     TimeLimit,
     WrongAnswer,
@@ -92,6 +94,8 @@ _REFILLED = (
 def advice(report: Report) -> str | None:
     """Return what to do about the verdict; None if the messages say it already."""
     outcome, source = report.outcome, report.submission.source
+    if isinstance(outcome, RuleViolation) and outcome.rule is Rule.INPUTS_CHANGED:
+        return _order_of_matrices(source)
     if not isinstance(outcome, MemoryFault | Race | RuntimeFault | TimeLimit | WrongAnswer):
         return None
     if isinstance(outcome, RuntimeFault):
@@ -413,11 +417,24 @@ def _is_in_a_loop(lines: list[str], barrier: int, read: int) -> bool:
     return False
 
 
+def _order_of_matrices(source: str) -> str | None:
+    """Say so if the kernel's first parameter seems to be the output."""
+    found = _PARAMETERS.search(without_comments(source))
+    parameters = found[1].split(",") if found is not None else []
+    if len(parameters) < 3 or not ("const" in parameters[2] or _name(parameters[0]) in ("c", "C")):
+        return None
+    return "The first two parameters are the inputs A and B, and the third is the output C."
+
+
+def _name(parameter: str) -> str:
+    return "".join(parameter.rsplit(maxsplit=1)[-1:]).strip("*&")
+
+
 def _order_of_sizes(source: str) -> str | None:
     """Say so if the kernel takes its last parameter, the columns of B, for the columns of A."""
     code = without_comments(source)
     found = _PARAMETERS.search(code)
-    names = [] if found is None else [each.split()[-1].strip("*&") for each in found[1].split(",")]
+    names = [] if found is None else [_name(each) for each in found[1].split(",")]
     if found is None or len(names) != 6:
         return None
     body = code[found.end() : _end_of_block(code, found.end())]
