@@ -21,6 +21,7 @@ from harness.compiling.program import Translated, to_machine_code, translated
 from harness.compiling.source import Source, parse
 from harness.protocol.compiler import (
     DEFAULT_ARCH,
+    FILE_NAME,
     Compile,
     Compiled,
     Disassemble,
@@ -39,9 +40,6 @@ from harness.protocol.report import (
 from harness.protocol.request import Request
 from harness.ptxcpu import nvrtc
 from problem.signature import Signature
-
-FILE_NAME = "kernel.cu"
-"""The name of the file in the compiler's messages, regardless of its real name."""
 
 _STANDARDS = ("c++17", "c++20")
 """The standard of nvcc without options, and one with concepts and designated initialisers. nvcc has

@@ -22,6 +22,10 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_10
 """The architectures from the oldest to the newest: T4 and GeForce 20, A100, GeForce 30, GeForce 40,
 H100, B200, B300, GeForce 50."""
 
+FILE_NAME = "kernel.cu"
+"""The name of the file in the messages of the compiler and of compute-sanitizer, regardless of its
+real name."""
+
 COMPILE_SECONDS = 60.0
 
 

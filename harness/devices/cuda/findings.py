@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from harness.devices.guards import merged
+from harness.protocol.compiler import FILE_NAME
 from harness.protocol.report import Array, Finding, Hazard, Place, Tool, Value
 from problem.cases import Shape
 from problem.signature import Arguments, Buffer
@@ -45,7 +46,7 @@ def read_xml(xml: bytes, tool: Tool, placements: Sequence[Placement]) -> tuple[F
         for record in root.iter("record")
         if _text(record, "level") != "Warning" and not _by_the_host(record, tool)
     )
-    return merged(each.model_copy(update={"message": describe(each)}) for each in found)
+    return merged(found)
 
 
 def _by_the_host(record: Element, tool: Tool) -> bool:
@@ -84,7 +85,21 @@ def _access(record: Element, tool: Tool, placements: Sequence[Placement]) -> Fin
     )
     if finding.array is None and address is not None:
         finding = _locate(finding, address, placements)
-    return finding
+    if address is None and not size:
+        return _described(finding, f"{_line(record)}: {error.lower() or 'a bad access'}")
+    array = finding.array or "memory"
+    if finding.row is not None:
+        array = f"{array}[{finding.row}][{finding.column}]"
+    if hazard is Hazard.UNINITIALISED:
+        return _described(finding, f"{_line(record)} reads {array}, which is uninitialised")
+    what = f"{'misaligned ' if hazard is Hazard.MISALIGNED else ''}{access} of {size} bytes"
+    far = finding.bytes_outside if hazard is Hazard.OUT_OF_BOUNDS else None
+    outside = f", {far} bytes outside" if far is not None else ""
+    return _described(finding, f"{_line(record)}: {what} at {array}{outside}")
+
+
+def _described(finding: Finding, message: str) -> Finding:
+    return finding.model_copy(update={"message": message})
 
 
 def _locate(finding: Finding, address: int, placements: Sequence[Placement]) -> Finding:
@@ -111,12 +126,14 @@ def _locate(finding: Finding, address: int, placements: Sequence[Placement]) -> 
 
 
 def _race(record: Element, tool: Tool, _: Sequence[Placement]) -> Finding:
+    source, destination = record.find("what/source"), record.find("what/destination")
+    places = f"{_line(source)} and {_line(destination)}"
     return Finding(
         tool=tool,
         hazard=Hazard.RACE,
-        message="",
-        at=_place(record.find("what/source")),
-        other=_place(record.find("what/destination")),
+        message=f"race on {Array.SHARED} between {places}: a barrier is missing",
+        at=_place(source),
+        other=_place(destination),
         access="write" if _text(record, "what/source/direction") == "Write" else "read",
         array=Array.SHARED,
         occurrences=max(_number(record, "what/destination/count") or 1, 1),
@@ -125,45 +142,33 @@ def _race(record: Element, tool: Tool, _: Sequence[Placement]) -> Finding:
 
 def _barrier(record: Element, tool: Tool, placements: Sequence[Placement]) -> Finding:
     shape = placements[-1].shape if placements else None
+    message = f"{_line(record)}: not all threads of the block reach this barrier"
     return Finding(
-        tool=tool, hazard=Hazard.DIVERGENT_BARRIER, message="", at=_place(record), shape=shape
+        tool=tool, hazard=Hazard.DIVERGENT_BARRIER, message=message, at=_place(record), shape=shape
     )
-
-
-def describe(finding: Finding) -> str:
-    where = f"line {finding.at.line}" if finding.at.line else "an unknown line"
-    array = finding.array or "memory"
-    if finding.row is not None:
-        array = f"{array}[{finding.row}][{finding.column}]"
-    match finding.hazard:
-        case Hazard.RACE:
-            other = finding.other.line if finding.other else None
-            between = f"{where} and line {other}" if other else where
-            return f"race on {array} between {between}: a barrier is missing"
-        case Hazard.DIVERGENT_BARRIER:
-            return f"{where}: not all threads of the block reach this barrier"
-        case Hazard.DEADLOCK:
-            return f"{where}: threads wait for one another for ever"
-        case Hazard.UNINITIALISED:
-            return f"{where} reads {array}, which is uninitialised"
-        case Hazard.MISALIGNED:
-            return f"{where}: misaligned {finding.access} of {finding.size} bytes at {array}"
-        case Hazard.OUT_OF_BOUNDS:
-            outside = (
-                f", {finding.bytes_outside} bytes outside"
-                if finding.bytes_outside is not None
-                else ""
-            )
-            return f"{where}: {finding.access} of {finding.size} bytes at {array}{outside}"
 
 
 def _place(element: Element | None) -> Place:
+    """Return the place of an access. Lines of headers are unknown to those who wrote the kernel."""
     if element is None:
         return Place()
-    line = _number(element, "where/line")
+    line = _number(element, "where/line") if _header(element) is None else None
     return Place(
         line=line or None, thread=_xyz(element, "threadIdx"), block=_xyz(element, "blockIdx")
     )
+
+
+def _header(element: Element) -> str | None:
+    """Return the name of the header that has the line; None if the kernel file has it."""
+    name = _text(element, "where/path").rpartition("/")[2]
+    return name if name not in ("", FILE_NAME) else None
+
+
+def _line(element: Element | None) -> str:
+    if element is not None and (header := _header(element)):
+        return f"`{_text(element, 'where/func')}` in {header}"
+    line = _place(element).line
+    return f"line {line}" if line else "an unknown line"
 
 
 def _xyz(element: Element, name: str) -> tuple[int, int, int] | None:

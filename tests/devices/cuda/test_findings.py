@@ -64,6 +64,28 @@ def test_each_tool_names_its_hazard_and_line(
     assert (f"line {line} and line 5" in finding.message) is (hazard is Hazard.RACE)
 
 
+def test_a_race_with_a_function_of_a_header_names_the_function() -> None:
+    kernel = b"<func>matrix_multiplication_kernel</func>\n          <path>kernel.cu</path>"
+    header = b"<func>cp_async</func><path>cuda_pipeline_helpers.h</path>"
+    (finding,) = read_xml(xml("race.racecheck").replace(kernel, header, 1), Tool.RACECHECK, [])
+    where = "`cp_async` in cuda_pipeline_helpers.h and line 5"
+    assert finding.message == f"race on shared memory between {where}: a barrier is missing"
+    assert finding.at.line is None and finding.other == Place(line=5)
+
+
+OVERFLOW = b"""<?xml version="1.0" encoding="utf-8"?><ComputeSanitizerOutput><record>
+<kind>StackOverflow</kind><level>Error</level><who><threadIdx><x>0</x><y>0</y><z>0</z></threadIdx>
+<blockIdx><x>0</x><y>0</y><z>0</z></blockIdx></who><what><text>Stack overflow</text></what><where>
+<func>dot</func><path>kernel.cu</path><line>1</line><pc>0x250</pc></where></record>
+</ComputeSanitizerOutput>"""
+"""As 2025.3.1 wrote it on an H200, shortened."""
+
+
+def test_an_error_without_an_address_has_the_words_of_the_tool() -> None:
+    (finding,) = read_xml(OVERFLOW, Tool.MEMCHECK, [])
+    assert finding.message == "line 1: stack overflow" and finding.at.line == 1
+
+
 def test_a_call_that_tells_of_the_end_of_a_kernel_is_no_finding() -> None:
     told = b"""<?xml version="1.0"?><ComputeSanitizerOutput><record><kind>Memcheck</kind>
         <what><text>Program hit unspecified launch failure on CUDA API call</text></what>
