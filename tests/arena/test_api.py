@@ -48,8 +48,9 @@ def test_a_file_is_sent_as_a_form_or_a_body(
 
 
 def test_the_same_request_sent_again_is_the_same_submission(
-    client: TestClient, ada: dict[str, str], person: Add, key: Key
+    client: TestClient, ada: dict[str, str], person: Add, key: Key, rules: Path
 ) -> None:
+    """Even after the end of the contest: the first request came in time."""
     headers = ada | {"Idempotency-Key": "lost-connection"}
     ids = {client.post(SUBMISSIONS, content=SOURCE, headers=headers).json()["id"] for _ in range(3)}
     assert len(ids) == 1
@@ -57,6 +58,9 @@ def test_the_same_request_sent_again_is_the_same_submission(
     assert client.post(SUBMISSIONS, content=SOURCE, headers=anothers).json()["id"] not in ids
     other = client.post(SUBMISSIONS, content=SOURCE + b"// more\n", headers=headers)
     assert "idempotency key" in problem(other, 409)
+    rules.write_text("ends = 2026-01-01T00:00:00Z\n")
+    assert client.post(SUBMISSIONS, content=SOURCE, headers=headers).json()["id"] in ids
+    assert "contest ended" in problem(client.post(SUBMISSIONS, content=SOURCE, headers=ada), 403)
 
 
 @pytest.mark.parametrize(

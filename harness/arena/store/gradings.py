@@ -39,10 +39,12 @@ def submit(
     limits: Limits,
     idempotency_key: str | None,
     model: str | None = None,
+    closed: str | None = None,
 ) -> str:
     """Keep a submission and queue its grading, in the caller's transaction; return its id.
 
-    model: of GPU, where only that may grade it. Raises Problem.
+    model: of GPU, where only that may grade it. closed: why no new submission is accepted now.
+    Raises Problem.
     """
     # One submission of a person at a time: so the limits hold, and a key is used once.
     connection.execute(select(people.c.id).where(people.c.id == person).with_for_update())
@@ -56,6 +58,8 @@ def submit(
             if (before.sha256, before.name) != (submission.sha256, submission.name):
                 raise Problem(409, "this idempotency key came with another file before")
             return str(before.id)
+    if closed is not None:
+        raise Problem(403, closed)
     _check_limits(connection, person, limits)
     id = secrets.token_hex(8)
     connection.execute(

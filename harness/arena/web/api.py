@@ -84,13 +84,11 @@ def take_submission(
 ) -> Status:
     """Keep and queue a submission. Raises Problem."""
     person, rules = visitor.signed_in, visitor.rules
-    closed = rules.closed(now(), person)
-    if closed is not None and not person.organises:
-        raise Problem(403, closed)
+    closed = None if person.organises else rules.closed(now(), person)
     submission = submitted.uploaded(name, content, person.name)
     with visitor.site.transaction() as connection:
         id = gradings.submit(
-            connection, person.id, submission, rules.limits, idempotency_key, rules.gpu
+            connection, person.id, submission, rules.limits, idempotency_key, rules.gpu, closed
         )
         return watching.status(connection, [id])[id]
 
