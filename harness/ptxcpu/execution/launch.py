@@ -231,7 +231,7 @@ class _Launch:
             return True
         if not self._team:
             self._team = [self._worker(loaded, self._stop) for _ in range(self.workers)]
-        kinds = [ctypes.c_void_p, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 2, ctypes.c_int64]
+        kinds = [ctypes.c_void_p, *[ctypes.c_int64] * 4, *[ctypes.c_void_p] * 2, ctypes.c_int64]
         run = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(build.runtime_address(self._cache, "rt_run"))
         is_trial = number < len(chosen)
         polls = TRIAL_POLLS if is_trial else POLLS
@@ -239,7 +239,7 @@ class _Launch:
         waiting: list[_Worker] = []
 
         def work(worker: _Worker) -> None:
-            while run(*worker.slot_table(), polls, is_trial or worker.can_grow, *given):
+            while run(*worker.slot_table(), polls, worker.can_grow, is_trial, *given):
                 if is_trial:
                     waiting.append(worker)
                     return

@@ -284,16 +284,18 @@ __device__ void run_slot(Context* c, long long polls, unsigned long long* next, 
 }
 
 // Takes clusters from the list until one has a fault. If the threads of a cluster have only polled for so many
-// rounds, it keeps its slot, and the other slots run. slot: the contexts of each, of rank 0. Returns whether the
-// clusters of all slots poll, and the caller may provide more slots or clusters.
-extern "C" __device__ long long rt_run(Context** slot, long long slots, long long polls, long long may_provide,
-                                       unsigned long long* next, const long long* clusters, long long count) {
+// rounds, it keeps its slot, and the other slots run. slot: the contexts of each, of rank 0. Returns whether all
+// slots poll, and the caller may provide more of them for the rest of the list (may_grow), or a longer list
+// (is_trial).
+extern "C" __device__ long long rt_run(Context** slot, long long slots, long long polls, long long may_grow,
+                                       long long is_trial, unsigned long long* next, const long long* clusters,
+                                       long long count) {
     long long first = 0;
     while (first < slots - 1 && slot[first]->is_running) ++first;
     for (;; first = 0) {
         long long running = 0;
         for (long long s = first; s < slots; ++s) {
-            run_slot(slot[s], slots > 1 || may_provide ? polls : 1ll << 62, next, clusters, count);
+            run_slot(slot[s], slots > 1 || may_grow || is_trial ? polls : 1ll << 62, next, clusters, count);
             if (has_fault(slot[s])) {
                 atomicAdd(next, 1ull << 40);  // hand out no further clusters
                 return 0;
@@ -301,7 +303,8 @@ extern "C" __device__ long long rt_run(Context** slot, long long slots, long lon
         }
         for (long long s = 0; s < slots; ++s) running += slot[s]->is_running;
         if (!running) return 0;
-        if (running == slots && may_provide) return 1;
+        bool has_more = *(volatile unsigned long long*)next < count;
+        if (running == slots && (is_trial || (may_grow && has_more))) return 1;
     }
 }
 
