@@ -33,7 +33,7 @@ def check(arguments: Namespace) -> None:
             _check_store(store)
         if submits or (arguments.command == "grade" and arguments.json is not None):
             _check_key(arguments.key or store.key, may_be_made=submits)
-    if getattr(arguments, "starts_workers", False):
+    if getattr(arguments, "starts_workers", False) and getattr(arguments, "what", "run") == "run":
         _check_folders()
 
 

@@ -1,6 +1,7 @@
 """Tests of the systemd unit, the image and the compose file: their commands start an arena."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import httpx
 
 from harness.cli import main
+from harness.protocol.files import cache_directory
 from tests.arena.submitting import free_port
 from tests.sources import BROKEN
 from tests.waiting import PATIENCE, eventually
@@ -54,17 +56,20 @@ def test_the_deployed_paths_agree() -> None:
     assert main.parse(CONTAINER).data == Path("/data")
     data = main.parse(SERVICE).data
     assert data == Path("/var/lib", UNIT["StateDirectory"])
+    assert UNIT["Environment"] == "XDG_CACHE_HOME=/var/cache"
+    assert UNIT["CacheDirectory"] == cache_directory().name
     assert UNIT["ExecStart"].startswith(f"{UNIT['WorkingDirectory']}/nox/bin/nox -s arena ")
 
 
 def test_the_command_of_the_unit_runs_an_arena(folder: Path) -> None:
     """It starts, shows a key, serves people behind a proxy that removes TLS and a path, grades a
-    submission, logs that, and ends."""
+    submission, logs that, and ends. Its user has no home."""
     words, port = list(SERVICE), free_port()
     words[words.index("--data") + 1] = str(folder / "data")
     (folder / "data").mkdir(mode=0o700)
     (folder / "data" / "rules.toml").write_text("[limits]\nper_address_per_minute = 20\n")
     command = [sys.executable, "-m", "harness", *words, "--port", str(port), "--root", "/arena"]
+    environment = {**os.environ, "HOME": "/proc/nowhere", "XDG_CACHE_HOME": str(folder / "cache")}
     output, log = folder / "output", folder / "log"
     behind_proxy = {
         "Host": "arena.example.org",
@@ -74,7 +79,7 @@ def test_the_command_of_the_unit_runs_an_arena(folder: Path) -> None:
     with (
         open(output, "w") as out,
         open(log, "w") as errors,
-        subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=errors) as arena,
+        subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=errors, env=environment) as arena,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=behind_proxy) as client,
     ):
         try:

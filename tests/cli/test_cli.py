@@ -157,9 +157,10 @@ def test_unusable_folders_are_named_with_a_cure(
 ) -> None:
     (tmp_path / "ü").mkdir()
     variables = {"XDG_CACHE_HOME": "", name: value.format(folder=tmp_path)}
-    done = harness("grade", broken, **variables)
-    assert done.returncode == 2
-    assert message in done.stderr and len(done.stderr.strip().splitlines()) == 1
+    for command in (("grade", broken), ("arena", "--data", tmp_path / "arena")):
+        done = harness(*command, **variables)
+        assert done.returncode == 2
+        assert message in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
 def test_json_on_standard_output_is_only_json_even_in_ascii(tmp_path: Path) -> None:
