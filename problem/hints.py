@@ -28,7 +28,8 @@ def hint(A: Matrix, B: Matrix, C: Matrix) -> str | None:
         N, product = A.shape[1], float(A.flat[0]) * float(B.flat[0])
         added = float(C.flat[0]) / product if product else 0.0
         if added.is_integer() and 0 < added < 2 * N and added != N:
-            return f"as if each sum had {added:.0f} products in place of {N}"
+            some = "1 product" if added == 1 else f"{added:.0f} products"
+            return f"as if each sum had {some} in place of {N}"
     rows, columns = (np.unique(np.linspace(0, size - 1, _SOME, dtype=int)) for size in C.shape)
     far = float(np.linalg.norm(C[rows][:, columns] - reference(A[rows], B[:, columns])))
 
@@ -51,7 +52,7 @@ def hint(A: Matrix, B: Matrix, C: Matrix) -> str | None:
             f"{', '.join(names)}: addressed column by column; matrices lie in memory row by row: "
             f"{elements}"
         )
-    for tile in (16, 32, 8):
+    for tile in (16, 32, 8, 4):
         if any(size % tile for size in (*A.shape, *B.shape)):
             continue
         if names := changed(partial(_tiles_transposed, tile)):

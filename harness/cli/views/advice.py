@@ -126,7 +126,12 @@ def _of_output(found: Counterexample, report: Report) -> str | None:
             "TF32, FP16 and BF16 keep fewer bits than a float. Split each float into several such "
             "parts and add their products, as `solutions/30_mma_tf32x3.cu` does."
         )
-    if "never written" in pattern and many and report.kernel is not None:
+    if (
+        "never written" in pattern
+        and "swapped" not in pattern
+        and many
+        and report.kernel is not None
+    ):
         launch = report.kernel.launch
         if (launch.tile_rows, launch.tile_columns) != (16, 16):
             return (
@@ -279,13 +284,16 @@ def _line(at: Place | None, source: str) -> str:
 
 
 def _inside(found: Finding, report: Report) -> str | None:
-    """Say so if whole tiles cover C exactly, and N is a multiple of any usual tile's depth, or if
-    the element that a thread of a tile of 16×16 should store is in C."""
+    """Say so if no bounds check is missing: if the address is before the matrix, if whole tiles
+    cover C exactly, and N is a multiple of any usual tile's depth, or if the element that a thread
+    of a tile of 16×16 should store is in C."""
     if found.shape is None or report.kernel is None:
         return None
     launch, shape, at = report.kernel.launch, found.shape, found.at
     if tuple(launch.cluster) != (1, 1, 1):
         return None
+    if "before its beginning" in found.message:
+        return f"The address is before {found.array}."
     tile = launch.tile_rows, launch.tile_columns
     if shape.M % tile[0] == 0 == shape.K % tile[1] and shape.N % 128 == 0:
         return "At this size no row or column is outside C."

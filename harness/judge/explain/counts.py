@@ -40,6 +40,14 @@ def fused_warps(counters: Counters) -> float:
     return _warps(counters, re.compile(r"fma\b.*\.f32").fullmatch)
 
 
+def stored_elements(counters: Counters) -> int:
+    """Return how many elements the threads store to global memory, one or a vector at a time."""
+    stores = (each for each in counters.instructions.items() if each[0].startswith("st.global"))
+    return sum(
+        count * (4 if ".v4" in each else 2 if ".v2" in each else 1) for each, count in stores
+    )
+
+
 def fp64_warps(counters: Counters) -> float:
     """Return the warp instructions that add or multiply float64."""
     return _warps(counters, re.compile(r"(fma|add|sub|mul)\b.*\.f64").fullmatch)

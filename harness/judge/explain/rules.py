@@ -14,8 +14,10 @@ from harness.judge.explain.counts import (
     SECTOR,
     active_share,
     fma_warps,
+    fused_warps,
     instructions_around,
     l1_clocks,
+    stored_elements,
 )
 from harness.judge.explain.evidence import FENCE_PASSES, Evidence
 from harness.judge.explain.explanation import Advice, Unit
@@ -580,6 +582,30 @@ def _divergence(evidence: Evidence) -> Saving | None:
         float(WARP),
         evidence.without_passes(passes).shortened(idle, *units),
         line.line,
+    )
+
+
+NEEDLESS = 3.5
+"""So many multiply-adds for each product that most are needless. Sums of twice the precision take
+two."""
+
+
+@_rule(
+    "needless-products",
+    "name the tile that a block computes in the launch line, such as // solve: tile=64x64",
+)
+def _needless_products(evidence: Evidence) -> Saving | None:
+    """With a launch line of too small a tile, most blocks lie outside C, and multiply zeros."""
+    counters = evidence.counters
+    done, needed = WARP * fused_warps(counters), counters.flop / 2
+    if done < NEEDLESS * needed or done < 2 * counters.shape.N * stored_elements(counters):
+        return None  # of few busy blocks, one stores all that it computes
+    return Saving(
+        f"{done / needed:.3g} multiply-adds for each that C needs, as if a block computed more "
+        "than the tile of the launch line",
+        done / needed,
+        1.0,
+        evidence.work.shortened(1 - needed / done, *Unit),
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from harness.judge.explain.rules import RULES, advice
 from harness.protocol.report import Report
-from tests.judge.explain.ladder import RECORDED, SOLUTIONS, recorded
+from tests.judge.explain.ladder import RECORDED, SOLUTIONS, evidence_of_source, recorded
 from tests.judge.explain.test_kernels import EXPECTED, evidence_of_kernel
 
 REPORTS = SOLUTIONS.parent / "reports"
@@ -45,6 +45,7 @@ SILENT = {
     "waits": ("11_double_buffering", "13_async_copies", "33_wgmma_two_phase"),
     "special-functions": ("02_shared_tile", "16_register_banks"),
     "stores": ("02_shared_tile", "21_split_along_n"),
+    "needless-products": ("02_shared_tile", "17_split_tail", "33_wgmma_two_phase"),
     "last-wave": ("02_shared_tile", "17_split_tail"),
     "tensor-cores": ("02_shared_tile", "33_wgmma_two_phase"),
     "mma-sync": ("16_register_banks", "33_wgmma_two_phase"),
@@ -85,9 +86,18 @@ def test_a_value_shared_by_a_row_of_threads_is_coalesced() -> None:
     assert "uncoalesced" not in {each.rule for rule in RULES for each in advice(evidence, (rule,))}
 
 
+def test_a_launch_line_that_is_missing_is_the_first_finding() -> None:
+    source = (SOLUTIONS / "08_block_tile_2d.cu").read_text(encoding="utf-8")
+    evidence = evidence_of_source(source.replace("// solve: tile=128x128", ""))
+    first = advice(evidence)[0]
+    assert first.rule == "needless-products" and "64 multiply-adds for each" in first.message
+    assert first.gain > 30
+
+
 def test_every_rule_is_tried_both_ways() -> None:
     names = {rule.name for rule in RULES}
     told = {each.rule for each in EXPECTED} | {rule for *_, rule in PROMISES}
+    told.add("needless-products")
     assert names == TRIGGERS.keys() | told == SILENT.keys()
 
 
