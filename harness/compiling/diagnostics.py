@@ -1,6 +1,7 @@
 """Reads the messages of NVRTC and ptxas, which are text only, as typed diagnostics."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from harness.compiling.occupancy import number_of
@@ -59,10 +60,13 @@ def of_nvrtc(log: str, file_name: str, code: str = "") -> list[Diagnostic]:
         column = caret.find("^") - 1 if ours and caret.strip() == "^" else 0
         line = int(match["line"]) or None if ours else None
         header = "" if ours else f"in {match['file'].rsplit('/', 1)[-1]}: "
+        message = header + match["message"] + _cure(match["message"], line, column, code)
+        if "U+" in message and any((each.message, each.line) == (message, line) for each in found):
+            continue
         found.append(
             Diagnostic(
                 severity="error" if match["severity"] == "error" else "warning",
-                message=header + match["message"] + _cure(match["message"], line, column, code),
+                message=message,
                 line=line,
                 column=column if column > 0 else None,
             )
@@ -88,6 +92,13 @@ def _cure(message: str, line: int | None, column: int, code: str) -> str:
         return ""
     lines = code.split("\n")[:line]
     before = lines[-1][: column - 1] if column > 0 else ""
+    if message == "unrecognized token" and column > 0:
+        # Columns are bytes, and the compiler reports each byte of a character.
+        start = len(lines[-1].encode()[: column - 1].decode(errors="ignore"))
+        character = (lines[-1][start : start + 1] or " ")[0]
+        if not character.isascii():
+            name = unicodedata.name(character, "unnamed")
+            return f" U+{ord(character):04X} ({name}): only comments and strings may have it"
     if message == 'expected a ";"' and not before.strip():
         place = next((n for n in range(line - 1, 0, -1) if lines[n - 1].strip()), None)
         return f"; write one at the end of line {place}" if place else ""

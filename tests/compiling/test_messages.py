@@ -47,7 +47,7 @@ MISTAKES = {
     ),
     "letters of several bytes": (
         f"{HEAD}\n    int é = 1, 矩, 阵 = ;\n}}\n",
-        "line 2: unrecognized token",
+        "line 2: unrecognized token U+00E9 (LATIN SMALL LETTER E WITH ACUTE): only comments",
     ),
     "comment without an end": (
         f"{HEAD}\n    /* about this\n    C[0] = 1;\n}}\n",
