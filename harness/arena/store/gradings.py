@@ -87,8 +87,7 @@ def queue_grading(
 
     The turns are those of start-time fair queueing (P. Goyal, H. Vin, H. Cheng, SIGCOMM 1996), each
     grading costing one: a person's next grading comes one turn after their last, but never before
-    those that are being served now. So the person with the fewest gradings goes first, and no one
-    waits for ever.
+    those that are being served now. So people take turns, and no one waits for ever.
     """
     served = select(func.coalesce(func.max(gradings.c.turn), 0)).where(
         gradings.c.started.is_not(None)
