@@ -162,7 +162,7 @@ class Problem:
         return reference(*inputs)
 
     def expected(self, case: Case, inputs: Inputs) -> Comparable:
-        """Return the expected output."""
+        """Return the expected output of a case, with the case's tolerance."""
         return Expected.of(*inputs, tolerance=case.tolerance)
 
     def compare(self, case: Case, inputs: Inputs, output: Matrix) -> Comparison:

@@ -147,7 +147,7 @@ class Rules(Value):
         return deadline is not None and at >= deadline
 
     def points_for(self, score: float | None, late: bool) -> float:
-        """Return the points of a score."""
+        """Return the points of the last threshold that a score reaches, reduced if it is late."""
         reached = [each.points for each in self.points if score is not None and score >= each.score]
         return (reached[-1] if reached else 0.0) * (self.late.factor if late else 1.0)
 

@@ -25,7 +25,7 @@ _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class FileStore(Store):
-    """An open file."""
+    """A store in an SQLite file."""
 
     def __init__(self, path: Path, create: bool = False, key: Path | None = None) -> None:
         """Open the file. create: make it if it does not exist. key: as for a Store; the default is

@@ -151,7 +151,7 @@ def run(grading: Grading, parts: Sequence[Part], *, own_processes: bool = True) 
         return ended.outcome
     except JudgeFailure:  # the device does not work
         raise
-    except UsageError as error:  # others keep the GPU
+    except UsageError as error:  # another grading holds the GPU for too long
         return JudgeError(stage=Stage.READ, message=str(error))
     except Exception as error:
         stage = grading.times[-1].stage if grading.times else Stage.READ

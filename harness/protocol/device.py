@@ -20,7 +20,7 @@ from problem.signature import Arguments
 
 
 class Describe(Request[DeviceInfo]):
-    """Describe the device."""
+    """Ask for the device's model, clocks and libraries."""
 
 
 class Ready(Value):
@@ -53,7 +53,7 @@ class Touched(Value):
 
 
 class Finished(Touched):
-    """The launch finished."""
+    """The answer to a launch that ended without a fault."""
 
     seconds: NonNegativeFloat
     output: SentMatrix

@@ -78,7 +78,7 @@ class Explainer:
     # -- places
 
     def _rank(self, block: int) -> int:
-        """The rank of a block in its cluster."""
+        """Return the rank of a block in its cluster."""
         clusters = Clusters(self.grid, self.kernel.cluster)
         return clusters.blocks(clusters.of(block)).index(block)
 

@@ -65,7 +65,7 @@ def compile_to_ptx(source: Source, options: Iterable[str]) -> Output:
 
 
 def preprocess(source: Source, options: Iterable[str]) -> str:
-    """The source after preprocessing. Raises NvrtcError."""
+    """Return the source after preprocessing. Raises NvrtcError."""
     with _program(source) as program, _captured(1) as read:
         _compile(program, [*options, _PREPROCESS])
         return read()

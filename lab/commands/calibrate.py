@@ -78,7 +78,7 @@ class Precision(Value):
 
 
 class Calibration(Value):
-    """The result of a calibration."""
+    """cuBLAS timed against itself, and the errors of lower precisions."""
 
     judge: str
     created: datetime

@@ -284,9 +284,12 @@ def _line(at: Place | None, source: str) -> str:
 
 
 def _inside(found: Finding, report: Report) -> str | None:
-    """Say so if no bounds check is missing: if the address is before the matrix, if whole tiles
-    cover C exactly, and N is a multiple of any usual tile's depth, or if the element that a thread
-    of a tile of 16×16 should store is in C."""
+    """Return the reason if no bounds check is missing; None if one may be missing.
+
+    None is missing in three cases. The address is before the matrix. Whole tiles cover C exactly,
+    and N is a multiple of 128, and so of any usual tile's depth. The tile has 16×16 elements, and
+    the element that the thread should store is in C.
+    """
     if found.shape is None or report.kernel is None:
         return None
     launch, shape, at = report.kernel.launch, found.shape, found.at

@@ -156,8 +156,8 @@ class CycleCounters:
         self._kernel((4 * self._count,), (1,), (self._after,))
 
     def cycles(self) -> int:
-        """The median over the multiprocessors of the cycles between the readings, once both are
-        over. Forgets both."""
+        """Return the median over the multiprocessors of the cycles between the readings, once both
+        are over. Forgets both."""
         before, after = self._before.get(), self._after.get()
         self._before.fill(0)
         self._after.fill(0)

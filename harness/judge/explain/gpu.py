@@ -145,8 +145,8 @@ GPUS = (
 )
 """Multiprocessors, boost clock in MHz, bandwidth of the device memory in GB/s and size of the L2
 cache. They are from NVIDIA's white papers on Turing, A100, GA102, Ada and H100 and the data sheets
-of the cards. The figures were not compared with these documents again. Measurements were made on
-the first of these GPUs only."""
+of the cards. The figures were not compared with these documents again. We measured kernels on
+the H100 80GB HBM3 and the H200 only."""
 
 
 def gpu_named(text: str) -> Gpu:

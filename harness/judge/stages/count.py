@@ -64,7 +64,7 @@ def count_on(
 def _launches(
     launch: LaunchLine, ready: Ready, problem: Problem, chosen: Shape | None
 ) -> Iterator[tuple[Shape, int]]:
-    """Return the shapes to try, and the most blocks to count at each."""
+    """Yield the shapes to try in this order, each with the most blocks to count there."""
     if not ready.blocks_depend:
         tile = launch.tile_rows * launch.tile_columns
         blocks = max(1, min(COUNTED_BLOCKS, COUNTED_ELEMENTS // tile))

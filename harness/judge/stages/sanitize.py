@@ -48,10 +48,11 @@ SAMPLED_CLUSTERS = 4096
 """The most clusters of the ranked size that the CPU device may check."""
 
 SMALL_FLOP = 1 << 26
-"""A larger case takes an instrumented kernel minutes on a CPU."""
+"""The largest case, in operations, that is sanitized. A larger one takes the CPU device minutes."""
 
 EXTRA_FLOP = 1 << 23
-"""The largest case of verification that is sanitized, too: no larger than the others."""
+"""The largest case of verification, in operations, that is sanitized in addition to the cases
+around the tiles of the launch."""
 
 MAX_EDGE = 512
 """The largest tile for which shapes are chosen. A kernel with a larger tile uses it only to get few

@@ -26,8 +26,8 @@ from problem.launcher import LaunchLine
 from problem.problem import Comparable, Inputs, Problem
 
 SAMPLED_BLOCKS = 32
-"""Blocks of the ranked size that a device without a GPU runs in each of two launches, chosen afresh
-each time. They are fewer where a block computes more than one of 16×16 threads usually does."""
+"""The most blocks of the ranked size that the CPU device runs in each of two launches, chosen
+afresh each time. SAMPLED_ELEMENTS allows fewer if the tile of a block is large."""
 
 SAMPLED_ELEMENTS = 100_000
 """Elements of the output that the blocks of one launch may compute together."""

@@ -77,7 +77,7 @@ class Memory:
         return bytes(marks)
 
     def nearest(self, offset: int) -> Placed | None:
-        """The variable at `offset`, or the last one before it."""
+        """Return the variable at `offset`, or the last one before it."""
         before = [v for v in self.variables.values() if v.offset <= max(offset, 0)]
         return max(before, key=lambda v: v.offset, default=None)
 
@@ -442,7 +442,8 @@ def _read_elements(operand: Operand, read: set[str]) -> Operand:
 
 
 def call_parts(item: Instruction) -> tuple[str, list[str], list[str]]:
-    """The function called, and the names of the .param variables of results and arguments."""
+    """Return the function called, and the names of the .param variables of results and
+    arguments."""
     operands = list(item.operands)
     results = operands.pop(0) if operands and isinstance(operands[0], Group) else Group(())
     target = operands.pop(0) if operands else None

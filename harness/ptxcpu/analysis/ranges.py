@@ -460,7 +460,7 @@ def _hull(a: Range, b: Range) -> Range:
 
 
 def _logic(root: str, known: Sequence[Range]) -> Range | None:
-    """The range of a predicate that is computed from others."""
+    """Return the range of a predicate that is computed from others."""
     match root:
         case "mov":
             return known[0]
@@ -476,7 +476,7 @@ def _logic(root: str, known: Sequence[Range]) -> Range | None:
 
 
 def _compared(comparison: str, a: Range, b: Range) -> Range | None:
-    """The range of the result of a comparison: no pair of values contradicts it."""
+    """Return the range of the result of a comparison: no pair of values contradicts it."""
     if comparison in _ORDERS:
         results = {_ORDERS[comparison](x, y) for x in a for y in b}
     elif comparison in ("eq", "ne") and (a[1] < b[0] or b[1] < a[0]):
@@ -487,7 +487,7 @@ def _compared(comparison: str, a: Range, b: Range) -> Range | None:
 
 
 def _computed(root: str, known: Sequence[Range]) -> Range | None:
-    """The range of the result of an integer operation, without a limit to its bits."""
+    """Return the range of the result of an integer operation, without a limit to its bits."""
     match root, known:
         case "mov", [a]:
             return a
@@ -517,7 +517,7 @@ def _computed(root: str, known: Sequence[Range]) -> Range | None:
 
 
 def _masked(a: Range, b: Range) -> Range | None:
-    """The range of a bitwise and."""
+    """Return the range of a bitwise and."""
     if a[0] == a[1]:
         a, b = b, a
     mask = b[0]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.ptxcpu.ptx.effects import COMPUTED, is_ordered, read_by, written_by
-from harness.ptxcpu.ptx.syntax import Instruction, Label, Operand, Register, Symbol, Vector
+from harness.ptxcpu.ptx.syntax import Instruction, Label, Register, Symbol, elements
 
 _MAX_PATH = 1000
 """The limit of the instructions between a load and the selections of its value."""
@@ -45,7 +45,7 @@ def selections(body: Sequence[Instruction | Label]) -> dict[int, list[Selection]
         if not isinstance(item, Instruction) or not _is_plain_load(item):
             continue
         path = None
-        for i, element in enumerate(_elements(item.operands[0])):
+        for i, element in enumerate(elements(item.operands[0])):
             if not isinstance(element, Register) or not _may_be_selected(body, reads[element.name]):
                 continue
             path = path or _path(body, index, labels)
@@ -57,10 +57,6 @@ def selections(body: Sequence[Instruction | Label]) -> dict[int, list[Selection]
 def _is_plain_load(item: Instruction) -> bool:
     is_load = item.opcode.startswith("ld.") and not item.opcode.startswith("ld.param")
     return is_load and item.guard is None and not is_ordered(item)
-
-
-def _elements(operand: Operand) -> Sequence[Operand]:
-    return operand.items if isinstance(operand, Vector) else (operand,)
 
 
 def _may_be_selected(body: Sequence[Instruction | Label], reads: Sequence[int]) -> bool:

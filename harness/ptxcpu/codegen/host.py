@@ -40,7 +40,8 @@ declare void @llvm.coro.resume(ptr)
 
 
 def host_module(program: Program, lowerings: Lowerings) -> str:
-    """The IR of all functions of a PTX module. Those named rt_... can be called from outside."""
+    """Return the IR of all functions of a PTX module. Those named rt_... can be called from
+    outside."""
     texts, declarations = products.primitives()
     for function in program.functions.values():
         translator = HostTranslator(program, function, lowerings)

@@ -233,7 +233,7 @@ class Builder:
         return self.value(type_, f"{how} {a} to {type_}")
 
     def resize(self, a: IrValue, type_: str, signed: bool = False) -> IrValue:
-        """An integer truncated or extended."""
+        """Return an integer truncated or extended."""
         if bits(a.type) == bits(type_):
             return a
         number = _number(a)
@@ -243,7 +243,7 @@ class Builder:
         return self.convert(how, a, type_)
 
     def reinterpret(self, a: IrValue, type_: str, signed: bool = False) -> IrValue:
-        """The low bits of `a` as `type_`; a narrower `a` is extended."""
+        """Return the low bits of `a` as `type_`; a narrower `a` is extended."""
         if a.type == type_:
             return a
         whole = self.resize(self.as_integer(a), f"i{bits(type_)}", signed)

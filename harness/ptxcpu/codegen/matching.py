@@ -27,7 +27,7 @@ class MatchedInstruction:
     operands: dict[str, Operand]
 
     def __getitem__(self, name: str) -> str:
-        """The choice made for `.name`, "" where an optional one is absent."""
+        """Return the choice made for `.name`, "" where an optional one is absent."""
         return self.modifiers.get(name, "")
 
     @property

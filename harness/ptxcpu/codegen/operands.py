@@ -110,7 +110,8 @@ class OperandTranslator(Builder):
     # -- operands
 
     def read(self, operand: Operand, type_: Type) -> IrValue:
-        """The value of an operand as `type_`: the low bits, or extended by the type's sign."""
+        """Return the value of an operand as `type_`: the low bits, or extended by the type's
+        sign."""
         if isinstance(operand, Register):
             if (type_ is PREDICATE) != (self.kernel.registers[operand.name] is PREDICATE):
                 raise CannotTranslate("a predicate and a number are mixed")
@@ -197,30 +198,26 @@ class OperandTranslator(Builder):
         else:
             self.write(operand, first)
 
-    def items(self, operand: Operand) -> tuple[Operand, ...]:
-        """The elements of a vector, or one scalar."""
-        return operand.items if isinstance(operand, Vector) else (operand,)
-
     def address(self, operand: Operand) -> Address:
         if not isinstance(operand, Address):
             raise CannotTranslate("an address in brackets is needed")
         return operand
 
     def address_value(self, address: Address) -> IrValue:
-        """The 64-bit device address."""
+        """Return the 64-bit device address."""
         base = self.read(address.base, B64)
         return self.op("add", base, address.offset) if address.offset else base
 
     def generic(self, operand: Operand, space: str) -> IrValue:
-        """The generic address of an operand in a state space."""
+        """Return the generic address of an operand in a state space."""
         return self.op("add", self.address_value(self.address(operand)), self.window_base(space))
 
     def halves(self, x: IrValue) -> list[IrValue]:
-        """The low and the high word of a 64-bit integer."""
+        """Return the low and the high word of a 64-bit integer."""
         return [self.resize(x, "i32"), self.resize(self.op("lshr", x, 32), "i32")]
 
     def carry(self) -> IrValue:
-        """The carry flag of extended-precision arithmetic."""
+        """Return the carry flag of extended-precision arithmetic."""
         return self.load("i1", IrValue(CARRY, "ptr"))
 
     def set_carry(self, value: IrValue) -> None:

@@ -178,8 +178,8 @@ class _Function(Builder):
 
 
 def _elements(t: _Function, kind: Kind, at: IrValue) -> list[IrValue]:
-    """The steps of four rows: for each group those of the first row, then those of the second, and
-    so on. Floats, or integers of two 16-bit ones."""
+    """Return the steps of four rows: for each group those of the first row, then those of the
+    second, and so on. Floats, or integers of two 16-bit ones."""
     if kind.name == "tf32":  # tensor cores ignore the low bits
         return [t.bitcast(t.op("and", t.load(INTEGERS, at), -8192), FLOATS)]
     raw = t.load(BYTES if kind.is_integer else SHORTS, at)
@@ -206,7 +206,7 @@ _BOUNDS = (_zero(BYTES), constant(INTEGERS, -1))
 
 
 def _exponent_fields(t: _Function, kind: Kind, x: IrValue, bounds: list[IrValue]) -> IrValue:
-    """The exponent fields of floats as bytes: each lane has the four of its row."""
+    """Return the exponent fields of floats as bytes: each lane has the four of its row."""
     twice = t.op("shl", t.bitcast(x, INTEGERS), 1)
     if kind.may_be_subnormal:
         bounds[1] = t.intrinsic("umin", bounds[1], t.op("add", twice, -1))
@@ -215,7 +215,7 @@ def _exponent_fields(t: _Function, kind: Kind, x: IrValue, bounds: list[IrValue]
 
 
 def _exponents(t: _Function, kind: Kind, fields: IrValue, bounds: list[IrValue]) -> IrValue:
-    """The exponents of elements, as bytes; _ZERO_BYTE of zeros."""
+    """Return the exponents of elements, as bytes; _ZERO_BYTE of zeros."""
     is_zero = t.value(with_elements(BYTES, "i1"), f"icmp eq {fields}, zeroinitializer")
     bounded = fields
     if not kind.may_be_subnormal:
@@ -412,7 +412,8 @@ def _sums(
 
 
 def _largest_field(t: _Function, exponents: IrValue, c: IrValue) -> IrValue:
-    """The exponent field, in its place in a float, of the largest of four exponents and c."""
+    """Return the exponent field, in its place in a float, of the largest of four exponents and
+    c."""
     largest = exponents
     for distance in (16, 8):
         moved = t.op("shl", t.bitcast(largest, INTEGERS), distance)
@@ -424,7 +425,7 @@ def _largest_field(t: _Function, exponents: IrValue, c: IrValue) -> IrValue:
 
 
 def _truncated_sum(t: _Function, a: IrValue, b: IrValue) -> IrValue:
-    """The sums of integers as floats, cut off to their bits.
+    """Return the sums of integers as floats, cut off to their bits.
 
     The size of a sum fits into 32 bits; if its sign does not, both integers have that sign.
     """
@@ -477,7 +478,7 @@ def _add_doubles(t: _Function, kind: Kind, vector: IrValue, groups: IrValue) -> 
 
 
 def _exponent(t: _Function, x: IrValue, least: int) -> IrValue:
-    """The exponents of floats, as 32-bit integers."""
+    """Return the exponents of floats, as 32-bit integers."""
     field = t.op("and", t.op("lshr", t.bitcast(x, INTEGERS), _FLOAT_FRACTION), 255)
     exponent = t.op("sub", field, _FLOAT_BIAS)
     bounded = t.intrinsic("smax", exponent, constant(INTEGERS, least))

@@ -167,12 +167,12 @@ class Translator(OperandTranslator):
         self.store(constant("i32", State.EXITED), self.cell("state"))
 
     def field(self, name: str, type_: str) -> IrValue:
-        """A field of the Context that does not change while a block runs."""
+        """Return a field of the Context that does not change while a block runs."""
         where = self.offset(IrValue("%c", "ptr"), layout.CONTEXT_OFFSET[name])
         return self.load(type_, where, ", !invariant.load !0")
 
     def cell(self, name: str) -> IrValue:
-        """The address of a field of this thread's record."""
+        """Return the address of a field of this thread's record."""
         return self.offset(IrValue("%me", "ptr"), layout.THREAD_OFFSET[name])
 
     def thread_index(self) -> IrValue:
@@ -195,7 +195,7 @@ class Translator(OperandTranslator):
         self.place(resumed)  # what the watched vector path holds changes at a wait
 
     def lane_words(self, word: int) -> IrValue:
-        """The address of one of this lane's words: [warp][word][lane]."""
+        """Return the address of one of this lane's words: [warp][word][lane]."""
         return self.offset(IrValue("%lane_buffer", "ptr"), 4 * word * layout.LANES)
 
     def collective(
@@ -337,7 +337,7 @@ class Translator(OperandTranslator):
     # -- memory
 
     def pointer(self, space: str, address: Address, access: MemoryAccess) -> IrValue:
-        """A host pointer to the bytes at a device address, which is checked."""
+        """Return a host pointer to the bytes at a device address, which is checked."""
         where = self.address_value(address)
         if space == "shared":
             access = replace(access, kind=access.kind | Access.OWN)
@@ -463,7 +463,7 @@ class Translator(OperandTranslator):
         self.tell("rt_trace", *event)
 
     def parameter(self, address: Address, n: int) -> IrValue:
-        """A host pointer into the kernel's parameters or a call's temporaries."""
+        """Return a host pointer into the kernel's parameters or a call's temporaries."""
         if not isinstance(address.base, Symbol):
             raise CannotTranslate("a parameter that is indexed at run time")
         name, offset = address.base.name, address.offset

@@ -52,7 +52,7 @@ SOURCES = (
 
 
 def runtime_source() -> str:
-    """All of the runtime as one CUDA C++ file."""
+    """Return all of the runtime as one CUDA C++ file."""
     folder = Path(runtime.__file__).parent
     parts = [(folder / f"{name}.cu").read_text() for name in SOURCES]
     text = layout.header() + "\n".join(parts)

@@ -397,8 +397,8 @@ processor's cache."""
 
 
 def _by_tiles(clusters: Clusters, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The order in which to run these blocks: one square of neighbours after the other, first the
-    white ones of all squares, as `_chessboard` has them."""
+    """Return the order in which to run these blocks: one square of neighbours after the other,
+    first the white ones of all squares, as `_chessboard` has them."""
     across, down, _ = clusters.sizes
     column, row, layer = chosen % across, chosen // across % down, chosen // across // down
     order: npt.NDArray[np.int64] = np.lexsort(
@@ -551,7 +551,7 @@ class _Slot:
 
 
 def _parameters(kernel: InlinedKernel, arguments: Arguments) -> Bytes:
-    """The kernel's parameters, as they lie in memory."""
+    """Return the kernel's parameters, as they lie in memory."""
     places = kernel.parameters.variables.values()
     memory = zeros(max(8, kernel.parameters.size))
     for place, raw in zip(

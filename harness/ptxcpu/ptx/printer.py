@@ -9,7 +9,7 @@ from harness.ptxcpu.ptx.syntax import Instruction, Program
 
 
 def canonical(program: Program) -> str:
-    """The program's text."""
+    """Return the program's text."""
     return "\n".join(statement.text for statement in program.statements) + "\n"
 
 

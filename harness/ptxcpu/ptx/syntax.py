@@ -115,6 +115,11 @@ Operand = (
 )
 
 
+def elements(operand: Operand) -> tuple[Operand, ...]:
+    """Return the elements of a vector, or one scalar."""
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
 def symbols(operand: Operand) -> Iterator[str]:
     """Return the names of all symbols in an operand."""
     match operand:

@@ -14,7 +14,7 @@ from harness.ptxcpu.codegen.llvm_ir import IrValue, llvm_type
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.effects import is_ordered
-from harness.ptxcpu.ptx.syntax import Address, Instruction, Operand, Sink, Vector
+from harness.ptxcpu.ptx.syntax import Address, Instruction, Operand, Sink, elements
 from harness.ptxcpu.ptx.types import Type
 from harness.ptxcpu.vector.builder import VectorBuilder
 
@@ -75,7 +75,7 @@ def decode(table: InstructionTable, item: Instruction, index: int) -> Access:
     data, address = m.operands["b" if is_store else "d"], m.operands["a"]
     if not isinstance(address, Address):
         raise CannotTranslate("an address in brackets is needed")
-    items = data.items if isinstance(data, Vector) else (data,)
+    items = elements(data)
     if len(items) != int((m["vec"] or "v1")[1:]):
         raise CannotTranslate("a vector of another length is needed")
     return Access(index, space(m), address, items, m.type, is_store)

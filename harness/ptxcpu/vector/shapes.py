@@ -108,7 +108,7 @@ def varying(lanes: int) -> Shape:
 
 
 def join(a: Shape, b: Shape) -> Shape:
-    """The shape of a register that has one or the other."""
+    """Return the shape of a register that has one or the other."""
     groups = max(a.groups, b.groups)
     while a.split(groups).offsets != b.split(groups).offsets:
         groups *= 2

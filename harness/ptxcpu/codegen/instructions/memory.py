@@ -8,7 +8,7 @@ from harness.ptxcpu.codegen.operands import MemoryAccess
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.thread import Translator
 from harness.ptxcpu.errors import CannotTranslate
-from harness.ptxcpu.ptx.syntax import Operand, Register, Sink
+from harness.ptxcpu.ptx.syntax import Operand, Register, Sink, elements
 from harness.ptxcpu.ptx.types import Type
 from harness.ptxcpu.runtime.layout import Access, State
 
@@ -86,7 +86,7 @@ def _shape(
     t: Translator, m: MatchedInstruction, operand: Operand
 ) -> tuple[tuple[Operand, ...], Type, str, int]:
     """The registers, the element type, the LLVM type of all together and their bytes."""
-    items, type_ = t.items(operand), m.type
+    items, type_ = elements(operand), m.type
     if len(items) != int((m["vec"] or "v1")[1:]):
         raise CannotTranslate("a vector of another length is needed")
     whole = f"<{len(items)} x {llvm_type(type_)}>" if len(items) > 1 else llvm_type(type_)
@@ -99,7 +99,7 @@ def _give_way(t: Translator, m: MatchedInstruction) -> None:
     Elsewhere a thread continues. If threads took turns at each load, they would run in step, which
     hides missing barriers.
     """
-    loaded = {x.name for x in t.items(m.operands["d"]) if isinstance(x, Register)}
+    loaded = {x.name for x in elements(m.operands["d"]) if isinstance(x, Register)}
     if t.is_in_loop(m.index) and not loaded.isdisjoint(t.deciding_registers):
         t.suspend(m.index, State.YIELD, phase=3)
 
@@ -223,7 +223,7 @@ _VECTORS = _HALVES | {"space": ("global",), "vec": VECTOR, "type": ("f32", "f16"
 )
 def atom(t: Translator, m: MatchedInstruction) -> None:
     _give_way(t, m)
-    items, olds = t.items(m.operands["d"]), _modify(t, m)
+    items, olds = elements(m.operands["d"]), _modify(t, m)
     if len(items) != len(olds):
         raise CannotTranslate("a vector of another length is needed")
     for item, old in zip(items, olds, strict=True):

@@ -9,7 +9,7 @@ from harness.ptxcpu.codegen.operands import MatrixProduct
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.thread import Translator
 from harness.ptxcpu.errors import CannotTranslate
-from harness.ptxcpu.ptx.syntax import Integer, Operand, Vector
+from harness.ptxcpu.ptx.syntax import Integer, Operand, Vector, elements
 from harness.ptxcpu.ptx.types import TYPES
 from harness.ptxcpu.runtime.layout import Collective
 
@@ -22,7 +22,7 @@ SHARED = ("shared", "shared::cta")
 
 
 def _words(t: Translator, operand: Operand) -> list[IrValue]:
-    return [t.read(x, B32) for x in t.items(operand)]
+    return [t.read(x, B32) for x in elements(operand)]
 
 
 def _need(operand: Operand, count: int) -> None:
@@ -44,7 +44,7 @@ _MATRICES = {"x1": 1, "x2": 2, "x4": 4}
 )
 def ldmatrix(t: Translator, m: MatchedInstruction) -> None:
     variant, where = _matrices(t, m, "d")
-    t.load_matrices(m.index, variant, t.items(m.operands["d"]), where)
+    t.load_matrices(m.index, variant, elements(m.operands["d"]), where)
 
 
 @TABLE.instruction(
@@ -101,7 +101,7 @@ def mma(t: Translator, m: MatchedInstruction) -> None:
         raise CannotTranslate("a combination of shape and types that no GPU has")
     for name, count in (("a", a_words), ("b", a_words // 2), ("c", 4), ("d", 4)):
         _need(m.operands[name], count)
-    d, c, a, b = (t.items(m.operands[name]) for name in "dcab")
+    d, c, a, b = (elements(m.operands[name]) for name in "dcab")
     kinds = (*KINDS, *BYTES)
     variant = kinds.index(m["atype"]) | kinds.index(m["btype"]) << 3
     variant |= int(bool(m["satfinite"])) << 6 | a_words << 7
@@ -119,12 +119,12 @@ def mma_double(t: Translator, m: MatchedInstruction) -> None:
     counts = {"a": rows * k // 32, "b": k // 4, "c": rows // 4, "d": rows // 4}
     for name, count in counts.items():
         _need(m.operands[name], count)
-    given = [item for name in "abc" for item in t.items(m.operands[name])]
+    given = [item for name in "abc" for item in elements(m.operands[name])]
     words = [half for item in given for half in t.halves(t.read(item, B64))]
     results = t.collective(
         m.index, Collective.MMA_DOUBLE, words, 2 * counts["d"], argument=k // 4 << 2 | rows // 8
     )
-    for i, item in enumerate(t.items(m.operands["d"])):
+    for i, item in enumerate(elements(m.operands["d"])):
         low, high = (t.resize(half, "i64") for half in results[2 * i : 2 * i + 2])
         t.write(item, t.op("or", low, t.op("shl", high, 32)))
 
@@ -171,7 +171,7 @@ def _used_words(m: MatchedInstruction, which: str, kind: str) -> int:
 )
 def wmma_load(t: Translator, m: MatchedInstruction) -> None:
     used = _used_words(m, m["which"], m["kind"])
-    items = t.items(m.operands["d"])
+    items = elements(m.operands["d"])
     if m["kind"] != "f32":
         _kind_fits(m["shape"], m["kind"])
     if len(items) < used:
@@ -247,7 +247,7 @@ def wmma(t: Translator, m: MatchedInstruction) -> None:
         words += fragment[:count]
     variant = _SHAPES.index(m["shape"]) | KINDS.index(kind) << 2
     results = t.collective(m.index, Collective.WMMA, words, used["c"], argument=variant)
-    for item, x in zip(t.items(m.operands["d"]), results, strict=True):
+    for item, x in zip(elements(m.operands["d"]), results, strict=True):
         t.write(item, x)
 
 
@@ -323,8 +323,8 @@ def _wgmma(t: Translator, m: MatchedInstruction, n: int, variant: int) -> None:
     kinds = (*KINDS, *BYTES)
     variant |= kinds.index(m["atype"]) | kinds.index(m["btype"]) << 3
     variant |= int(registers) << 6 | n << 11
-    sums, scale = t.items(d), m.operands["scale"]
-    t.multiply(m.index, MatrixProduct(variant, sums, sums, t.items(a), t.items(b), scale))
+    sums, scale = elements(d), m.operands["scale"]
+    t.multiply(m.index, MatrixProduct(variant, sums, sums, elements(a), elements(b), scale))
 
 
 def _flag(m: MatchedInstruction, name: str, allowed: tuple[int, int]) -> int:
