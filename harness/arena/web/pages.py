@@ -43,9 +43,10 @@ VERDICTS = {
     Verdict.MEMORY_ERROR: "The kernel accesses memory outside its arrays, or reads memory that was "
     "not written.",
     Verdict.RACE: "Threads access the same memory, at least one writes, and nothing orders them.",
-    Verdict.RUNTIME_ERROR: "The GPU stopped the kernel.",
+    Verdict.RUNTIME_ERROR: "The device stopped the kernel, or refused its launch.",
     Verdict.TIME_LIMIT: "The kernel or its compilation takes too long.",
-    Verdict.RULE_VIOLATION: "The kernel changes its inputs, or is wrong when it is timed.",
+    Verdict.RULE_VIOLATION: "The kernel changes its inputs, is wrong when it is timed, or has "
+    "times that are not possible.",
     Verdict.UNSUPPORTED: "This device cannot run the kernel, which is no error of the kernel.",
     Verdict.JUDGE_ERROR: "The judge failed. This says nothing about the kernel and does not count.",
 }

@@ -1,5 +1,4 @@
-"""A worker's requests to its arena. It needs the standard library only and waits out a lost
-connection."""
+"""A worker's requests to its arena, which are repeated while the arena does not answer."""
 
 from typing import TypeVar
 from urllib.error import HTTPError
