@@ -171,7 +171,7 @@ def test_a_task_given_back_costs_no_attempt(worker: FakeWorker, site: Site) -> N
         assert sweep_once(site, lease_seconds=-1) == {id: True}
 
 
-def test_the_person_with_fewest_gradings_goes_first_without_starving_others(
+def test_people_take_turns_and_a_newcomer_is_next(
     worker: FakeWorker,
 ) -> None:
     for number in range(4):
