@@ -171,9 +171,7 @@ def test_a_task_given_back_costs_no_attempt(worker: FakeWorker, site: Site) -> N
         assert sweep_once(site, lease_seconds=-1) == {id: True}
 
 
-def test_people_take_turns_and_a_newcomer_is_next(
-    worker: FakeWorker,
-) -> None:
+def test_people_take_turns_and_a_newcomer_is_next(worker: FakeWorker) -> None:
     for number in range(4):
         worker.submit(f"a{number}", "ada")
     worker.submit("b0", "bob")
