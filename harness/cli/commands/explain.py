@@ -42,7 +42,8 @@ The screen shows
     possible), how often a block reads a sector again, and active lanes;
   - at most three findings, the largest gain first.
 Without a GPU, the figures are those of an H100, or of --gpu NAME. The kernel is
-also checked on a few cases and sanitized on three shapes; errors are shown first.
+also checked on a few cases and sanitized on three shapes. Errors are shown
+first.
 
 examples:
   python3 -m harness explain my_kernel.cu

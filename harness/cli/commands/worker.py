@@ -32,7 +32,7 @@ HELP = """\
 examples:
   python3 -m harness worker --arena https://a.example.org --key a.key
   python3 -m harness worker --arena https://a.example.org --key a.key --drain
-  python3 -m harness worker --arena http://127.0.0.1:8040 --key a.key --device cpu
+  python3 -m harness worker --arena https://a.example.org --device cpu
 
 Make the key on the organiser's page, or on the arena's machine:
   python3 -m harness arena worker-key --name lab-3 --file lab-3.key
