@@ -47,6 +47,10 @@ MANY_SECONDS = 1.0
 WATCHING_FACTOR = 4
 """Watching takes at least so many times as long as running."""
 
+ALONE_SECONDS = 0.5
+"""How long the first cluster runs before it is checked alone. A tile of the ranked size takes less
+time, unless the cluster does the work of others."""
+
 LEAST_SECONDS = 1.0
 """How long threads run a launch that reached its time limit on the vector path: until they find an
 error, or reach this limit."""
@@ -272,7 +276,8 @@ class Kernel:
         """
         if self.blocks_depend and self._is_reset:
             alone = Clusters(grid, self.cluster).blocks(0)
-            ran = self.run(grid, arguments, seconds=seconds / WATCHING_FACTOR, blocks=alone)
+            limit = min(seconds / WATCHING_FACTOR, ALONE_SECONDS)
+            ran = self.run(grid, arguments, seconds=limit, blocks=alone)
             self.reset_variables()
             if ran.fault and ran.fault.cause is Cause.TIME_LIMIT:
                 return ran
@@ -312,7 +317,7 @@ class Kernel:
         start = time.monotonic()
         if len(self._inlined.body) * SWEEP_SECONDS_AN_INSTRUCTION > seconds:
             return None
-        units = self._units(self._inline(Mode.RUN), only_bounds=True)
+        units = self._units(Mode.RUN, only_bounds=True)
         if units is None:
             return None
         left = max(seconds - (time.monotonic() - start), 0.1)
@@ -371,7 +376,7 @@ class Kernel:
     @functools.cached_property
     def units(self) -> Loaded | None:
         """Return the kernel for the vector path; None if that cannot run it."""
-        return self._units(self._inline(Mode.RUN))
+        return self._units(Mode.RUN)
 
     @property
     def _watch_seconds(self) -> float:
@@ -381,12 +386,13 @@ class Kernel:
     @functools.cached_property
     def watched_units(self) -> Loaded | None:
         """The same, watched for races and uninitialised reads."""
-        kernel = self._inline(Mode.WATCH)
-        return self._units(kernel, checks.cell_width(kernel))
+        return self._units(Mode.WATCH)
 
-    def _units(
-        self, kernel: InlinedKernel, cell_width: int | None = None, *, only_bounds: bool = False
-    ) -> Loaded | None:
+    def _units(self, mode: Mode, *, only_bounds: bool = False) -> Loaded | None:
+        if self.multiplies_matrices:
+            return None
+        kernel = self._inline(mode)
+        cell_width = checks.cell_width(kernel) if mode is Mode.WATCH else None
         try:
             options = cell_width, only_bounds, self._optimised
             return build_units(self._cache, self._text, kernel, self.block, *options)
