@@ -8,34 +8,12 @@ import pytest
 
 from harness.protocol.report import Hazard
 from problem.cases import Shape
-from tests.ptxcpu.runner import Runner
+from tests.ptxcpu.runner import KERNELS, Runner
 
 BLOCKS = 16
 SHAPE = Shape(64, 16, 64)
 
-KERNEL = """
-__device__ unsigned arrived, data[256 * 512], flags[512];
-
-__device__ void meet(unsigned expected) {{
-    __syncthreads();
-    if (threadIdx.x + threadIdx.y == 0) {{
-        {before}
-        atomicAdd(&arrived, 1);
-        while (*(volatile unsigned*)&arrived < expected) {{}}
-        {after}
-    }}
-    __syncthreads();
-}}
-
-extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
-                                                        int M, int N, int K) {{
-    __shared__ unsigned tile[256];
-    unsigned thread = threadIdx.y * 16 + threadIdx.x, block = blockIdx.y * gridDim.x + blockIdx.x;
-    unsigned blocks = gridDim.x * gridDim.y, next = (block + 1) % blocks;
-    float* c = C + (blockIdx.y * 16 + threadIdx.y) * K + blockIdx.x * 16 + threadIdx.x;
-    {body}
-}}"""
-
+KERNEL = (KERNELS / "waiting_blocks.cu.in").read_text()
 FENCE = "__threadfence();"
 
 
