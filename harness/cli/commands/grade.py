@@ -108,6 +108,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             except (OSError, UsageError) as error:
                 terminal.note(f"grade: the report was not kept: {reason(error)}")
                 code = Exit.NO_ANSWER
+        if arguments.sizes and session.timing is None:
+            terminal.note("grade: --sizes was ignored: only a GPU scores other sizes")
     if several:
         terminal.show("", summary(reports))
     return code
