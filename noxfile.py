@@ -117,7 +117,8 @@ def run(session: nox.Session, *arguments: str, **environment: str) -> None:
 def become(*arguments: str) -> NoReturn:
     """Replace nox by the environment's Python, whose exit code is then the session's.
 
-    Nox kills what it runs half a second after Ctrl-C. A command removes its files first.
+    Nox kills what it runs half a second after Ctrl-C. A command removes its files first. Sessions
+    that are named after it do not run.
     """
     python = str(PROGRAMS / "python")
     os.execve(python, [python, *arguments], {**os.environ, "PYTHONDONTWRITEBYTECODE": ""})

@@ -129,6 +129,10 @@ def _memory_of_cluster(loaded: Loaded) -> dict[str, Bytes]:
     return memory
 
 
+_BY_WINDOW = ("buffer_ready", "global_bytes", "global_cells", "global_lines")
+"""The members of Checks that have a word for each window."""
+
+
 @dataclass(frozen=True)
 class _LaunchMemory:
     """The memory for what is known of all blocks. places: each by its name in Checks."""
@@ -142,8 +146,7 @@ def _memory_of_launch(loaded: Loaded, buffers: Sequence[Buffer]) -> _LaunchMemor
     places = {
         "shared_fresh": _flags(kernel.shared, Byte.UNWRITTEN),
         "local_fresh": _flags(kernel.local, Byte.UNWRITTEN),
-        **{name: zeros(8 * layout.WINDOWS) for name in ("buffer_ready", "global_bytes")},
-        **{name: zeros(8 * layout.WINDOWS) for name in ("global_cells", "global_lines")},
+        **{name: zeros(8 * layout.WINDOWS) for name in _BY_WINDOW},
     }
     if kernel.module.size <= MAX_FLAGGED_BYTES:
         places["module_ready"] = loaded.module_flags

@@ -45,11 +45,12 @@ MANY_SECONDS = 1.0
 """How long `check_many` checks blocks on the vector path."""
 
 WATCHING_FACTOR = 4
-"""Watching takes at least so many times as long as running."""
+"""The first cluster is checked alone only if checking may take so many times as long as running it
+did."""
 
 ALONE_SECONDS = 0.5
-"""How long the first cluster runs before it is checked alone. A tile of the ranked size takes less
-time, unless the cluster does the work of others."""
+"""How long the first cluster may run before it is checked alone. If it needs more, it probably does
+the work of others."""
 
 LEAST_SECONDS = 1.0
 """How long threads run a launch that reached its time limit on the vector path: until they find an

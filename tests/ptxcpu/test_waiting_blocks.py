@@ -1,6 +1,6 @@
 """Blocks that wait for later ones. They run at the same time, as far as a GPU has room for them.
 
-The findings are those of PTX's memory model, whatever the order in which the blocks take turns.
+The findings follow PTX's memory model, and do not depend on the order in which the blocks run.
 """
 
 import numpy as np

@@ -595,7 +595,8 @@ two."""
     "name the tile that a block computes in the launch line, such as // solve: tile=64x64",
 )
 def _needless_products(evidence: Evidence) -> Saving | None:
-    """With a launch line of too small a tile, most blocks lie outside C, and multiply zeros."""
+    """Return what is saved if blocks no longer multiply zeros outside C. Most do so if the tile of
+    the launch line is too small."""
     counters = evidence.counters
     done, needed = WARP * fused_warps(counters), counters.flop / 2
     if done < NEEDLESS * needed or done < 2 * counters.shape.N * stored_elements(counters):

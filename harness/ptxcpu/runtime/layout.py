@@ -303,7 +303,7 @@ RUN = {
     "first_snapshot": "long long",
     "block": "long long",
     "cluster": "int",  # the number of the cluster's first run
-    "next": "int",  # that of its next one; 0 if there is none
+    "next": "int",  # the number of the cluster's next run; 0 if this is its last
 }
 RUN_BYTES = 32
 UNDONE = -1
