@@ -16,7 +16,6 @@ from harness.arena.store import gradings, people, watching, workers
 from harness.arena.store.people import Person, Role
 from harness.arena.store.watching import Status
 from harness.arena.workers.api import Heartbeat, HeartbeatAnswer, Join, Outcome, Task
-from harness.board.document import Document
 from harness.protocol.report import Report, Submission
 from tests.board import factory
 
@@ -126,16 +125,16 @@ class FakeWorker:
         return self.do(lambda connection: status(connection, id))
 
     def grade(self, score: float | None = None, report: Report | None = None) -> None:
-        """Grade the next submission in the queue."""
+        """Grade the next submission in the queue. report: as in `graded`."""
         task = self.take()
-        document = graded(task, score) if report is None else Document.of(report)
-        assert self.finish(task.attempt, document)
+        found = graded(task, score, report)
+        assert self.finish(task.attempt, found, found.quick)
 
-    def finish(self, attempt: UUID, document: Document) -> bool:
-        return self.outcome(attempt, document) is Outcome.COUNTED
+    def finish(self, attempt: UUID, report: Report, quick: bool = False) -> bool:
+        return self.outcome(attempt, report, quick) is Outcome.COUNTED
 
-    def outcome(self, attempt: UUID, document: Document) -> Outcome:
-        return self.do(lambda c: workers.finish(c, self.machine, attempt, document))
+    def outcome(self, attempt: UUID, report: Report, quick: bool = False) -> Outcome:
+        return self.do(lambda c: workers.finish(c, self.machine, attempt, report, quick))
 
     def give_back(self, attempt: UUID) -> bool:
         return self.do(lambda c: workers.release(c, self.machine, attempt))
@@ -150,6 +149,7 @@ def waiting_jobs(connection: Connection) -> int:
     return connection.scalar(text(count)) or 0
 
 
-def graded(task: Task, score: float | None = None) -> Document:
-    """Return a report about the submission of a task."""
-    return Document.of(factory.report(task.name, task.author, score, source=task.source))
+def graded(task: Task, score: float | None = None, report: Report | None = None) -> Report:
+    """Return a report about the submission of a task. report: what it says, of any kernel."""
+    found = factory.report(task.name, task.author, score, source=task.source)
+    return report.model_copy(update={"submission": found.submission}) if report else found

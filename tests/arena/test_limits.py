@@ -25,7 +25,6 @@ from harness.arena.web.context import Site
 from harness.arena.web.guard import Buckets
 from harness.arena.web.renderer import OtherProcess
 from harness.arena.workers.api import PATH, Outcome
-from harness.board.document import Document
 from harness.protocol.report import Verdict
 from tests.arena.conftest import served
 from tests.arena.submitting import Add, FakeWorker, Key, graded, submission, submit
@@ -137,8 +136,8 @@ def test_a_judge_error_is_final_at_the_third_attempt_and_counts_against_no_limit
     id = submit(connection, ada)
     for number in range(1, MAX_ATTEMPTS + 1):
         assert worker.status(id).verdict is None
-        failed = Document.of(factory.our_fault(day=number))
-        outcome = worker.outcome(worker.take().attempt, failed)
+        task = worker.take()
+        outcome = worker.outcome(task.attempt, graded(task, report=factory.our_fault()))
         assert outcome is (Outcome.RETRY if number < MAX_ATTEMPTS else Outcome.COUNTED)
     assert worker.status(id).verdict == Verdict.JUDGE_ERROR
     page = client.get(f"/submissions/{id}", headers=key(ada)).text
@@ -156,11 +155,9 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
         worker.grade(1.0)
     number = contest.rejudge(connection, olga, ids, "again")
     assert not gradings.cancel(connection, ids[0]), "an author does not end it"
-    day = 0
     while (task := worker.fetch()) is not None:
-        day += 1
-        failed = Document.of(factory.our_fault(day=day))
-        worker.finish(task.attempt, failed if task.name == "ada" else graded(task, 2.0))
+        failed = factory.our_fault() if task.name == "ada" else None
+        worker.finish(task.attempt, graded(task, 2.0, failed))
     contest.apply_rejudging(connection, olga, number)
     verdicts = [each["verdict_after"] for each in contest.changes(connection, number)]
     assert verdicts == ["judge-error", "accepted"], "those that differ come first"

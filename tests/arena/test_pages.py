@@ -145,7 +145,7 @@ def test_the_rules_say_on_which_model_everything_is_graded(
     assert "NVIDIA H200" in olga.get("/problem")
     assert worker.fetch() is None, "this worker has no such GPU"
     wanted = FakeWorker(engine, asking("GPU-1", model="NVIDIA H200"))
-    wanted.grade(1.0)
+    wanted.grade(report=factory.report(gpu="NVIDIA H200"))
     rules.write_text("")
     olga.post("/organiser/rejudge", which="all", reason="again")
     assert worker.fetch() is None and wanted.fetch() is not None, "a rejudging needs that GPU, too"

@@ -78,16 +78,18 @@ def test_a_graded_submission_has_a_report_and_a_row(worker: FakeWorker) -> None:
     assert worker.go_on(attempt.attempt, so_far)
     now = worker.status(id)
     assert (now.stages, now.step) == (so_far.stages, so_far.step)
-    document = graded(attempt, 1.25)
-    assert worker.finish(attempt.attempt, document)
+    report = graded(attempt, 1.25)
+    assert worker.finish(attempt.attempt, report)
     done = worker.status(id)
     assert (done.state, done.verdict, done.score) == (State.DONE, Verdict.ACCEPTED, 1.25)
     assert worker.do(board.version) > before
-    spent = sum(stage.seconds for stage in document.report.stages)
+    spent = sum(stage.seconds for stage in report.stages)
     # The time that it waited for the device does not count.
     assert worker.do(watching.past_seconds) == [pytest.approx(spent)]
-    assert [entry.id for entry in worker.do(board.counting)] == [document.id]
-    assert worker.do(lambda c: board.report_text(c, done.report or "")) == document.text
+    assert [entry.id for entry in worker.do(board.counting)] == [done.report]
+    kept = Report.model_validate_json(worker.do(lambda c: board.report_text(c, done.report)))
+    assert kept.created > report.created, "the arena's clock counts"
+    assert kept.model_copy(update={"created": report.created}) == report
 
 
 def test_progress_that_a_worker_reports_is_bounded(worker: FakeWorker) -> None:

@@ -1,5 +1,6 @@
 """Tests of the workers' protocol: joining, tasks and results, and workers that die or are late."""
 
+import copy
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,12 +15,14 @@ from harness.arena.build import Build
 from harness.arena.problems import Problem
 from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
-from harness.arena.store import watching, workers
+from harness.arena.store import board, watching, workers
 from harness.arena.store.workers import SessionEnded
 from harness.arena.workers.api import PATH, Join, Outcome
 from harness.arena.workers.connection import Connection as WorkerConnection
 from harness.protocol.errors import UsageError
+from harness.protocol.report import Report
 from tests.arena.submitting import FakeWorker, asking, graded
+from tests.board import factory
 
 
 @pytest.mark.parametrize("change", [{"judge": "0.0.9"}, {"cases": 1}, {"source": "0" * 64}])
@@ -90,12 +93,45 @@ def test_a_worker_sends_its_key_to_no_plain_address(address: str, said: str) -> 
 def test_a_report_sent_twice_counts_once(worker: FakeWorker, connection: Connection) -> None:
     worker.submit()
     task = worker.take()
-    document = graded(task, 1.5)
-    assert worker.outcome(task.attempt, document) is Outcome.COUNTED
-    assert worker.outcome(task.attempt, document) is Outcome.COUNTED, "the answer was lost"
+    report = graded(task, 1.5)
+    assert worker.outcome(task.attempt, report) is Outcome.COUNTED
+    assert worker.outcome(task.attempt, report) is Outcome.COUNTED, "the answer was lost"
     other = graded(task, 9.0)
     assert worker.outcome(task.attempt, other) is Outcome.LOST
     assert connection.scalar(text("SELECT count(*) FROM reports")) == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("submission__sha256", "0" * 64),
+        ("quick", True),
+        ("environment__cases", 99),
+        ("environment__judge", "99.0.0"),
+        ("device__name", "NVIDIA B200"),
+    ],
+)
+def test_a_report_counts_only_for_its_task(
+    place: str, value: object, arena: TestClient, worker: FakeWorker
+) -> None:
+    worker.submit()
+    worker.do(lambda c: c.execute(text(f"UPDATE gradings SET model = '{factory.H100}'")))
+    task = worker.take()
+    honest = json.loads(graded(task, 1.5).model_dump_json())
+    false = copy.deepcopy(honest)
+    factory.replace_at(false, place, value)
+    address = f"{PATH}/attempts/{task.attempt}/result"
+    answer = arena.put(address, json=false)
+    assert answer.status_code == 422 and "is not its task's" in answer.json()["detail"]
+    assert worker.do(watching.recent)[0].state is State.GRADING
+    # What the arena knows better than the machine is not taken from its report.
+    honest["submission"] |= {"author": "eve", "name": "other", "source": "other"}
+    assert arena.put(address, json=honest | {"created": "2099-01-01T00:00:00Z"}).is_success
+    (kept,) = worker.do(board.counting)
+    assert (kept.name, kept.author, kept.score) == ("tile", "ada", 1.5)
+    assert kept.created < "2099"
+    report = Report.model_validate_json(worker.do(lambda c: board.report_text(c, kept.id)))
+    assert report.submission.source == task.source
 
 
 def test_another_machine_cannot_touch_an_attempt(worker: FakeWorker, engine: Engine) -> None:

@@ -31,6 +31,7 @@ from harness.arena.store.people import Person, change, hashed
 from harness.arena.store.tables import attempts, workers
 from harness.arena.store.tables import gradings as gradings_table
 from harness.arena.store.tables import worker_keys as keys
+from harness.arena.submitted import stored
 from harness.arena.workers.api import (
     KEY_PREFIX,
     LEASE_SECONDS,
@@ -42,7 +43,8 @@ from harness.arena.workers.api import (
     Task,
 )
 from harness.board.document import Document
-from harness.protocol.report import Verdict
+from harness.board.entry import Version
+from harness.protocol.report import Report, Verdict
 
 MAX_NAME = 60
 LIST_SECONDS = 10.0
@@ -233,7 +235,7 @@ def take(connection: Connection, machine: int, session: UUID, quick: bool = Fals
                 seen=func.now(),
                 progress=None,
             )
-            .returning(table.id, table.submission, table.attempt, table.attempts, table.seen)
+            .returning(table.id, table.submission, table.attempt, table.attempts)
         ).one_or_none()
         if grading is not None:
             return _task(connection, worker, grading, quick)  # a cancelled one has a job, too
@@ -264,25 +266,46 @@ def _task(connection: Connection, worker: Any, grading: Any, quick: bool) -> Tas
         name=name,
         author=author,
         source=source,
-        began=grading.seen,
         quick=quick,
     )
 
 
-def finish(connection: Connection, machine: int, attempt: UUID, document: Document) -> Outcome:
+def finish(
+    connection: Connection, machine: int, attempt: UUID, report: Report, quick: bool = False
+) -> Outcome:
     """Keep an attempt's report, if the attempt still holds the grading.
 
-    A report that says that the judge failed counts only when no attempt is left.
+    quick: as in `take`. A report that says that the judge failed counts only when no attempt is
+    left. Raises NotPossible where it contradicts the attempt's task, and StoreError where no board
+    can keep it.
     """
+    table = gradings_table.c
+    task = connection.execute(
+        select(table.submission, table.model, attempts.c.started)
+        .join_from(attempts, gradings_table, attempts.c.grading == table.id)
+        .where(attempts.c.id == attempt)
+    ).one_or_none()
+    if task is None:
+        return Outcome.LOST
+    # The machine runs strangers' kernels: what the arena knows is not taken from it.
+    submission = stored(*gradings.submitted(connection, task.submission))
+    by, gpu = report.environment, report.device.name if report.device else task.model
+    found = report.submission.sha256, report.quick, task.model and gpu, by.judge, by.cases
+    if found != (submission.sha256, quick, task.model, *Version.current()):
+        raise NotPossible(
+            "the report's source, choice of cases, GPU or version of the judge is not its task's"
+        )
+    known = {"submission": submission, "created": task.started}
+    document = Document.of(report.model_copy(update=known))
     held = _held(connection, machine, attempt)
     if held is None:
-        kept = select(exists().where(gradings_table.c.report == document.id))
+        kept = select(exists().where(table.report == document.id))
         return Outcome.COUNTED if connection.scalar(kept) else Outcome.LOST
-    failed = document.report.verdict is Verdict.JUDGE_ERROR
+    failed = report.verdict is Verdict.JUDGE_ERROR
     if failed and gradings.dead_attempts(connection, held) + 1 < MAX_ATTEMPTS:
         gradings.requeue(connection, held, "died")
         return Outcome.RETRY
-    seconds = math.fsum(stage.seconds for stage in document.report.stages)
+    seconds = math.fsum(stage.seconds for stage in report.stages)
     gradings.keep_result(connection, held, document, "died" if failed else "finished", seconds)
     return Outcome.COUNTED
 

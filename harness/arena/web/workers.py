@@ -33,7 +33,6 @@ from harness.arena.workers.api import (
     ResultAnswer,
     Task,
 )
-from harness.board.document import Document
 from harness.protocol.errors import StoreError, first_mistake
 from harness.protocol.report import Report
 
@@ -204,12 +203,13 @@ def leave(site: ThisSite, machine: ThisMachine, session: UUID) -> None:
 @router.put("/attempts/{attempt}/result")
 def finish(site: ThisSite, machine: ThisMachine, attempt: UUID, body: Body) -> ResultAnswer:
     """Keep a report, if its attempt still holds the grading."""
+    report = _read(Report, body)
     try:
-        document = Document.of(_read(Report, body))
+        with site.transaction() as connection:
+            outcome = workers.finish(connection, machine, attempt, report, site.rules.quick)
     except StoreError as error:
         raise Problem(422, str(error)) from None
-    with site.transaction() as connection:
-        return ResultAnswer(outcome=workers.finish(connection, machine, attempt, document))
+    return ResultAnswer(outcome=outcome)
 
 
 @router.post("/attempts/{attempt}/release", status_code=204)

@@ -5,7 +5,6 @@ guess. Every message about a task carries this number, and counts only while tha
 grading. So a worker that counted as dead changes nothing when it comes back.
 """
 
-from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
@@ -72,8 +71,6 @@ class Task(Value):
     name: str
     author: str
     source: str
-    began: datetime
-    """The beginning of the attempt by the arena's clock."""
     quick: bool
     """Grade it by a sample of the cases."""
 

@@ -23,6 +23,7 @@ from harness.arena.workers.api import (
     Task,
 )
 from harness.protocol.errors import UsageError
+from harness.protocol.report import Report
 
 TIMEOUT_SECONDS = 30.0
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -86,10 +87,9 @@ class Connection:
         content = self._send("POST", f"/{session}/fetch", None)
         return _read(Task, content) if content else None
 
-    def finish(self, attempt: UUID, report: str) -> Outcome:
+    def finish(self, attempt: UUID, report: Report) -> Outcome:
         """Send a report until the arena has it. Sent twice, it counts once."""
-        content = self._send("PUT", f"/attempts/{attempt}/result", report.encode())
-        return _read(ResultAnswer, content).outcome
+        return self._ask("PUT", f"/attempts/{attempt}/result", report, ResultAnswer).outcome
 
     def release(self, attempt: UUID) -> None:
         """Let another worker grade it."""

@@ -33,7 +33,6 @@ from harness.arena.progress import GradingProgress
 from harness.arena.submitted import stored
 from harness.arena.workers.api import KEY_VARIABLE, LEASE_SECONDS, Heartbeat, Join, Outcome, Task
 from harness.arena.workers.connection import Connection, Held, Refused, SessionLost
-from harness.board.document import Document
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.session import Session
 from harness.judge.workers.cores import as_nice, keep_to, shared_out
@@ -191,8 +190,7 @@ class Worker:
         try:
             submission = stored(task.name, task.author, task.source)
             report = grade(submission, session, GradingOptions(quick=task.quick), progress)
-            document = Document.of(report.model_copy(update={"created": task.began}))
-            outcome = self._arena.finish(task.attempt, document.text)
+            outcome = self._arena.finish(task.attempt, report)
         except Superseded:
             log.info("it does not count any more", extra=about)
             return
