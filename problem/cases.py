@@ -421,7 +421,8 @@ SCORED_INPUTS = (
     f"A uniform, {_LONE}; B uniform",
     f"A uniform; B uniform, {_LONE}",
 )
-"""Timed launches have these kinds of inputs, equally often. The score is that of the slowest."""
+"""Timed launches have these kinds of inputs, equally often. The score is that of the slowest,
+if the kernel is clearly slower there."""
 
 UNSCORED_INPUTS = (
     LARGE_IN_A,

@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--reports",
         type=Path,
         metavar="DIR",
-        help="rank the files DIR/GPU/KERNEL.json instead of a store",
+        help="rank the files DIR/GPU/KERNEL.json instead of a store; they count without signatures",
     )
     parser.add_argument("--site", type=Path, metavar="DIR", help="write a static site there")
     add_json(parser, "the boards")
