@@ -1,5 +1,6 @@
 """One entry of the board: what ranking and tables need of a report, and its identity."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC
@@ -7,7 +8,14 @@ from statistics import median
 from typing import NamedTuple, Self
 
 import harness
-from harness.protocol.report import Badge, DeviceKind, DisassembledKernel, Report, Verdict
+from harness.protocol.report import (
+    Badge,
+    DeviceKind,
+    DisassembledKernel,
+    Report,
+    Submission,
+    Verdict,
+)
 from problem.cases import CASES_VERSION
 
 
@@ -92,6 +100,7 @@ class Entry(NamedTuple):
     def of(cls, report: Report, id: str) -> Self:
         """Return the entry of a report; nothing in it is verified yet."""
         device, kernel, score = report.device, report.kernel, report.score
+        source = source_hash(report.submission)
         rounds = report.measurement.rounds if report.measurement else ()
         clocks = [round.clock_mhz for round in rounds if not round.dropped]
         return cls(
@@ -99,8 +108,8 @@ class Entry(NamedTuple):
             created=report.created.astimezone(UTC).isoformat(timespec="microseconds"),
             name=report.submission.name,
             author=report.submission.author or ANONYMOUS,
-            sha256=report.submission.sha256,
-            code=(kernel and kernel.program_sha256) or report.submission.sha256,
+            sha256=source,
+            code=(kernel and kernel.program_sha256) or source,
             verdict=report.verdict.value,
             stage=getattr(report.outcome, "stage", None),
             quick=report.quick,
@@ -148,6 +157,13 @@ class Entry(NamedTuple):
 
 INDEXED = tuple(name for name in Entry._fields if name != "verified")
 """The fields that follow from the report alone, and so are kept in an index."""
+
+
+def source_hash(submission: Submission) -> str:
+    """Return the sha256 of the source, which a report from elsewhere may state wrongly; where the
+    file could not be read, what the report states."""
+    source = submission.source.encode("utf-8", "replace")
+    return hashlib.sha256(source).hexdigest() if source else submission.sha256
 
 
 def differ(one: Entry, other: Entry) -> bool:

@@ -251,7 +251,10 @@ def _unranked_rows(
 def _unverified_rows(
     gpu: str, scored: Sequence[Entry], verified: Iterable[Entry]
 ) -> tuple[Row, ...]:
-    """Return the unverified scores whose source has no verified verdict on this GPU yet."""
+    """Return the unverified scores whose source has no verified verdict on this GPU yet.
+
+    The hash of their program is only what their sender wrote, and says nothing here.
+    """
     judged = {entry.sha256 for entry in verified if entry.device == gpu and _is_final(entry)}
     return tuple(
         _single(entry, Status.UNVERIFIED)

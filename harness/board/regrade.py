@@ -6,14 +6,13 @@ undecided regrading is not lost. Importing that file applies it.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.board.document import Document
-from harness.board.entry import Entry, Version, differ
+from harness.board.entry import Entry, Version, differ, source_hash
 from harness.board.ranking import Board
 from harness.board.store import Store
 from harness.protocol.errors import UsageError
@@ -55,7 +54,9 @@ def regrade(store: Store, entries: Iterable[Entry], grade: Grader, kept: Path) -
             yield Change(entry, None, False, f"needs {gpu}; this machine has {elsewhere[gpu]}")
             continue
         try:
-            document = store.own(grade(_submission(store.document(entry.id).report)))
+            submission = store.document(entry.id).report.submission
+            true = {"sha256": source_hash(submission)}
+            document = store.own(grade(submission.model_copy(update=true)))
         except (UsageError, OSError) as error:
             yield Change(entry, None, False, f"could not be graded: {error}")
             continue
@@ -78,13 +79,6 @@ def as_data(changes: Iterable[Change]) -> list[dict[str, Any]]:
         }
         for change in changes
     ]
-
-
-def _submission(report: Report) -> Submission:
-    """Return the submission with the hash of its source, which may be another than it says."""
-    source = report.submission.source
-    sha256 = hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()
-    return report.submission.model_copy(update={"sha256": sha256})
 
 
 def _change(before: Entry, document: Document) -> Change:

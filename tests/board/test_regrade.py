@@ -154,6 +154,20 @@ def test_a_forged_hash_of_the_source_is_corrected(path: Path) -> None:
     assert asked == [true]
 
 
+def test_a_result_is_regraded_once_whatever_hashes_it_states(call: Call, path: Path) -> None:
+    own = factory.report("wide", "ada", 1.2)
+    data = json.loads(factory.report("tile", "ada", 2.5).model_dump_json())
+    data["submission"]["sha256"] = own.submission.sha256
+    data["kernel"]["program_sha256"] = own.kernel.program_sha256
+    with FileStore(path, create=True) as store:
+        store.enter(own)
+        store.enter_documents([Document.parse(json.dumps(data), "forged")])
+    code, out, _ = call("regrade", "--yes", grade=graded)
+    assert code == 0 and "−68.0 %" in out
+    assert places(path) == [("wide", 1.2), ("tile", 0.8)]
+    assert "Nothing to regrade" in call("regrade", "--yes")[1]
+
+
 def before_and(grade: Grader, path: Path, *entries: str) -> list[Change]:
     """The changes that regrading the entries of these names finds."""
     with FileStore(path) as store:
