@@ -195,4 +195,7 @@ def lint(session: nox.Session) -> None:
     run(session, "-m", "mypy")
     session.run(str(PROGRAMS / "lint-imports"), external=True)
     kernels = [str(path) for folder in CUDA_FOLDERS for path in sorted(Path(folder).rglob("*.cu"))]
-    session.run(str(PROGRAMS / "clang-format"), "--dry-run", "--Werror", *kernels, external=True)
+    names = ENVIRONMENT / "kernels.txt"
+    names.write_text("\n".join(kernels), encoding="utf-8")
+    formatting = str(PROGRAMS / "clang-format"), "--dry-run", "--Werror", f"--files={names}"
+    session.run(*formatting, external=True)
