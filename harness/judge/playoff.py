@@ -26,7 +26,7 @@ from harness.judge.stages.measure import MAX_LAUNCH_SECONDS
 from harness.judge.stages.outcomes import Ended
 from harness.judge.stages.rounds import CheckedLaunch, Extent, Measuring, load_kernel
 from harness.judge.stages.score import MIN_RATIOS, judge_clocks, median_interval, score, slower_on
-from harness.protocol.compiler import Kernel
+from harness.protocol.compiler import Compile, Kernel
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import (
     DeviceInfo,
@@ -41,8 +41,8 @@ from harness.protocol.report import (
     Verdict,
 )
 from harness.protocol.timing import TimingWorkers
-from problem.cases import CASES_VERSION, RANKED
-from problem.problem import MATRIX_MULTIPLICATION
+from problem.cases import Shape
+from problem.problem import MATRIX_MULTIPLICATION, Problem
 
 EQUAL = 0.001
 """Two kernels that surely differ by less are equal."""
@@ -118,6 +118,7 @@ def play_off(
     session: Session,
     progress: Progress,
     graded: Callable[[Report], None] = lambda _: None,
+    problem: Problem = MATRIX_MULTIPLICATION,
 ) -> PlayOff:
     """Order at least two kernels. graded: gets the report of each kernel before the play-off.
 
@@ -126,27 +127,29 @@ def play_off(
     options = GradingOptions()
     players: list[Player] = []
     for submission in submissions:
-        report = grade(submission, session, options, progress)
+        report = grade(submission, session, options, progress, problem)
         graded(report)
         players.append(_qualified(report, players))
     kernels: list[Kernel] = []
     for submission in submissions:
         with _named(submission):
-            compiled = compile_kernel(session.compiler, submission.source, session.arch)
-            kernels.append(compiled.kernel)
+            asked = Compile(
+                source=submission.source, arch=session.arch, signature=problem.signature
+            )
+            kernels.append(compile_kernel(session.compiler, asked).kernel)
     with session.exclusive_lock(progress), session.timing_of_each(len(kernels)) as workers:
         for submission, kernel, each in zip(submissions, kernels, workers, strict=True):
             with _named(submission):
                 load_kernel(each, kernel)
         try:
             seconds = min(options.seconds, MAX_LAUNCH_SECONDS)
-            rounds = play(workers, seconds=seconds, progress=progress)
+            rounds = play(workers, problem, seconds=seconds, progress=progress)
         except PlayerEnded as ended:
             with _named(submissions[ended.player]):
                 raise
     return PlayOff(
         judge=__version__,
-        cases=CASES_VERSION,
+        cases=problem.version,
         created=datetime.now(UTC).replace(microsecond=0),
         device=session.info,
         players=tuple(players),
@@ -193,14 +196,19 @@ class PlayerEnded(Ended):
 
 
 def play(
-    workers: Sequence[TimingWorkers], *, seconds: float, progress: Progress, extent: Extent = EXTENT
+    workers: Sequence[TimingWorkers],
+    problem: Problem = MATRIX_MULTIPLICATION,
+    *,
+    seconds: float,
+    progress: Progress,
+    extent: Extent = EXTENT,
 ) -> tuple[tuple[Round, ...], ...]:
     """Time the kernels that are loaded in these workers, which share baseline and checker.
 
     Return the rounds of each; raise PlayerEnded. seconds: time limit of one launch.
     """
     progress.begin(Stage.MEASURE, None)
-    players = [Measuring(each, MATRIX_MULTIPLICATION, RANKED.shape, seconds) for each in workers]
+    players = [Measuring(each, problem, problem.ranked.shape, seconds) for each in workers]
     rounds: list[tuple[Round, ...]] = []
     judged: list[tuple[Round, ...]] = []
     current = players[0]  # whose launch ends the run if something goes wrong
@@ -285,7 +293,7 @@ def difference(one: Sequence[Round], other: Sequence[Round]) -> Interval | None:
         if len(ratios) < MIN_RATIOS:
             return None
         return Interval(*map(math.log, (statistics.median(ratios), *median_interval(ratios))))
-    first, second = (score(rounds, _ANY, RANKED.shape) for rounds in (one, other))
+    first, second = (score(rounds, *_ANY) for rounds in (one, other))
     if not (isinstance(first, Score) and isinstance(second, Score)):
         return None
     # The interval of a difference follows from both intervals by MOVER (Zou and Donner, Statistics
@@ -296,8 +304,8 @@ def difference(one: Sequence[Round], other: Sequence[Round]) -> Interval | None:
     return Interval(value, value - math.hypot(*below), value + math.hypot(*above))
 
 
-_ANY = DeviceInfo.model_construct(fp32_peak_tflops=None)
-"""A ratio of times does not depend on the peak of a GPU."""
+_ANY = DeviceInfo.model_construct(fp32_peak_tflops=None), Shape(1, 1, 1)
+"""A ratio of times depends neither on the peak of a GPU nor on the size."""
 
 
 def differences(rounds: Sequence[Sequence[Round]]) -> tuple[Difference, ...]:

@@ -19,6 +19,7 @@ from harness.judge.stages.compile import compile_kernel
 from harness.judge.stages.outcomes import Ended
 from harness.judge.submission import read_kernel
 from harness.judge.workers.session import open_session
+from harness.protocol.compiler import Compile
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Value
@@ -148,7 +149,7 @@ def measure(file: Path, session: Session, *, counters: bool) -> tuple[Measured, 
 
 def _profile(source: str, session: Session) -> Profile:
     try:
-        compiled = compile_kernel(session.compiler, source, session.arch)
+        compiled = compile_kernel(session.compiler, Compile(source=source, arch=session.arch))
     except Ended:
         raise NoProfile("it was not compiled again") from None
     finally:

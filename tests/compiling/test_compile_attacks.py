@@ -34,7 +34,8 @@ def compiled(
     if isinstance(submission, Unreadable):
         return submission.error
     try:
-        return compile_kernel(session.compiler, submission.source, session.info.arch, seconds)
+        request = Compile(source=submission.source, arch=session.info.arch, seconds=seconds)
+        return compile_kernel(session.compiler, request)
     except Ended as ended:
         return ended.outcome
 

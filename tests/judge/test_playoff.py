@@ -1,5 +1,6 @@
 """Play-offs among kernels of known speed, on a fake GPU."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from problem.cases import SCALED_GROUPS, SCORED_INPUTS, UNIFORM, UNSCORED_INPUTS
 from tests.board.factory import rejected, report
 from tests.judge.stages.fake_timing import FakeTiming
 from tests.judge.stages.fakes import INFO, FakeDevice, launch_time, on_cpu, timed_round
+from tests.transposition import TRANSPOSITION
 
 pytestmark = pytest.mark.usefixtures("no_warm_up")
 SHORT = Extent(40, 0.2)
@@ -120,12 +122,13 @@ def submissions(*names: str) -> list[Submission]:
     ]
 
 
-def played(timing: FakeTiming, *chosen: Submission) -> playoff.PlayOff:
+def played(timing: FakeTiming, *chosen: Submission, **more: Any) -> playoff.PlayOff:
     def side_by_side(count: int) -> Sequence[TimingWorkers]:
         assert count == len(timing.kernels)
         return timing.workers
 
-    return playoff.play_off(chosen, on_cpu(FakeDevice(), side_by_side=side_by_side), Silent())
+    session = on_cpu(FakeDevice(), side_by_side=side_by_side)
+    return playoff.play_off(chosen, session, Silent(), **more)
 
 
 def test_the_order_is_known_where_the_difference_is(accepted: None) -> None:
@@ -136,6 +139,15 @@ def test_the_order_is_known_where_the_difference_is(accepted: None) -> None:
     assert found.places() == [1, 2] and found.is_settled and found.device == INFO
     assert playoff.PlayOff.model_validate_json(found.model_dump_json()) == found
     assert playoff.differences(found.rounds) == found.differences
+
+
+def test_kernels_of_another_problem_can_play(accepted: None) -> None:
+    scored = TRANSPOSITION.scored_inputs[:1]
+    problem = dataclasses.replace(TRANSPOSITION, scored_inputs=scored)
+    timing = FakeTiming([2.0, 2.02], noise=3e-4)
+    found = played(timing, *submissions("a", "b"), problem=problem)
+    assert found.cases == TRANSPOSITION.version
+    assert {each.inputs for each in found.rounds[0]} == {*scored}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from harness.judge.grading import Grading
 from harness.judge.stages.outcomes import Ended, T, judge_error, loaded
 from harness.judge.steps import Executor, Step, Steps
 from harness.protocol.compiler import (
-    COMPILE_SECONDS,
     Compile,
     Compiled,
     Disassemble,
@@ -139,12 +138,9 @@ def disassemble(grading: Grading) -> None:
         grading.progress.found([badges, *_about_warnings(found.warnings)])
 
 
-def compile_kernel(
-    compiler: Process, source: str, arch: str, seconds: float = COMPILE_SECONDS
-) -> Compiled:
-    """Compile for an architecture. seconds: time limit of the compiler. Raises Ended."""
-    request = Compile(source=source, arch=arch, seconds=seconds)
-    return _made(compiler.ask(request), seconds)
+def compile_kernel(compiler: Process, request: Compile) -> Compiled:
+    """Return what the compiler makes of a source. Raises Ended if it can make nothing of it."""
+    return _made(compiler.ask(request), request.seconds)
 
 
 def _made(answer: T | CompileError | RuntimeFault | Unsupported | Fault, seconds: float) -> T:
