@@ -7,6 +7,7 @@ import pytest
 from harness.judge.stages.compile import compile_kernel
 from harness.judge.stages.outcomes import launch_outcome, loaded, touched
 from harness.protocol import report as protocol
+from harness.protocol.compiler import Compile
 from harness.protocol.device import Touched
 from harness.protocol.request import Fault
 from problem.cases import Shape
@@ -101,5 +102,5 @@ CRASHED = "the compiler ran out of memory or crashed on this source"
 def test_faults_that_a_source_can_cause_are_the_sources(
     answer: Fault, kind: Any, message: str
 ) -> None:
-    outcome = outcome_of(compile_kernel, Process({object: answer}), "", "sm_80", 7)
+    outcome = outcome_of(compile_kernel, Process({object: answer}), Compile(source="", seconds=7))
     assert isinstance(outcome, kind) and outcome.message == message
