@@ -102,12 +102,12 @@ class FakeWorker:
         """Report progress, and return whether the attempt still counts."""
         return attempt not in self.beat({attempt: progress}).lost
 
-    def fetch(self) -> Task | None:
-        return self.do(lambda c: workers.take(c, self.machine, self.session))
+    def fetch(self, quick: bool = False) -> Task | None:
+        return self.do(lambda c: workers.take(c, self.machine, self.session, quick))
 
-    def take(self) -> Task:
+    def take(self, quick: bool = False) -> Task:
         """Fetch the next task, which there must be."""
-        task = self.fetch()
+        task = self.fetch(quick)
         assert task is not None
         return task
 
@@ -126,15 +126,15 @@ class FakeWorker:
 
     def grade(self, score: float | None = None, report: Report | None = None) -> None:
         """Grade the next submission in the queue. report: as in `graded`."""
-        task = self.take()
+        task = self.take(report is not None and report.quick)
         found = graded(task, score, report)
-        assert self.finish(task.attempt, found, found.quick)
+        assert self.finish(task.attempt, found)
 
-    def finish(self, attempt: UUID, report: Report, quick: bool = False) -> bool:
-        return self.outcome(attempt, report, quick) is Outcome.COUNTED
+    def finish(self, attempt: UUID, report: Report) -> bool:
+        return self.outcome(attempt, report) is Outcome.COUNTED
 
-    def outcome(self, attempt: UUID, report: Report, quick: bool = False) -> Outcome:
-        return self.do(lambda c: workers.finish(c, self.machine, attempt, report, quick))
+    def outcome(self, attempt: UUID, report: Report) -> Outcome:
+        return self.do(lambda c: workers.finish(c, self.machine, attempt, report))
 
     def give_back(self, attempt: UUID) -> bool:
         return self.do(lambda c: workers.release(c, self.machine, attempt))

@@ -175,6 +175,7 @@ attempts = Table(
     Column("number", SmallInteger, nullable=False),
     Column("worker", Text, nullable=False),
     Column("worker_id", Text, ForeignKey("workers.id")),
+    Column("quick", Boolean, nullable=False, server_default=text("false")),
     Column("started", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("ended", DateTime(timezone=True)),
     Column("fate", Text),

@@ -257,6 +257,7 @@ def _task(connection: Connection, worker: Any, grading: Any, quick: bool) -> Tas
             number=grading.attempts,
             worker=worker.name,
             worker_id=worker.id,
+            quick=quick,
         )
     )
     name, author, source = gradings.submitted(connection, grading.submission)
@@ -270,18 +271,15 @@ def _task(connection: Connection, worker: Any, grading: Any, quick: bool) -> Tas
     )
 
 
-def finish(
-    connection: Connection, machine: int, attempt: UUID, report: Report, quick: bool = False
-) -> Outcome:
+def finish(connection: Connection, machine: int, attempt: UUID, report: Report) -> Outcome:
     """Keep an attempt's report, if the attempt still holds the grading.
 
-    quick: as in `take`. A report that says that the judge failed counts only when no attempt is
-    left. Raises NotPossible where it contradicts the attempt's task, and StoreError where no board
-    can keep it.
+    A report that says that the judge failed counts only when no attempt is left. Raises NotPossible
+    where it contradicts the attempt's task, and StoreError where no board can keep it.
     """
     table = gradings_table.c
     task = connection.execute(
-        select(table.submission, table.model, attempts.c.started)
+        select(table.submission, table.model, attempts.c.quick, attempts.c.started)
         .join_from(attempts, gradings_table, attempts.c.grading == table.id)
         .where(attempts.c.id == attempt)
     ).one_or_none()
@@ -291,7 +289,7 @@ def finish(
     submission = stored(*gradings.submitted(connection, task.submission))
     by, gpu = report.environment, report.device.name if report.device else task.model
     found = report.submission.sha256, report.quick, task.model and gpu, by.judge, by.cases
-    if found != (submission.sha256, quick, task.model, *Version.current()):
+    if found != (submission.sha256, task.quick, task.model, *Version.current()):
         raise NotPossible(
             "the report's source, choice of cases, GPU or version of the judge is not its task's"
         )

@@ -206,7 +206,7 @@ def finish(site: ThisSite, machine: ThisMachine, attempt: UUID, body: Body) -> R
     report = _read(Report, body)
     try:
         with site.transaction() as connection:
-            outcome = workers.finish(connection, machine, attempt, report, site.rules.quick)
+            outcome = workers.finish(connection, machine, attempt, report)
     except StoreError as error:
         raise Problem(422, str(error)) from None
     return ResultAnswer(outcome=outcome)
