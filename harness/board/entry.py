@@ -8,14 +8,7 @@ from statistics import median
 from typing import NamedTuple, Self
 
 import harness
-from harness.protocol.report import (
-    Badge,
-    DeviceKind,
-    DisassembledKernel,
-    Report,
-    Submission,
-    Verdict,
-)
+from harness.protocol.report import Badge, DeviceKind, DisassembledKernel, Report, Verdict
 from problem.cases import CASES_VERSION
 
 
@@ -100,7 +93,7 @@ class Entry(NamedTuple):
     def of(cls, report: Report, id: str) -> Self:
         """Return the entry of a report; nothing in it is verified yet."""
         device, kernel, score = report.device, report.kernel, report.score
-        source = source_hash(report.submission)
+        source = source_hash(report)
         rounds = report.measurement.rounds if report.measurement else ()
         clocks = [round.clock_mhz for round in rounds if not round.dropped]
         return cls(
@@ -159,11 +152,11 @@ INDEXED = tuple(name for name in Entry._fields if name != "verified")
 """The fields that follow from the report alone, and so are kept in an index."""
 
 
-def source_hash(submission: Submission) -> str:
+def source_hash(report: Report) -> str:
     """Return the sha256 of the source, which a report from elsewhere may state wrongly; where the
     file could not be read, what the report states."""
-    source = submission.source.encode("utf-8", "replace")
-    return hashlib.sha256(source).hexdigest() if source else submission.sha256
+    source = report.submission.source.encode("utf-8", "replace")
+    return hashlib.sha256(source).hexdigest() if source else report.submission.sha256
 
 
 def differ(one: Entry, other: Entry) -> bool:

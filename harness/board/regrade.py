@@ -54,9 +54,9 @@ def regrade(store: Store, entries: Iterable[Entry], grade: Grader, kept: Path) -
             yield Change(entry, None, False, f"needs {gpu}; this machine has {elsewhere[gpu]}")
             continue
         try:
-            submission = store.document(entry.id).report.submission
-            true = {"sha256": source_hash(submission)}
-            document = store.own(grade(submission.model_copy(update=true)))
+            report = store.document(entry.id).report
+            true = {"sha256": source_hash(report)}
+            document = store.own(grade(report.submission.model_copy(update=true)))
         except (UsageError, OSError) as error:
             yield Change(entry, None, False, f"could not be graded: {error}")
             continue

@@ -134,6 +134,14 @@ def test_a_report_counts_only_for_its_task(
     assert report.submission.source == task.source
 
 
+def test_a_quick_task_needs_a_quick_report(worker: FakeWorker) -> None:
+    worker.submit()
+    task = worker.take(quick=True)
+    with pytest.raises(Problem, match="choice of cases"):
+        worker.outcome(task.attempt, graded(task, 1.5))
+    assert worker.finish(task.attempt, graded(task, report=factory.report(quick=True)))
+
+
 def test_another_machine_cannot_touch_an_attempt(worker: FakeWorker, engine: Engine) -> None:
     id = worker.submit()
     task = worker.take()
