@@ -68,12 +68,6 @@ from harness.ptxcpu.vector.unroll import unrolled
 _ROW = 4
 """The number of elements that are permuted at once."""
 
-_LINE = 64
-"""The bytes of a cache line of the host."""
-
-_PREFETCHED_LINES = 8
-"""The most cache lines that one load prefetches."""
-
 _SPACES = ("global", "shared", "const", "")
 
 _KNOWN = {
@@ -138,7 +132,6 @@ class VectorTranslator(LaneMemory, Translator):
         if reason:
             raise CannotTranslate(f"{reason} in vector code")
         kernel = tiled(unrolled(decided(kernel, block)))
-        self._only_bounds = only_bounds
         self._unread_copies: frozenset[int] = frozenset()
         instructions = len(kernel.body)
         if only_bounds:
@@ -166,8 +159,6 @@ class VectorTranslator(LaneMemory, Translator):
         self._hosts: dict[tuple[str, str], list[IrValue]] = {}
         self._loaded_ahead: dict[tuple[str, int], IrValue] = {}
         """The values of loads of this basic block, by base and offset."""
-        self._prefetched: set[tuple[str, int]] = set()
-        """The base and cache line of each prefetch in this basic block."""
         self._written = [
             written_by(item) if isinstance(item, Instruction) else () for item in kernel.body
         ]
@@ -404,7 +395,6 @@ class VectorTranslator(LaneMemory, Translator):
         self._vectors = {}
         self._hosts = {}
         self._loaded_ahead = {}
-        self._prefetched = set()
 
     # -- special registers
 
@@ -662,11 +652,6 @@ class VectorTranslator(LaneMemory, Translator):
         ]
         size = self.lanes // shape.groups
         parts = [shape.offsets[first : first + size] for first in range(0, self.lanes, size)]
-        line = (str(access.address.base), access.address.offset // _LINE)
-        if not access.is_store and access.space != "shared" and line not in self._prefetched:
-            self._prefetched.add(line)
-            for host, part in zip(hosts, parts, strict=True):
-                self._prefetch(access, host, max(part) + access.bytes)
         if access.is_store:
             self._store(access, hosts, parts)
         elif shape.is_constant_in_groups:
@@ -740,21 +725,6 @@ class VectorTranslator(LaneMemory, Translator):
             return self.element(value, 0)
         first = self.op("and", self.intrinsic("cttz", self.mask_bits, FALSE), self.lanes - 1)
         return self.raw(value.type, f"extractelement {value}, {first}")
-
-    def _prefetch(self, access: Access, host: IrValue, size: int) -> None:
-        """Prefetch the data that this load should read when it is next executed, assuming that its
-        address advances by the same distance again. Arrays larger than the caches are read by
-        columns whose stride the processor's own prefetcher does not recognise."""
-        if self._only_bounds or not self.is_in_loop(access.index):
-            return
-        before = self.variable("i64")  # where this load read last
-        now = self.raw("i64", f"ptrtoint {host} to i64")
-        distance = self.op("sub", now, self.load("i64", before))
-        self.store(now, before)
-        self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        for line in range(0, min(size, _PREFETCHED_LINES * _LINE), _LINE):
-            where = self.offset(self.offset(host, distance), line)
-            self.emit(f"call void @llvm.prefetch.p0({where}, i32 0, i32 3, i32 1)")
 
     def _write_vector(self, access: Access, item: Operand, raw: IrValue) -> None:
         self._lane = None
@@ -830,7 +800,6 @@ class VectorTranslator(LaneMemory, Translator):
     def _forget_addresses(self, name: str) -> None:
         base = str(Register(name))
         self._hosts = {key: hosts for key, hosts in self._hosts.items() if key[1] != base}
-        self._prefetched = {each for each in self._prefetched if each[0] != base}
         self._loaded_ahead = {at: raw for at, raw in self._loaded_ahead.items() if at[0] != base}
 
     def _with_same_base(self, access: Access) -> list[Access]:
@@ -937,7 +906,7 @@ class VectorTranslator(LaneMemory, Translator):
             pointers = self._pointers(access)
             self.scatter(pointers, access.type, [self._raw(x, access) for x in access.items])
         else:
-            loaded = self._loaded_anywhere(access)
+            loaded = self.gather(self._pointers(access), access.type, len(access.items))
             for item, raw in zip(access.items, loaded, strict=True):
                 self._write_vector(access, item, raw)
 
@@ -974,14 +943,6 @@ class VectorTranslator(LaneMemory, Translator):
             aside = self._splat(self.field("scratch", "ptr"), self.lanes)
             pointers = self.raw(whole, f"select {mask}, {pointers}, {aside}")
         return pointers
-
-    def _loaded_anywhere(self, access: Access) -> list[IrValue]:
-        """Return a raw vector for each register of a load whose lanes have unrelated addresses."""
-        pointers = self._pointers(access)
-        if self.mask_bits is None and access.space != "shared":
-            for lane in range(0, self.lanes, max(1, self.lanes // _PREFETCHED_LINES)):
-                self._prefetch(access, self._pointer(pointers, lane), access.bytes)
-        return self.gather(pointers, access.type, len(access.items))
 
     # -- asynchronous copies
 
