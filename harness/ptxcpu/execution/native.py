@@ -14,8 +14,7 @@ from harness.ptxcpu.errors import InternalError
 
 # Wider vectors than 8 floats double the vectoriser's time and gain nothing measurable.
 llvm.set_option("matmul-arena", "-slp-max-vf=8")
-# The instructions of a basic block keep their order, in which sums stay in registers
-# (vector/tile.py).
+# The instructions of a basic block keep their order, in which sums stay in registers.
 llvm.set_option("matmul-arena", "-enable-misched=false")
 
 
