@@ -60,25 +60,13 @@ __device__ void copy_lanes(UnitCopy* copy, long long lanes) {
     }
 }
 
-// Sets the words of the cells that a copy writes, by lane; each lane writes CELLS cells, or `count` if CELLS is 0.
-template <int CELLS>
-__device__ __forceinline__ void mark_lanes(const Context* c, const UnitCopy* copy, int first_word, int step, long long count) {
-    char* const* to = (char* const*)(copy + 1);
-    const Watch* w = c->watch;
-    int* writes = w->writes;
-    for (unsigned long long rest = copy->lanes; rest; rest &= rest - 1) {
-        int lane = __ffsll(rest) - 1, word = first_word + lane * step;
-        int* cells = writes + cell_of(to[lane] - c->shared, w->cell_width);
-#pragma unroll
-        for (int i = 0; i < (CELLS ? CELLS : (int)count); ++i) cells[i] = word;
-    }
-}
-
+// Sets the words of the cells that a copy writes, by lane.
 __device__ void mark_lanes(const Context* c, const UnitCopy* copy, int first_word, int step) {
-    long long count = cell_of(copy->bytes, c->watch->cell_width);
-    if (count == 4) mark_lanes<4>(c, copy, first_word, step, 4);
-    else if (count == 1) mark_lanes<1>(c, copy, first_word, step, 1);
-    else mark_lanes<0>(c, copy, first_word, step, count);
+    char* const* to = (char* const*)(copy + 1);
+    for (unsigned long long rest = copy->lanes; rest; rest &= rest - 1) {
+        int lane = __ffsll(rest) - 1;
+        mark_written(c->watch, to[lane] - c->shared, copy->bytes, first_word + lane * step);
+    }
 }
 
 __device__ void deliver_lanes(Context* c, long long t, UnitCopy* copy, long long lanes) {

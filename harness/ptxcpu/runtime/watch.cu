@@ -264,36 +264,21 @@ extern "C" __device__ void rt_watch_fence(Context* c, long long t, unsigned long
     for (; lanes; lanes &= lanes - 1) rt_fence(c, t + __ffsll(lanes) - 1, how, reach);
 }
 
-// Begins a copy to CELLS cells by each of these lanes, or to as many as `count` says if CELLS is 0. Returns
-// whether another thread accesses one of the cells.
-template <int CELLS>
-__device__ __forceinline__ bool begin_lanes(Watch* w, int thread, unsigned long long lanes, const long long* addresses,
-                                            long long count) {
-    int now = w->now, *all_writes = w->writes, *all_reads = w->reads;
-    bool is_doubtful = false;
-    for (; lanes; lanes &= lanes - 1) {
-        int lane = __ffsll(lanes) - 1, own = now + thread + lane;
-        long long first = cell_of(addresses[lane], w->cell_width);
-        int *writes = all_writes + first, *reads = all_reads + first;
-#pragma unroll
-        for (int i = 0; i < (CELLS ? CELLS : (int)count); ++i) {
-            is_doubtful |= (writes[i] >= now && writes[i] != own) || (reads[i] >= now && reads[i] != own);
-            writes[i] = NOBODYS;
-        }
-    }
-    return is_doubtful;
-}
-
 // Begins a copy to shared memory by each of these lanes. No thread may access its cells before a wait. The
 // addresses are multiples of the number of bytes, which is a multiple of a cell's.
 extern "C" __device__ void rt_watch_copy(Context* c, long long t, unsigned long long lanes,
                                          const long long* addresses, long long bytes) {
     Watch* w = c->watch;
     long long count = cell_of(bytes, w->cell_width);
-    if (count == 4 ? begin_lanes<4>(w, (int)t, lanes, addresses, 4)
-                   : count == 1 ? begin_lanes<1>(w, (int)t, lanes, addresses, 1)
-                                : begin_lanes<0>(w, (int)t, lanes, addresses, count))
-        w->doubt = -1;
+    for (; lanes; lanes &= lanes - 1) {
+        int lane = __ffsll(lanes) - 1, own = w->now + (int)t + lane;
+        long long first = cell_of(addresses[lane], w->cell_width);
+        for (long long i = first; i < first + count; ++i) {
+            bool is_written = w->writes[i] >= w->now && w->writes[i] != own;
+            if (is_written || (w->reads[i] >= w->now && w->reads[i] != own)) w->doubt = -1;
+            w->writes[i] = NOBODYS;
+        }
+    }
 }
 
 // ---- mbarriers and bulk copies. The order that an mbarrier establishes is not known here, except
