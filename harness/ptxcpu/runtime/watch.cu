@@ -151,27 +151,6 @@ struct LineAccess {
     }
 };
 
-// Records a plain access of thread t to a cell. Returns false, and has recorded nothing, if it may be a
-// mistake. known: the thread's clock
-__device__ __forceinline__ bool records_access(Context* c, long long t, long long pc, GlobalCell* cell, int access,
-                                               const unsigned* known, long long number) {
-    unsigned base = (unsigned)c->checks->base;
-    if (cell->strong.clock || cell->read.access & ACCESS_READ_ONLY) return false;
-    Event *events[3] = {&cell->write, &cell->read, &cell->other_read}, *last = &cell->read;
-    bool is_read = !(access & ACCESS_WRITE), last_is_known = true;
-#pragma unroll
-    for (int i = 0; i < (is_read ? 2 : 3); ++i) {
-        const Event* e = events[i];
-        bool is_known_event = !e->clock || (e->clock > base ? e->thread == number || known[e->thread] >= e->clock : is_known(c, t, e));
-        if (is_known_event) continue;
-        if (!is_read || e != last) return false;
-        last_is_known = false;
-    }
-    if (is_read && !last_is_known) cell->other_read = *last;
-    record(c, is_read ? last : &cell->write, t, pc, access);
-    return true;
-}
-
 // Records plain accesses of thread t and the lanes after it to a part of a line. Returns false, and has
 // recorded nothing, if one may be a mistake, or if the part cannot describe them.
 __device__ bool records_part(Context* c, long long t, long long pc, LinePart* part, int access, int lanes) {
@@ -208,23 +187,19 @@ __device__ void watch_lanes(Context* c, long long t, unsigned long long lanes, c
                             long long bytes, long long access) {
     Checks* k = c->checks;
     Address one = addresses[__ffsll(lanes) - 1], begin = one - offset_in_window(one);
-    long long window = window_of(one), number = number_of(c, t), words = clock_words(c);
+    long long window = window_of(one);
     const Span* span = c->windows + window;
-    GlobalCell* cells = k->global_cells[window];
     long long end = span->bytes < k->global_bytes[window] ? span->bytes : k->global_bytes[window];
-    bool is_plain = !(access & ~ACCESS_WRITE) && cells && k->global_cell_width == 4 && bytes % 4 == 0;
+    bool is_plain = !(access & ~ACCESS_WRITE) && k->global_cells[window] && k->global_cell_width == 4 && bytes % 4 == 0;
     if (access & ACCESS_WRITE && !span->writable) is_plain = false;
     unsigned char* all_ready = ready_flags(c, t, begin);
-    const unsigned *common = common_of(c), *rows = row_of(c, t);
-    const unsigned char* has_common = k->has_common + number;
     unsigned long long following = is_plain ? followers(addresses, lanes, bytes) : 0;
     k->unmet = 1;
     while (lanes) {
         int lane = __ffsll(lanes) - 1;
         Address address = addresses[lane];
-        long long first = (long long)(address - begin), at = first;
-        bool is_inside = is_plain && first >= 0 && first + bytes <= end && !(first & (bytes - 1));
-        if (is_inside) {
+        long long first = (long long)(address - begin);
+        if (is_plain && first >= 0 && first + bytes <= end && !(first & (bytes - 1))) {
             LineAccess part_access(k->global_lines[window], first, following, lane, bytes);
             LinePart* part = part_access.part((int)bytes);
             long long n = part_access.lanes * bytes;
@@ -233,15 +208,8 @@ __device__ void watch_lanes(Context* c, long long t, unsigned long long lanes, c
                 lanes = part_access.without(lanes, lane);
                 continue;
             }
-            const unsigned* known = has_common[lane] ? common : rows + lane * words;
-            use_cells(k, window, first, bytes);
-            for (; at < first + bytes; at += 4) {
-                if (all_ready && !passes_flags(all_ready + at, 4, access & ACCESS_WRITE)) break;
-                if (!records_access(c, t + lane, pc, cells + at / 4, (int)access, known, number + lane)) break;
-            }
         }
         lanes &= lanes - 1;
-        if (at == first + bytes) continue;
         if (!rt_locate(c, t + lane, address, bytes, access)) {
             c->watch->doubt = -1;
             return;
