@@ -1,9 +1,8 @@
 """Loads and stores of all lanes of a unit at once.
 
 Where the distances of the lanes' addresses from their leaders' are known, an access becomes
-contiguous loads, broadcasts and fixed permutations. One bounds check then suffices for all accesses
-of a basic block with the same base register. Other accesses are gathers and scatters, of which
-every lane is checked.
+contiguous loads, broadcasts and fixed permutations. One bounds check then suffices for all lanes of
+a group. Other accesses are gathers and scatters, of which every lane is checked.
 """
 
 from collections.abc import Callable, Sequence

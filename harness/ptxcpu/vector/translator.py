@@ -155,7 +155,6 @@ class VectorTranslator(LaneMemory, Translator):
         self._allocated: list[tuple[str, str]] = []
         """Names and types of this translation's own variables."""
         self._vectors: dict[str, LaneVector] = {}
-        self._hosts: dict[tuple[str, str], list[IrValue]] = {}
         self._loaded_ahead: dict[tuple[str, int], IrValue] = {}
         """The values of loads of this basic block, by base and offset."""
         self._written = [
@@ -392,7 +391,6 @@ class VectorTranslator(LaneMemory, Translator):
     def place(self, label: str) -> None:
         super().place(label)
         self._vectors = {}
-        self._hosts = {}
         self._loaded_ahead = {}
 
     # -- special registers
@@ -450,7 +448,6 @@ class VectorTranslator(LaneMemory, Translator):
 
     def run_masked(self, index: int, item: Instruction, lanes: IrValue) -> None:
         """Run an instruction for these lanes only."""
-        self._hosts = {}
         self.mask_bits = lanes
         if item.guard is not None:
             self.mask_bits = self.op("and", lanes, self.bits_of_guard(item.guard))
@@ -533,10 +530,9 @@ class VectorTranslator(LaneMemory, Translator):
         self.continue_at(mixed)
         self.branch(some, apart, other)
         self.continue_at(apart)
-        kept = dict(self._held), dict(self._vectors), dict(self._hosts)
-        self._hosts = {}
+        kept = dict(self._held), dict(self._vectors)
         run_apart()
-        self._held, self._vectors, self._hosts = kept
+        self._held, self._vectors = kept
 
     def _barrier(self, index: int, item: Instruction) -> None:
         words = item.opcode.split(".")
@@ -778,16 +774,11 @@ class VectorTranslator(LaneMemory, Translator):
         return self.read(item, access.type)
 
     def _leaders_on_host(self, access: Access, shape: Shape) -> list[IrValue]:
-        """Return the host address of each group's leader, after a check of all accesses of this
-        basic block with the same base register."""
-        key = (access.space, str(access.address.base))
-        if key not in self._hosts:
-            together = self._with_same_base(access)
-            self._hosts[key] = [
-                self._checked(leader, part, together)
-                for leader, part in self._leaders(access.address, shape)
-            ]
-        return self._hosts[key]
+        """Return the host address of each group's leader, after a check of the access."""
+        return [
+            self._checked(leader, part, access)
+            for leader, part in self._leaders(access.address, shape)
+        ]
 
     def _leaders(self, address: Address, shape: Shape) -> Iterator[tuple[IrValue, tuple[int, ...]]]:
         """Yield the base address of each group's leader, and the distances of its lanes."""
@@ -798,7 +789,6 @@ class VectorTranslator(LaneMemory, Translator):
 
     def _forget_addresses(self, name: str) -> None:
         base = str(Register(name))
-        self._hosts = {key: hosts for key, hosts in self._hosts.items() if key[1] != base}
         self._loaded_ahead = {at: raw for at, raw in self._loaded_ahead.items() if at[0] != base}
 
     def _with_same_base(self, access: Access) -> list[Access]:
@@ -818,30 +808,24 @@ class VectorTranslator(LaneMemory, Translator):
                 break
         return found
 
-    def _checked(
-        self, leader: IrValue, offsets: Sequence[int], together: Sequence[Access]
-    ) -> IrValue:
-        """Return the host address of `leader`. Leaves the vector path unless all of these accesses,
-        of all lanes, are aligned and inside one array that they may access."""
-        low = min(x.address.offset for x in together) + min(offsets)
-        high = max(x.address.offset + x.bytes for x in together) + max(offsets)
-        for rest, n in sorted({(x.address.offset % x.bytes, x.bytes) for x in together}):
-            if n > 1:
-                place = self.op("add", leader, rest) if rest else leader
-                self.leave_unless(self.compare("eq", self.op("and", place, n - 1), 0))
-        if together[0].space == "shared":
+    def _checked(self, leader: IrValue, offsets: Sequence[int], access: Access) -> IrValue:
+        """Return the host address of `leader`. Leaves the vector path unless the accesses of all
+        lanes are aligned and inside one array that they may access."""
+        low, high = min(offsets), max(offsets) + access.bytes
+        first = self.op("add", leader, access.address.offset)
+        if access.bytes > 1:
+            self.leave_unless(self.compare("eq", self.op("and", first, access.bytes - 1), 0))
+        start = self.op("add", first, low)
+        if access.space == "shared":
             size = self.kernel.shared.size
             if size < high - low:
                 self.leave_unless(constant("i1", 0))
-            start = self.op("add", leader, low)
             self.leave_unless(self.compare("ule", start, max(0, size - (high - low))))
             return self.offset(self.field("shared", "ptr"), leader)
-        host, bytes_, base = self._span(leader, together)
+        host, bytes_, base = self._span(leader, access)
         room = self._once(f"{bytes_} beyond {high - low}", lambda: self._room(bytes_, high - low))
-        distance = self.op("sub", leader, base)
-        start = self.op("add", distance, low)
-        self.leave_unless(self.compare("ule", start, room))
-        return self.offset(host, distance)
+        self.leave_unless(self.compare("ule", self.op("sub", start, base), room))
+        return self.offset(host, self.op("sub", leader, base))
 
     def _once(self, name: str, made: Callable[[], IrValue]) -> IrValue:
         """Return a value that is computed once for a basic block and those entered only from its
@@ -859,12 +843,10 @@ class VectorTranslator(LaneMemory, Translator):
         self.leave_unless(self.compare("sge", room, 0))
         return room
 
-    def _span(
-        self, address: IrValue, together: Sequence[Access]
-    ) -> tuple[IrValue, IrValue, IrValue]:
+    def _span(self, address: IrValue, access: Access) -> tuple[IrValue, IrValue, IrValue]:
         """Return the host address, the size and the device address of the array to which `address`
-        points. Leaves the vector path if there is no array that these accesses may use."""
-        known = self._window_of(together[0].space, together[0].address)
+        points. Leaves the vector path if there is no array that this access may use."""
+        known = self._window_of(access.space, access.address)
         if known is not None:  # an address elsewhere is too far from the base to be inside
             window = constant("i64", known)
             page = constant("i64", layout.FIRST_WINDOW + known)
@@ -873,21 +855,22 @@ class VectorTranslator(LaneMemory, Translator):
             window = self.op("sub", page, layout.FIRST_WINDOW)
             self.leave_unless(self.compare("ult", window, layout.WINDOWS))
             self.leave_unless(self.compare("ne", window, int(Window.LOCAL)))
-        is_store = any(access.is_store for access in together)
         spans = self.field("windows", "ptr")
         span = self._once(
             f"span {window}",
             lambda: self.offset(spans, self.op("mul", window, layout.SPAN_BYTES)),
         )
-        if (is_store or known is None) and f"store {window}" not in self._held:
+        if (access.is_store or known is None) and f"store {window}" not in self._held:
             writable = self.load("i64", self.offset(span, 16), ", !invariant.load !0")
             ok = self.compare("ne", writable, 0)
-            if not is_store:  # what blocks write must not be read, unless all may be run again
+            if (
+                not access.is_store
+            ):  # what blocks write must not be read, unless all may be run again
                 ok = self.invert(ok)
                 for readable in (int(Window.SHARED), *sorted(self._exchanged)):
                     ok = self.op("or", ok, self.compare("eq", window, readable))
             self.leave_unless(ok)
-            if is_store:
+            if access.is_store:
                 self._held[f"store {window}"] = ok
         host = self._once(f"host {span}", lambda: self.load("ptr", span, ", !invariant.load !0"))
         bytes_ = self._once(
@@ -924,7 +907,7 @@ class VectorTranslator(LaneMemory, Translator):
             host, offset = self.field("shared", "ptr"), value
             units = constant("i64", self.kernel.shared.size // access.bytes)
         else:
-            host, bytes_, base = self._span(self._of_one_lane(value), [access])
+            host, bytes_, base = self._span(self._of_one_lane(value), access)
             offset = self.vector(self.op("sub", value, base))
             units = self.op("udiv", bytes_, access.bytes)
         turned: IrValue = offset
