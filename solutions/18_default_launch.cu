@@ -14,9 +14,9 @@
 //
 // Expected gain over 17: none. It loses the time in which 130 000 blocks start and exit. A block
 // uses all registers of a multiprocessor, so these blocks run one after the other: 0.2 ms (2.5 %).
-// In the judge, on an H100: 1.091 x cuBLAS (95 %: 1.090 to 1.091), 7.453 ms;
+// In the judge, on an H200: 1.088 x cuBLAS (95 %: 1.088 to 1.088), 7.467 ms;
 // 255 registers, 49152 B of shared memory, 1 block a multiprocessor.
-// reports/h100/18_default_launch.json has the rest.
+// reports/h200/18_default_launch.json has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // tile of a block; elements of a stage along N
 constexpr int TM = 16, TN = 8;  // outputs of a thread: 4 groups of 4 rows, 2 groups of 4 columns

@@ -8,24 +8,27 @@
 // an inner product is collected in the buffer `unfinished`. When it is complete, it is added to the
 // sixteenths of C to which the outer product belongs.
 //
-// Inputs: each level increases the error. The worst block of uniform inputs has 5.1e-6, where
-// cuBLAS has 1.8e-6 (grade B). To limit it, a tile's sums over the first half of N wait in shared
+// Inputs: each level increases the error. The worst block of uniform inputs has 5.2e-6, where
+// cuBLAS has 1.7e-6 (grade B). To limit it, a tile's sums over the first half of N wait in shared
 // memory for those over the second half: two such sums have 0.7 of the error of one. Four rows or
 // columns that are added are scaled to similar norms. If moments of rows and columns indicate a
 // larger error, the launch computes the 64 ordinary products at 1.07 x cuBLAS, as explained in 19.
-// Patterns that the quarters share are not detected: repeated lines have 1.6e-5, cuBLAS 5.7e-6. Nor
-// are single lines 128 times as large as others: 1.8e-5, cuBLAS 2.6e-6.
+// Patterns that the quarters share are not detected: repeated lines have 1.8e-5, cuBLAS 4.7e-6. Nor
+// are single lines 128 times as large as others: 7.9e-6, cuBLAS 2.6e-6; in another grading 1.8e-5.
 //
 //     helpers (36 blocks):  inspect rows, columns --> all inspected --> form 40 + 40 sums --> pool
 //     other blocks:         4 products without sums --> wait until all sums are formed
 //     all blocks:           take tiles of the 49 products from one work counter, in order
 //     tile of product p:    multiply --> wait for product p - 1 of the tile --> add to buffer or C
 //
+// Multiplying a tile, splitting the last tiles and inspecting rows and columns are as in 17 and 19;
+// what is new begins at the table of seven products.
+//
 // Expected gain over 17: 64/49, less 2 % for phase one (1.4 GB), 1 % for the two sums, and 5 % for
 // the additions and the start. That is 1.3 x cuBLAS.
 // 255 registers, 181312 B of shared memory, a pool of 1.25 GiB.
-// In the judge, on an H100: 1.325 x cuBLAS (95 %: 1.325 to 1.326), 6.141 ms.
-// reports/h100/20_strassen_two_levels.json has the rest.
+// In the judge, on an H200: 1.338 x cuBLAS (95 %: 1.337 to 1.338), 6.092 ms.
+// reports/h200/20_strassen_two_levels.json has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // tile of a block; elements of a stage along N
 constexpr int TM = 16, TN = 8;  // outputs of a thread: 4 groups of 4 rows, 2 groups of 4 columns
@@ -46,6 +49,9 @@ constexpr int PARTS = 1056;       // most parts of all tiles
 
 // Problem sizes for which 49 products are faster, and for which the buffers suffice.
 constexpr int MIN_DEPTH = 4096, MIN_TILES = 32, MAX_TILES = 4096, MAX_LINES = 32768;
+// Blocks begin tiles of four products before they know how many are not split (next_work). At least
+// 49 tiles - (workers - 1) are not, so four times the tiles must not be more.
+constexpr int MAX_WORKERS = 45 * MIN_TILES;
 constexpr long long POOL_FLOATS = 320ll << 20;
 constexpr int SEGMENT = 48;  // stages that are added up in one sum
 constexpr int HELPERS = 36;  // blocks that prepare the sums while the others multiply
@@ -878,6 +884,7 @@ __device__ __forceinline__ void describe(const float* A, const float* B, float* 
     long long tiles = (long long)(M / (4 * BM)) * (K / (4 * BN));
     p.fast = aligned && M % (4 * BM) == 0 && K % (4 * BN) == 0 && N % (4 * BK) == 0 &&
              N >= MIN_DEPTH && max(M, K) <= MAX_LINES && tiles >= MIN_TILES && tiles <= MAX_TILES &&
+             p.workers <= MAX_WORKERS &&
              ((long long)N * M + (long long)N * K) / 16 * 40 <= POOL_FLOATS &&
              (long long)M * K / 4 <= POOL_FLOATS / 16;
     int cuts = p.fast ? 4 : 1;
@@ -907,8 +914,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     if (block >= workers) return;
 
     if (thread() == 0) {
-        describe(A, B, C, M, N, K, p);
         p.workers = workers;
+        describe(A, B, C, M, N, K, p);
         plan.products = 0;
     }
     __syncthreads();

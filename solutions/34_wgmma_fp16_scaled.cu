@@ -9,11 +9,12 @@
 // two. It scales the largest of them to 2^12 .. 2^13. Scaling by powers of two is exact, and so are
 // products of integers of up to 11 bits.
 //
-// Inputs. The bound below holds for every input (grade A). Outliers and rows of different size cost
-// neither accuracy nor speed. If the largest of 1024 neighbours is outside 2^-80 .. 2^62, products
-// could leave the range of a float, and the whole launch uses plain FP32. This happens near
-// overflow, and if all of them are denormal. A denormal next to a value above 2^-80 counts as zero.
-// Plain FP32 is also used for small problems and for matrices that do not fit the pool.
+// Inputs. The bound below holds for every finite input (grade A). Neither accuracy nor speed depends
+// on outliers, on rows of different size, or on values near overflow or below the normal range. If
+// the largest of 1024 neighbours is outside 2^-80 .. 2^62, the product of two inverse scales could
+// leave the range of a float. Then the launch removes the scales one after the other where needed.
+// Plain FP32 is used for matrices with infinities, for small problems, and for matrices that do not
+// fit the pool.
 //
 //     Phase one splits A and B into the pool, in the layout that wgmma reads.
 //       stage:  144 rows of A and 256 columns of B, 32 elements of each, swizzled
@@ -28,9 +29,10 @@
 // There is no producer warp. A warpgroup promotes one half of its columns while the tensor cores
 // multiply the other half.
 //
-// Error bound for every input. u is 2^-24, |A||B| the product of the matrices of magnitudes. m_A
-// and m_B are the largest magnitudes among the 1024 neighbours of an element.
+// Error bound for every finite input without overflow. u is 2^-24, |A||B| the product of the matrices
+// of magnitudes. m_A and m_B are the largest magnitudes among the 1024 neighbours of an element.
 //     |fl(C) - C|  <=  (2 min(N, 512) + N / 512 + 13) u |A||B|  +  2^-36 (m_A |B| + |A| m_B)
+//                      +  N 2^-149
 //   Splitting: |x - h| <= 2^-11 |x|, and |x - h - l| <= 2^-22 |x| + 2^-37 m, since FP16 has no more
 //   digits below 2^-14 (Dekker, 1971; Markidis and others, 2018). The remainders of x and of y, and
 //   l_x l_y, are 2^-22 of the product each: 12 u in all.
@@ -38,7 +40,8 @@
 //   is truncated 2^-25 below the largest, and the sum to 24 bits (Fasi, Higham, Mikaitis and
 //   Pranesh, 2021). That is 10.5 u of the accumulator, six times per stage, 96 times between two
 //   promotions: less than 2 u for each of up to 512 products.
-//   Promotions: N / 512 sums in float32.
+//   Promotions: N / 512 sums in float32. Plain FP32 promotes as often, so it has the same bound.
+//   Underflow: a result below the normal range is rounded to a multiple of 2^-149.
 // A float32 sum of N products has the bound N u |A||B| (Higham, 2002). So the bound above is that
 // of a float32 sum of about 1100 products, for any N. Errors of random inputs average out: 2e-6 by
 // the accuracy rule, as for cuBLAS, and 3.5e-6 if all products have one sign.
@@ -50,9 +53,9 @@
 // costs 5 ns, so the declared tile of 4096 x 4 limits the grid to 2048 blocks at the ranked size.
 //
 // Expected gain over 33: none in time; eight times its accuracy.
-// In the judge, on an H100: 4.569 x cuBLAS (95 %: 4.561 to 4.579), 1.777 ms, 0.97 x the speed of
-// 33; 250 registers, 232192 B of shared memory, 1 block a multiprocessor.
-// reports/h100/34_wgmma_fp16_scaled.json has the rest.
+// In the judge, on an H200: 4.822 x cuBLAS (95 %: 4.820 to 4.827), 1.689 ms, 1.01 x the speed of
+// 33; 254 registers, 232192 B of shared memory, 1 block a multiprocessor.
+// reports/h200/34_wgmma_fp16_scaled.json has the rest.
 constexpr int BM = 144;         // rows of C in a tile: wgmma's N
 constexpr int BN = 256;         // columns of C in a tile: twice wgmma's M for each warpgroup
 constexpr int DEPTH = 128;      // elements of a chunk along N: four stages
@@ -82,7 +85,7 @@ __device__ unsigned long long strip_tickets;
 __device__ unsigned long long row_tickets;
 __device__ unsigned long long units_done;
 __device__ unsigned long long blocks_done;
-__device__ unsigned long long extreme_range;  // epoch of the last launch that needs plain FP32
+__device__ unsigned long long widest_range;  // the epoch, and the largest Range of a segment
 constexpr int COUNT_BITS = 24;
 
 struct Shape {
@@ -194,19 +197,26 @@ constexpr long long SMALL = 8'000'000;  // most multiply-adds for which plain FP
 
 // ---- phase one: x = high + low, both FP16, scaled -----------------------------------------------
 
-// A power of two that scales the largest magnitude of a segment to 2^12 .. 2^13, and its inverse.
-// If a segment is extreme, intermediate products could leave the range of a float.
+// The largest magnitude of a segment. With EXTREME ones, the product of two inverse scales may leave
+// the range of a float.
+enum Range : unsigned { USUAL, EXTREME, NOT_FINITE };
+
+// A power of two that scales the largest magnitude to 2^12 .. 2^13, and its inverse. Magnitudes
+// below 2^-115 are scaled by 2^127, which makes them multiples of 2^-22.
 struct Scale {
     float scale, factor;
-    bool extreme;
+    unsigned range;
 };
 
 __device__ __forceinline__ Scale scale_for(unsigned largest) {
     const int exponent = largest >> 23;
-    const bool zero = largest == 0;
-    const bool extreme = !zero && (exponent < 127 - 80 || exponent > 127 + 62);
-    if (zero || extreme) return {1.0f, 1.0f, extreme};
-    return {__uint_as_float((266 - exponent) << 23), __uint_as_float((exponent - 12) << 23), false};
+    if (largest == 0) return {1.0f, 1.0f, USUAL};
+    const bool usual = exponent >= 127 - 80 && exponent <= 127 + 62;
+    return {__uint_as_float(min(266 - exponent, 254) << 23),
+            __uint_as_float(exponent > 12 ? (exponent - 12) << 23 : 1 << 22),
+            usual             ? USUAL
+            : exponent == 255 ? NOT_FINITE
+                              : EXTREME};
 }
 
 // Returns the largest magnitude of four values as bits, which integer maxima can compare.
@@ -309,8 +319,7 @@ struct RowPart {
 __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long epoch) {
     const Shape& s = ring.s;
     const int lane = ring.lane;
-    bool extreme = false;
-    unsigned segment = 0, done = 0, slot = 0, parity = 0;
+    unsigned range = USUAL, segment = 0, done = 0, slot = 0, parity = 0;
 #pragma unroll 1
     for (;;) {
         const unsigned row = __shfl_sync(0xffffffffu, ring.held, slot);
@@ -330,7 +339,7 @@ __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long
         const Scale chosen = scale_for(__reduce_max_sync(0xffffffffu, largest));
         __syncwarp();  // all lanes have read the slot
         ring.load(slot);
-        extreme |= chosen.extreme;
+        range = max(range, chosen.range);
         const unsigned tile = row / BM, tile_row = row % BM;
         unsigned char* to =
             pool + ((size_t)tile * s.chunks + segment * SEGMENT) * (CHUNK_STAGES * A_BYTES);
@@ -356,7 +365,7 @@ __device__ __forceinline__ unsigned split_rows(RowRing& ring, unsigned long long
         segment = 0;
         ++done;
     }
-    if (extreme && lane == 0) atomicMax(&extreme_range, epoch);
+    if (range != USUAL && lane == 0) atomicMax(&widest_range, epoch + range);
     return done;
 }
 
@@ -415,7 +424,7 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
     ColumnSource source(B, s, strip, warp, lane);
 #pragma unroll
     for (int i = 0; i < DEPTH / 4; ++i) v[i] = source.four(4 * i);
-    bool extreme = false;
+    unsigned range = USUAL;
     unsigned char(*stages)[STRIP_BYTES] = buffer.stages[warp];
 #pragma unroll 1
     for (; strip < s.strips; ++done) {
@@ -435,7 +444,7 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
         const unsigned next = c.ticket[1];
         source = ColumnSource(B, s, next, warp, lane);
         const Scale chosen = scale_for(largest);
-        extreme |= chosen.extreme;
+        range = max(range, chosen.range);
 #pragma unroll
         for (int i = 0; i < DEPTH / 16; ++i) {
             Parts p[4];
@@ -467,7 +476,7 @@ __device__ __forceinline__ unsigned split_strips(const float* B, const Shape& s,
         __syncthreads();  // all have read the next strip's number
         strip = next;
     }
-    if (extreme) atomicMax(&extreme_range, epoch);
+    if (range != USUAL) atomicMax(&widest_range, epoch + range);
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     return done;
 }
@@ -742,6 +751,16 @@ __device__ __forceinline__ void store_half(float* C, const Shape& s, int row, in
     }
 }
 
+// Returns a sum without the scales of its row and column. ANY: for any scales. Their product is exact
+// within the range of a float. Otherwise both are large or both are small.
+template <bool ANY>
+__device__ __forceinline__ float unscaled(float sum, float column, float row) {
+    const float both = column * row;
+    if (ANY && both > 0.0f && both < __uint_as_float(0xff << 23)) return sum * both;
+    return sum * column * row;
+}
+
+template <bool ANY>
 __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigned block, int thread,
                                                Control& c, unsigned char* slots) {
     const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
@@ -778,8 +797,9 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
             const float2 f = *reinterpret_cast<const float2*>(rows + 8 * i);
 #pragma unroll
             for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(v[4 * i + e])::"memory");
-            return make_float4(v[4 * i] * left * f.x, v[4 * i + 1] * left * f.y,
-                               v[4 * i + 2] * right * f.x, v[4 * i + 3] * right * f.y);
+            return make_float4(
+                unscaled<ANY>(v[4 * i], left, f.x), unscaled<ANY>(v[4 * i + 1], left, f.y),
+                unscaled<ANY>(v[4 * i + 2], right, f.x), unscaled<ANY>(v[4 * i + 3], right, f.y));
         };
         if (piece.chunk > 0) {
 #pragma unroll
@@ -826,7 +846,7 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
     finish(1);
 }
 
-// ---- small problems, matrices too large for the pool, extreme values: plain FP32 ----------------
+// ---- small problems, matrices too large for the pool, infinities: plain FP32 --------------------
 
 constexpr int FP32_DEPTH = 32;
 
@@ -844,7 +864,7 @@ __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float*
     const int passes = (height + 31) / 32;
     const size_t a_step = (size_t)WARPS * s.N, b_step = (size_t)WARPS * s.K,
                  c_step = (size_t)32 * s.K;
-    float sum[TM][4] = {}, a_next[LOADS_A], b_next[LOADS_B];
+    float sum[TM][4] = {}, total[TM][4] = {}, a_next[LOADS_A], b_next[LOADS_B];
     for (int k0 = 0; k0 < s.N + FP32_DEPTH; k0 += FP32_DEPTH) {
         if (k0 < s.N) {  // load the next piece while this one is multiplied
             const int rows = k0 + lane < s.N ? height - warp : 0;
@@ -885,6 +905,15 @@ __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float*
                 }
             }
             __syncthreads();
+            if (k0 % (PROMOTE * DEPTH) == 0 || k0 >= s.N) {
+#pragma unroll
+                for (int i = 0; i < TM; ++i)
+#pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        total[i][j] += sum[i][j];
+                        sum[i][j] = 0.0f;
+                    }
+            }
         }
         if (k0 < s.N) {
 #pragma unroll
@@ -902,11 +931,11 @@ __device__ __forceinline__ void fp32_tile(const float* A, const float* B, float*
         if (32 * i >= height - row || columns <= 0) break;
         if (whole) {
             __stcs(reinterpret_cast<float4*>(to),
-                   make_float4(sum[i][0], sum[i][1], sum[i][2], sum[i][3]));
+                   make_float4(total[i][0], total[i][1], total[i][2], total[i][3]));
         } else {
 #pragma unroll
             for (int j = 0; j < 4; ++j)
-                if (j < columns) to[j] = sum[i][j];
+                if (j < columns) to[j] = total[i][j];
         }
     }
 }
@@ -937,7 +966,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     s.workers = plain ? blocks : min(multiprocessors(), blocks);
     if (block >= s.workers) return;
     const unsigned long long epoch = launch_epoch();
-    bool extreme = false;
+    unsigned range = USUAL;
     if (!plain) {
         if (thread == 0) {
             for (int i = 0; i < STAGES; ++i) {
@@ -955,15 +984,18 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         __syncthreads();
         split_matrices(A, B, s, epoch, thread, control, slots);
         wait_for(&units_done, epoch + s.strips + M, thread);
-        extreme = *(volatile unsigned long long*)&extreme_range == epoch;
+        const unsigned long long widest = *(volatile unsigned long long*)&widest_range;
+        if (widest > epoch) range = widest - epoch;
     }
-    if (plain || extreme) {
+    if (plain || range == NOT_FINITE) {
         const unsigned across = (K + PART_COLUMNS - 1) / PART_COLUMNS;
         for (unsigned part = block; part < s.row_tiles * across; part += s.workers)
             fp32_tile(A, B, C, s, part / across * BM, part % across * PART_COLUMNS, thread, slots);
         if (plain) return;
+    } else if (range == EXTREME) {
+        multiply_tiles<true>(C, s, block, thread, control, slots);
     } else {
-        multiply_tiles(C, s, block, thread, control, slots);
+        multiply_tiles<false>(C, s, block, thread, control, slots);
     }
 
     // The last block resets the counters, since launches of a replayed graph have the same epoch.
@@ -978,7 +1010,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         strip_tickets = 0;
         row_tickets = 0;
         units_done = 0;
-        extreme_range = 0;
+        widest_range = 0;
         blocks_done = 0;
     }
 }

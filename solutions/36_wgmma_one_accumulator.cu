@@ -10,14 +10,17 @@
 //
 // Inputs. All inputs are accepted, but the accuracy depends on them (grade B). A segment is 1024
 // neighbours in a row of A or a column of B. One unit of an INT8 correction is 2^-18 of the largest
-// value of the segment. Errors of independent elements average out. On structured inputs they add
-// up: 3.9e-4 on spikes over a background, where cuBLAS has 1.3e-6. There is no useful bound for all
-// inputs. A segment is wide if its largest value exceeds LIMIT times its root mean square. Then its
-// outliers are taken out, and their products are added at the end: 5.0 to 6.2 x cuBLAS. If there
-// are too many, the whole launch uses FP16 corrections. Outside the judge, it then had
-// 4.5 to 4.6 x cuBLAS.
-// Plain FP32 is used for values outside 2^-80 .. 2^62, for N <= SHORT, and for matrices that do not
-// fit the pool.
+// value of the segment. Errors of independent elements average out. Those of structured inputs would
+// add up, so low parts are rounded up or down by chance. High parts are rounded to nearest, which
+// random inputs need. So errors stay where both matrices repeat few values: 1.1e-4 on neighbours that
+// cancel, where cuBLAS has 6.4e-7. The other structured inputs of the judge have at most 1.3e-5.
+// There is no useful bound for all inputs.
+// A segment is wide if one unit is too much for its root mean square (LIMIT). Then its outliers are
+// taken out, and their products are added at the end. If there are too many of them, or if the
+// largest value of a segment is outside 2^-80 .. 2^62, the whole launch uses FP16 corrections. Outside
+// the judge, on an H200: one outlier 6.4 x cuBLAS, FP16 corrections 4.3 to 4.8.
+// Plain FP32 is used for matrices with infinities, for N <= SHORT, and for matrices that do not fit
+// the pool.
 // Problems of up to SMALL multiply-adds use four BF16 products in a single phase, as in 32.
 //
 //     Phase one splits A and B into the pool, in the layout that wgmma reads. A line is a row of A
@@ -52,9 +55,9 @@
 // one sign. Therefore at most eight chunks share an accumulator.
 //
 // Expected gain over 33: four units of work instead of six, so at most 1.5 x.
-// In the judge, on an H100: 6.201 x cuBLAS (95 %: 6.194 to 6.205), 1.312 ms, 1.32 x the speed of
-// 33; 252 registers, 232192 B of shared memory, 1 block a multiprocessor.
-// reports/h100/36_wgmma_one_accumulator.json has the rest.
+// In the judge, on an H200: 6.468 x cuBLAS (95 %: 6.465 to 6.475), 1.258 ms, 1.35 x the speed of
+// 33; 254 registers, 232192 B of shared memory, 1 block a multiprocessor.
+// reports/h200/36_wgmma_one_accumulator.json has the rest.
 constexpr int BM = 144;          // rows of C in a tile: wgmma's N
 constexpr int BN = 256;          // columns of C in a tile: twice wgmma's M for each warpgroup
 constexpr int DEPTH = 128;       // elements of a chunk along N: four stages
@@ -95,8 +98,8 @@ __device__ unsigned long long units_done[PASSES];
 __device__ unsigned long long blocks_done;
 __device__ unsigned long long wide_segments;  // estimated from samples of A and B
 __device__ unsigned long long outliers_taken;
-__device__ unsigned long long too_wide;       // epoch of the last launch with FP16 corrections
-__device__ unsigned long long extreme_range;  // epoch of the last launch that needs plain FP32
+__device__ unsigned long long too_wide;    // epoch of the last launch with FP16 corrections
+__device__ unsigned long long not_finite;  // epoch of the last launch that needs plain FP32
 constexpr int COUNT_BITS = 24;
 constexpr unsigned ENDED = 1u << 23;  // tickets of a pass that was ended are at least this
 
@@ -204,19 +207,26 @@ __device__ __forceinline__ int place(int row, int segment) {
 
 // ---- phase one: x = FP16 + INT8, scaled ---------------------------------------------------------
 
-// A power of two that scales the largest magnitude of a segment to 2^12 .. 2^13, and its inverse.
-// If a segment is extreme, intermediate products could leave the range of a float.
+// The largest magnitude of a segment. With EXTREME ones, the product of two inverse scales may leave
+// the range of a float.
+enum Range : unsigned { USUAL, EXTREME, NOT_FINITE };
+
+// A power of two that scales the largest magnitude to 2^12 .. 2^13, and its inverse. Magnitudes
+// below 2^-115 are scaled by 2^127, which makes them multiples of 2^-22.
 struct Scale {
     float scale, factor;
-    bool extreme;
+    Range range;
 };
 
 __device__ __forceinline__ Scale scale_for(unsigned largest) {
     const int exponent = largest >> 23;
-    const bool zero = largest == 0;
-    const bool extreme = !zero && (exponent < 127 - 80 || exponent > 127 + 62);
-    if (zero || extreme) return {1.0f, 1.0f, extreme};
-    return {__uint_as_float((266 - exponent) << 23), __uint_as_float((exponent - 12) << 23), false};
+    if (largest == 0) return {1.0f, 1.0f, USUAL};
+    const bool usual = exponent >= 127 - 80 && exponent <= 127 + 62;
+    return {__uint_as_float(min(266 - exponent, 254) << 23),
+            __uint_as_float(exponent > 12 ? (exponent - 12) << 23 : 1 << 22),
+            usual             ? USUAL
+            : exponent == 255 ? NOT_FINITE
+                              : EXTREME};
 }
 
 // Returns the largest magnitude of four values as bits, which integer maxima can compare.
@@ -233,14 +243,28 @@ struct Parts {
     uint2 fp16_low;
 };
 
-// Returns bits whose lowest byte is x * unit, rounded to an integer of at most 127.
-__device__ __forceinline__ unsigned int8_bits(float x, float unit) {
-    constexpr float INTEGER = 12582912.0f;  // 1.5 * 2^23
-    return __float_as_uint(fminf(fmaf(x, unit, INTEGER), INTEGER + 127.0f));
+// Pseudo-random bytes that decide how low parts are rounded: the leading bytes of a Weyl sequence
+// along N. Each segment of a line starts elsewhere, and A and B have different increments.
+struct Noise {
+    unsigned next, increment;
+
+    __device__ __forceinline__ Noise(bool of_b, unsigned line, unsigned segment, int lane) {
+        increment = of_b ? 0x85ebca6bu : 0x9e3779b1u;
+        next = (line * 2 + of_b) * 0x2c1b3c6du + segment * 0x297a2d39u;
+        next = (next ^ next >> 15) * 0x9e3779b1u;
+        next = (next ^ next >> 12) + lane * 4 * increment;
+    }
+};
+
+// Returns bits whose second byte is x * unit + noise / 256, rounded down, in -128 .. 127.
+__device__ __forceinline__ unsigned int8_bits(float x, float unit, unsigned noise) {
+    constexpr float INTEGER = 49152.0f;  // 1.5 * 2^15: the last eight bits are a fraction
+    const float clamped = fminf(fmaxf(fmaf(x, unit, INTEGER), INTEGER - 128.0f), INTEGER + 127.0f);
+    return __float_as_uint(clamped) + noise;
 }
 
 __device__ __forceinline__ unsigned pack(unsigned a, unsigned b, unsigned c, unsigned d) {
-    return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
+    return __byte_perm(__byte_perm(a, b, 0x0051), __byte_perm(c, d, 0x0051), 0x5410);
 }
 
 // Rounds two values to FP16. Ties are rounded up, so that remainders are in [-2, 2) and fit INT8 in
@@ -260,9 +284,12 @@ __device__ __forceinline__ unsigned to_fp16(float x, float y, float& x_low, floa
     return packed;
 }
 
+// Splits a thread's values in the next chunk. Low parts are rounded up or down by chance, in
+// proportion to the distance. Otherwise the errors of structured lines would add up.
 template <bool WIDE>
-__device__ __forceinline__ Parts split(float4 v) {
+__device__ __forceinline__ Parts split(float4 v, Noise& noise) {
     constexpr float LOW = 64.0f, HIGH = 1.0f / 64;
+    constexpr unsigned NEAREST = 128;
     Parts p;
     float4 l;
     p.fp16.x = to_fp16(v.x, v.y, l.x, l.y);
@@ -272,10 +299,12 @@ __device__ __forceinline__ Parts split(float4 v) {
         asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(p.fp16_low.y) : "f"(l.w), "f"(l.z));
         return p;
     }
-    p.low =
-        pack(int8_bits(l.x, LOW), int8_bits(l.y, LOW), int8_bits(l.z, LOW), int8_bits(l.w, LOW));
-    p.high = pack(int8_bits(v.x, HIGH), int8_bits(v.y, HIGH), int8_bits(v.z, HIGH),
-                  int8_bits(v.w, HIGH));
+    const unsigned n = noise.next, step = noise.increment;
+    p.low = pack(int8_bits(l.x, LOW, n >> 24), int8_bits(l.y, LOW, n + step >> 24),
+                 int8_bits(l.z, LOW, n + 2 * step >> 24), int8_bits(l.w, LOW, n + 3 * step >> 24));
+    p.high = pack(int8_bits(v.x, HIGH, NEAREST), int8_bits(v.y, HIGH, NEAREST),
+                  int8_bits(v.z, HIGH, NEAREST), int8_bits(v.w, HIGH, NEAREST));
+    noise.next += DEPTH * step;
     return p;
 }
 
@@ -289,17 +318,14 @@ __device__ __forceinline__ float squares_of(float4 v) {
 
 constexpr int SEGMENT_LENGTH = SEGMENT * DEPTH;
 
-// INT8 corrections are used if the largest value of each segment is at most this multiple of its
-// root mean square. Beyond it, the error of INT8 would dominate.
-constexpr float LIMIT = 9.0f;
+// INT8 corrections are used if 2^13, the bound of scaled values, is at most this multiple of the root
+// mean square of each segment. Beyond it, the error of INT8 would dominate.
+constexpr float LIMIT = 11.0f;
 
-// Returns whether a segment is wide, from its largest magnitude and the sum of its scaled squares.
-__device__ __forceinline__ bool is_wide(unsigned largest, float squares, unsigned segment,
-                                        const Shape& s) {
-    const float peak = __uint_as_float((largest & 0x7fffff) | (127u + 12) << 23);  // after scaling
+// Returns whether a segment is wide, from the sum of its scaled squares.
+__device__ __forceinline__ bool is_wide(float squares, unsigned segment, const Shape& s) {
     const float length = min(SEGMENT_LENGTH, s.N - (int)segment * SEGMENT_LENGTH);
-    const bool sized = largest > 0 && !scale_for(largest).extreme;
-    return sized && peak * peak * length > LIMIT * LIMIT * squares;
+    return squares > 0.0f && 8192.0f * 8192.0f * length > LIMIT * LIMIT * squares;
 }
 
 // Ends the first pass if outliers are too many. The second pass splits everything again, so the
@@ -460,7 +486,7 @@ struct Destination {
     }
 };
 
-// Splits a segment of a line by one warp, and returns whether its values are extreme. In a sample,
+// Splits a segment of a line by one warp, and returns whether it has infinities. In a sample,
 // `share` is the number of segments that a segment stands for; otherwise it is 0.
 template <bool WIDE>
 __device__ __forceinline__ bool split_segment(const float* from, const Shape& s, bool of_b,
@@ -474,23 +500,25 @@ __device__ __forceinline__ bool split_segment(const float* from, const Shape& s,
     largest = __reduce_max_sync(0xffffffffu, largest);
     const Scale chosen = scale_for(largest);
     Destination<WIDE> to(s, of_b, line, segment, lane);
+    Noise noise(of_b, line, segment, lane);
     const int chunks = min((unsigned)SEGMENT, s.chunks - segment * SEGMENT);
     float squares = 0.0f;
 #pragma unroll 2
     for (int i = 0; i < chunks; ++i) {
         const float4 y = scaled(values[i * 32], chosen.scale);
         if (!WIDE) squares += squares_of(y);
-        to.store(split<WIDE>(y));
+        to.store(split<WIDE>(y, noise));
     }
     if (!WIDE) squares = sum_of_warp(squares);
     if (lane == 0) {
         *to.factor = chosen.factor;
-        if (!WIDE && is_wide(largest, squares, segment, s)) {
+        if (!WIDE && chosen.range == EXTREME) end_first_pass(s, epoch);
+        if (!WIDE && is_wide(squares, segment, s)) {
             note_wide(of_b ? s.M + line : line, segment, s, c);
             if (share > 0) count_wide(share, s, epoch);
         }
     }
-    return chosen.extreme;
+    return chosen.range == NOT_FINITE;
 }
 
 // Takes the outliers out of a wide segment, and splits the other elements again. This function is
@@ -527,12 +555,12 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
         for (int i = 0; i < SEGMENT_LENGTH / 32; ++i)
             if (__float_as_uint(fabsf(v[i])) < cut) squares += v[i] * scale * (v[i] * scale);
         squares = sum_of_warp(squares);
-        if (!is_wide(largest, squares, segment, s)) break;
+        if (!is_wide(squares, segment, s)) break;
         unsigned least = cut;
 #pragma unroll 1
         for (int i = 0; i < SEGMENT_LENGTH / 32; ++i) {
             const float y = v[i] * scale;
-            if (y * y * length > LIMIT * LIMIT * squares)
+            if (4 * y * y * length > LIMIT * LIMIT * squares)
                 least = min(least, __float_as_uint(fabsf(v[i])));
         }
         cut = __reduce_min_sync(0xffffffffu, least);
@@ -563,13 +591,14 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
         ++to_write;
         v[i] = 0.0f;
     }
-    // What is too small beside an outlier is no reason for plain FP32.
+    // What is too small beside an outlier is no reason for another pass.
     const Scale chosen = scale_for(max(largest, (127u - 80) << 23));
     Destination<false> to(s, of_b, index, segment, lane);
+    Noise noise(of_b, index, segment, lane);
 #pragma unroll 1
     for (int i = 0; i < SEGMENT && segment * SEGMENT + i < s.chunks; ++i) {
         const float4 four = {v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]};
-        to.store(split<false>(scaled(four, chosen.scale)));
+        to.store(split<false>(scaled(four, chosen.scale), noise));
     }
     if (lane == 0) *to.factor = chosen.factor;
 }
@@ -591,7 +620,7 @@ __device__ __forceinline__ void split_matrices(const float* A, const float* B, c
     __syncthreads();
     UnitPart part;
     unsigned ticket = 0, turn = 0;
-    bool extreme = false;
+    bool finite = true;
     // Turn 0 only loads. It is no separate code, because a multiprocessor executes code slowly for
     // the first time: it fetches it from L2.
 #pragma unroll 1
@@ -605,7 +634,7 @@ __device__ __forceinline__ void split_matrices(const float* A, const float* B, c
             const unsigned share = turn == 1 ? max(1u, s.units / s.workers) : 0;
 #pragma unroll 1
             for (int i = warp; i < LINES; i += WARPS)
-                extreme |= split_segment<WIDE>(from + i * LINE_LENGTH, s, u.of_b, u.line + i,
+                finite &= !split_segment<WIDE>(from + i * LINE_LENGTH, s, u.of_b, u.line + i,
                                                u.segment, epoch, share, lane, c);
         }
         if (next >= s.units) break;
@@ -617,7 +646,7 @@ __device__ __forceinline__ void split_matrices(const float* A, const float* B, c
         }
         __syncthreads();
     }
-    if (extreme && lane == 0) atomicMax(&extreme_range, epoch);
+    if (!finite && lane == 0) atomicMax(&not_finite, epoch);
     // Other blocks will read the pool by bulk copies (async proxy), after acquiring the counter.
     async_proxy_fence();
     __threadfence();
@@ -920,6 +949,15 @@ __device__ __forceinline__ void store_rows(float* C, const Sizes& s, int row, in
     }
 }
 
+// Returns a sum, given as bits, without the scales of its row and column. ANY: for any scales. Their
+// product is exact within the range of a float. Otherwise both are large or both are small.
+template <bool ANY>
+__device__ __forceinline__ float unscaled(unsigned sum, float column, float row) {
+    const float v = __uint_as_float(sum), both = column * row;
+    if (ANY && both > 0.0f && both < __uint_as_float(0xff << 23)) return v * both;
+    return v * column * row;
+}
+
 template <bool WIDE>
 __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigned block, int thread,
                                                Control& c, unsigned char* slots) {
@@ -957,10 +995,9 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
             const float2 f = *reinterpret_cast<const float2*>(rows + 8 * i);
 #pragma unroll
             for (int e = 0; e < 4; ++e) asm volatile("" : "+r"(v[4 * i + e])::"memory");
-            return make_float4(__uint_as_float(v[4 * i]) * left * f.x,
-                               __uint_as_float(v[4 * i + 1]) * left * f.y,
-                               __uint_as_float(v[4 * i + 2]) * right * f.x,
-                               __uint_as_float(v[4 * i + 3]) * right * f.y);
+            return make_float4(
+                unscaled<WIDE>(v[4 * i], left, f.x), unscaled<WIDE>(v[4 * i + 1], left, f.y),
+                unscaled<WIDE>(v[4 * i + 2], right, f.x), unscaled<WIDE>(v[4 * i + 3], right, f.y));
         };
         if (piece.chunk > 0) {
 #pragma unroll
@@ -1118,7 +1155,7 @@ __device__ __noinline__ void add_outliers(const float* B, float* C, Shape s, uns
     }
 }
 
-// ---- short N, matrices too large for the pool, extreme values: plain FP32 -------------------
+// ---- short N, matrices too large for the pool, infinities: plain FP32 -----------------------
 
 constexpr int PART = 64, FP32_DEPTH = 32;  // rows and columns of C in a part; depth along N
 
@@ -1234,7 +1271,7 @@ __device__ __forceinline__ void split_bf16(float x, float y, unsigned& high, uns
 }
 
 // The largest and the smallest magnitude of some values, as the bits of floats. Zeros are ignored.
-struct Range {
+struct Magnitudes {
     unsigned largest = 0, smallest = ~0u;  // `smallest` is less by one, so that zero wraps around
 
     __device__ __forceinline__ void add(float x) {
@@ -1252,7 +1289,7 @@ struct Range {
 struct Values {
     float4 a[ROWS / 16];       // row thread / 16 + 16 i; elements 4 (thread % 16) to + 3 along N
     float b[COLUMNS / 32][8];  // column lane + 32 i; element 8 warp + j along N
-    Range range;               // range of all values that were split
+    Magnitudes range;          // of all values that were split
 
     // Splits these values into `stage` if `split` is set, and refills the registers from `next`.
     __device__ __forceinline__ void pass(unsigned char* stage, bool split, const Matrices& m,
@@ -1426,7 +1463,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     const Matrices m = {A, B, C, M, N, K};
     if (small) return multiply_small(m, block, s.workers, thread, slots);
     const unsigned long long epoch = launch_epoch();
-    bool wide = false, extreme = false;
+    bool wide = false, finite = true;
     if (!plain) {
         if (thread == 0) {
             for (int i = 0; i < STAGES; ++i) {
@@ -1445,9 +1482,9 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         split_matrices<false>(A, B, s, epoch, thread, control, slots);
         wide = *(volatile unsigned long long*)&too_wide == epoch;
         if (wide) split_matrices<true>(A, B, s, epoch, thread, control, slots);
-        extreme = *(volatile unsigned long long*)&extreme_range == epoch;
+        finite = *(volatile unsigned long long*)&not_finite != epoch;
     }
-    if (plain || extreme) {
+    if (plain || !finite) {
         const unsigned across = (K + PART - 1) / PART, down = (M + PART - 1) / PART;
         for (unsigned part = block; part < down * across; part += s.workers)
             fp32_part(m, part / across * PART, part % across * PART, thread, slots);
@@ -1475,7 +1512,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         for (int pass = 0; pass < PASSES; ++pass) tickets[pass] = units_done[pass] = 0;
         wide_segments = outliers_taken = 0;
         too_wide = 0;
-        extreme_range = 0;
+        not_finite = 0;
         blocks_done = 0;
     }
 }

@@ -11,8 +11,8 @@ from harness.devices.cpu.device import CpuDevice
 from harness.protocol.compiler import PtxProgram, Translate
 from harness.protocol.device import Finished, Ready, Run
 from problem.accuracy import UNIT_ROUNDOFF
-from problem.cases import Matrix, Shape
-from problem.reference import Float64
+from problem.cases import Case, Matrix, Shape
+from problem.reference import Float64, compare
 from tests.requests import inputs_of
 
 pytestmark = pytest.mark.architectures
@@ -22,6 +22,10 @@ ACCURATE, FASTEST = "34_wgmma_fp16_scaled", "36_wgmma_one_accumulator"
 
 SHAPE = Shape(48, 2048, 48)
 """A shape small enough for the CPU device and large enough for both solutions' tensor cores."""
+SMALL_SHAPES = (Shape(40, 64, 24), Shape(16, 16384, 16))
+"""Shapes that 34 multiplies in plain FP32."""
+TWO_PHASES = Shape(1030, 1400, 1020)
+"""The least work, about, that 36 does in two phases."""
 SEGMENT = 1024
 """The number of neighbours along N that share a scale in 34."""
 PROMOTED = 512
@@ -56,8 +60,10 @@ def exact(A: Matrix, B: Matrix) -> Float64:
 def largest_of_segments(X: Float64) -> Float64:
     """Return, for each element, the largest absolute value of those that share its scale."""
     rows, inner = X.shape
-    largest = np.abs(X).reshape(rows, -1, SEGMENT).max(axis=2)
-    return np.repeat(largest, SEGMENT, axis=1).reshape(rows, inner)
+    whole = np.zeros((rows, -(-inner // SEGMENT) * SEGMENT))
+    whole[:, :inner] = np.abs(X)
+    largest = whole.reshape(rows, -1, SEGMENT).max(axis=2)
+    return np.repeat(largest, SEGMENT, axis=1)[:, :inner]
 
 
 def bound(A: Matrix, B: Matrix) -> Float64:
@@ -66,7 +72,7 @@ def bound(A: Matrix, B: Matrix) -> Float64:
     n = A.shape[1]
     sums = (2 * min(n, PROMOTED) + n / PROMOTED + 13) * UNIT_ROUNDOFF * (a @ b)
     far_below_the_largest = 2.0**-36 * (largest_of_segments(a) @ b + a @ largest_of_segments(b.T).T)
-    return np.asarray(sums + far_below_the_largest)
+    return np.asarray(sums + far_below_the_largest + n * 2.0**-149)
 
 
 def adversarial() -> dict[str, tuple[Float64, Float64]]:
@@ -119,26 +125,71 @@ RANGES = {
     "beyond the range of a BF16": (float(np.finfo(np.float32).max), 2.0**-110),
     "near the least normal number": (2.0**-120, 2.0**60),
     "subnormal": (2.0**-135, 2.0**100),
+    "few bits of a subnormal number": (2.0**-147, 2.0**127),
+    "with subnormal products": (2.0**-70, 2.0**-72),
 }
-"""The sizes of the elements of A and of B. Their products are neither huge nor subnormal."""
+"""The sizes of the elements of A and of B. Their products are not huge."""
 
 
-@pytest.mark.parametrize("kernel", [ACCURATE, FASTEST])
-@pytest.mark.parametrize("shape", [Shape(40, 64, 24), SHAPE], ids=str)
-def test_extreme_elements_are_multiplied_as_float32(kernel: str, shape: Shape) -> None:
-    """Errors are within the bound of any float32 sum, so finite products have finite results."""
-    device, random = loaded(kernel), np.random.default_rng(31)
-    for name, (size_a, size_b) in RANGES.items():
-        A = (random.uniform(0.5, 1, (shape.M, shape.N)) * size_a).astype(np.float32)
-        B = (random.uniform(-1, 1, (shape.N, shape.K)) * size_b).astype(np.float32)
-        limit = shape.N * UNIT_ROUNDOFF * exact(np.abs(A), np.abs(B))
+def of_sizes(shape: Shape, size_a: float, size_b: float) -> tuple[Matrix, Matrix]:
+    random = np.random.default_rng(31)
+    A = random.uniform(0.5, 1, (shape.M, shape.N)) * size_a
+    B = random.uniform(-1, 1, (shape.N, shape.K)) * size_b
+    return A.astype(np.float32), B.astype(np.float32)
+
+
+@pytest.mark.parametrize("shape", [SHAPE, *SMALL_SHAPES], ids=str)
+def test_34_keeps_its_error_bound_in_all_of_the_range_of_a_float(shape: Shape) -> None:
+    device = loaded(ACCURATE)
+    pairs = {name: of_sizes(shape, *sizes) for name, sizes in RANGES.items()}
+    pairs["constants"] = (
+        np.full((shape.M, shape.N), 1.9, np.float32),
+        np.full((shape.N, shape.K), 1.7, np.float32),
+    )
+    rows, B = of_sizes(shape, 1, 1)
+    rows[3:6] *= np.float32([[2.0**-130], [2.0**-90], [2.0**100]])
+    pairs["rows of extreme sizes"] = rows, B
+    huge_A, huge_B = of_sizes(shape, 1, 1)
+    huge_A[7, 9], huge_B[9] = 2.0**120, 0
+    huge_A[:, 50], huge_B[50, 5] = 0, 2.0**60
+    pairs["huge elements that meet zeros"] = huge_A, huge_B
+    for name, (A, B) in pairs.items():
+        assert np.all(error(device, A, B) <= bound(A, B)), name
+
+
+@pytest.mark.parametrize("shape", [SMALL_SHAPES[0], SHAPE, TWO_PHASES], ids=str)
+def test_36_multiplies_extreme_elements_as_accurately_as_float32(shape: Shape) -> None:
+    device = loaded(FASTEST)
+    for name, sizes in RANGES.items():
+        A, B = of_sizes(shape, *sizes)
+        limit = shape.N * (UNIT_ROUNDOFF * exact(np.abs(A), np.abs(B)) + 2.0**-149)
         assert np.all(error(device, A, B) <= limit), name
+
+
+STRUCTURED = (
+    "A spikes on a background; B positive, without spikes",
+    "A spikes on a background; B positive",
+    "A positive, inner dimension scaled by 2^-7..2^0; "
+    "B constant lines, inverse inner dimension scaled by 2^-7..2^0",
+)
+"""Inputs on which the errors of low parts would add up, to 2e-5 and more, if they were rounded to
+nearest."""
+
+
+def test_36_rounds_so_that_errors_of_structured_inputs_do_not_add_up() -> None:
+    device = loaded(FASTEST)
+    for kind in STRUCTURED:
+        A, B = Case(TWO_PHASES, kind).draw(31)
+        done = device.run(Run(inputs=inputs_of(TWO_PHASES, A, B), seconds=100))
+        assert isinstance(done, Finished), done
+        assert compare(A, B, done.output).worst < 1.2e-5, kind
 
 
 def with_outliers() -> dict[str, tuple[Float64, Float64]]:
     """Return inputs of which a few elements, or too many, are far larger than the others."""
     random = np.random.default_rng(31)
-    A, B = random.uniform(-1, 1, (1030, 1400)), random.uniform(-1, 1, (1400, 1020))
+    A = random.uniform(-1, 1, (TWO_PHASES.M, TWO_PHASES.N))
+    B = random.uniform(-1, 1, (TWO_PHASES.N, TWO_PHASES.K))
     few_A, few_B, many_A, many_B = A.copy(), B.copy(), A.copy(), B.copy()
     few_A[[3, 500, -1], [5, 1000, -1]] = 2.0**20, -(2.0**20), 2.0**20
     few_B[[5, 700, -1], [7, 500, -1]] = 2.0**20

@@ -19,7 +19,7 @@ from harness.protocol.report import DisassembledKernel, Report
 
 HELP = """\
 example:
-  python3 -m lab compact reports/h100/*.json
+  python3 -m lab compact reports/h200/*.json
 """
 
 DIGITS = 3

@@ -30,7 +30,7 @@ from harness.protocol.files import write_whole
 from harness.protocol.report import Report, Value
 from lab.commands.measure import KERNELS, Measured, agrees, read_measurements
 
-REPORTS = SOLUTIONS.parent / "reports" / "h100"
+REPORTS = SOLUTIONS.parent / "reports" / "h200"
 
 LONG_SECONDS = 600.0
 """The time limit for counting one kernel, long enough for a busy machine."""

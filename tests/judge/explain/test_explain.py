@@ -129,7 +129,7 @@ def test_counters_must_fit_the_measured_time() -> None:
 
     That would be 24 ms of work at the ranked size, where it takes 1.3 ms.
     """
-    text = (SOLUTIONS.parent / "reports" / "h100" / "02_shared_tile.json").read_text()
+    text = (SOLUTIONS.parent / "reports" / "h200" / "02_shared_tile.json").read_text()
     facts = from_report(Report.model_validate_json(text))
     assert facts is not None
     assert explain(facts).findings and not explain(facts).notes
