@@ -148,7 +148,7 @@ def test_a_killed_grading_child_is_retried_until_it_is_cancelled(
     assert status(connection, id).state is State.CANCELLED
 
 
-def test_a_quick_arena_grades_on_the_gpu_model_of_its_rules(
+def test_a_quick_arena_uses_the_gpu_model_of_its_rules(
     connection: Connection,
     address: str,
     secrets: Secrets,

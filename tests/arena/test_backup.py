@@ -92,7 +92,7 @@ BACKUP_OF_0_1 = Path(__file__).with_name("before") / "arena-0.1.backup"
 """A backup that version 0.1 made of an arena with a key for another machine."""
 
 
-def test_an_arena_of_version_0_1_goes_on_with_a_worker_of_today() -> None:
+def test_a_restored_arena_of_version_0_1_works() -> None:
     with tempfile.TemporaryDirectory(prefix="arena-") as folder:
         data_dir = DataDir(Path(folder, "data"))
         restore(data_dir, None, BACKUP_OF_0_1)

@@ -43,7 +43,7 @@ def test_a_first_start_that_is_killed_is_done_again(
     assert data_dir.folder.stat().st_mode & 0o007 == 0, "nobody else looks into it"
 
 
-def test_the_socket_of_a_long_path_is_in_a_folder_of_its_own(folder: Path) -> None:
+def test_a_long_path_has_its_socket_in_another_folder(folder: Path) -> None:
     database = folder / ("long" * 25)
     server = Server(database, "secret")
     server.keep_up()

@@ -96,7 +96,7 @@ def test_each_lane_compiles_one_submission_at_a_time() -> None:
 
 
 @pytest.mark.parametrize(("held", "joins"), [(3, True), (1000, False)])
-def test_a_worker_waits_for_the_lease_of_one_that_may_have_died(
+def test_a_worker_waits_until_its_predecessors_lease_ends(
     held: int, joins: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "BEAT_SECONDS", 0.01)

@@ -130,7 +130,7 @@ def test_idle_connections_and_endless_headers_are_cut(
         assert idle.recv(1) == b""
 
 
-def test_a_judge_error_is_final_at_the_third_attempt_and_counts_against_no_limit(
+def test_the_third_judge_error_is_final_and_not_counted(
     connection: Connection, worker: FakeWorker, ada: Person, client: TestClient, key: Key
 ) -> None:
     id = submit(connection, ada)

@@ -34,7 +34,7 @@ CHANGES = {
 }
 
 
-def test_the_database_allows_only_the_changes_of_state_of_the_table(
+def test_the_database_allows_only_the_listed_state_changes(
     connection: Connection, engine: Engine, person: Add
 ) -> None:
     submit(connection, person("ada"))

@@ -117,7 +117,7 @@ def gone(submission: Submission) -> Report:
         (grading(score=None), "this machine has CPU"),
     ],
 )
-def test_what_does_not_apply_is_not_entered(
+def test_an_unusable_regrading_is_not_entered(
     call: Call, old: Path, grade: Grader, said: str
 ) -> None:
     code, out, _ = call("regrade", "--yes", grade=grade)

@@ -284,7 +284,7 @@ def test_the_same_seed_draws_the_same_inputs(
     assert again.outcome.model_dump_json() == report.outcome.model_dump_json()
 
 
-def test_an_exit_in_a_callback_of_a_library_is_not_shown() -> None:
+def test_an_exit_inside_a_library_callback_prints_nothing() -> None:
     """ctypes shows and drops the exception of a callback, as libraries in C do."""
     code = (
         "import ctypes, os, time; from harness.bootstrap import Startup; Startup().over(); "

@@ -36,7 +36,7 @@ def test_code_that_nvcc_accepts_compiles(name: str) -> None:
     assert compiled(ACCEPTED[name])
 
 
-def test_a_library_of_the_host_is_not_read_from_the_toolkit(
+def test_host_libraries_are_not_read_from_the_toolkit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A whole CUDA toolkit has cuBLAS next to the device headers, and NVRTC cannot read it."""

@@ -260,7 +260,7 @@ def test_a_kernel_that_is_never_launched_lends_no_badge() -> None:
     assert Badge.CUDA_CORES in facts.badges and "HMMA" not in facts.instructions
 
 
-def test_a_ptxas_that_crashes_is_the_submissions_fault_and_one_that_is_killed_is_not(
+def test_only_a_crash_of_ptxas_blames_the_submission(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "ptxas"

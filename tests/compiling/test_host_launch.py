@@ -47,7 +47,7 @@ def test_the_first_block_of_another_size_is_warned_of(block: str, shown: str) ->
     ],
 )
 @pytest.mark.parametrize("name", ["", "<16>", "<float, 4>"])
-def test_the_rules_block_or_an_unknown_one_is_not_warned_of(block: str, name: str) -> None:
+def test_no_warning_without_a_known_wrong_block_size(block: str, name: str) -> None:
     for where in ("", "gemm::", "::a::b::"):
         launch = f"{block} {where}matrix_multiplication_kernel{name}<<<1, block>>>();"
         assert warnings(launch, "\n") == []

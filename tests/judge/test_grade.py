@@ -129,7 +129,7 @@ def test_early_work_stops_when_verification_fails() -> None:
     assert len(asked) == 2 and len(asked[1].launches) == len(asked[0].launches)
 
 
-def test_unsafe_beats_wrong_and_a_fault_of_verification_is_the_verdict() -> None:
+def test_a_race_precedes_a_wrong_answer_and_a_fault_decides() -> None:
     outcome = graded(fakes.on_cpu(replace(WRONG, findings=(RACE,)))).outcome
     assert isinstance(outcome, protocol.Race) and outcome.counterexample is not None
     outcome = graded(fakes.on_cpu(WRONG)).outcome

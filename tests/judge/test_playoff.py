@@ -196,7 +196,7 @@ def test_kernels_are_compared_on_the_kind_where_both_are_slower() -> None:
         assert found is not None and found.value == pytest.approx(math.log(2.3 / 2.4), abs=1e-3)
 
 
-def test_kernels_that_are_slower_on_different_kinds_are_compared_by_their_scores() -> None:
+def test_kernels_slower_on_different_kinds_are_compared_by_score() -> None:
     found = playoff.difference(by_kind(2.0, 2.4), by_kind(2.3, 2.0))
     assert found is not None and found.low < found.value < found.high
     assert found.value == pytest.approx(math.log(2.3 / 2.4), abs=1e-3)

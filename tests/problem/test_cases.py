@@ -87,7 +87,7 @@ def test_any_two_factors_may_be_drawn_together() -> None:
     assert len({str(kind) for kind in kinds}) > 5000
 
 
-def test_the_text_of_a_kind_is_parsed_to_the_same_kind() -> None:
+def test_a_kind_is_parsed_from_its_own_text() -> None:
     generator = np.random.default_rng(2)
     for _ in range(500):
         kind = cases.drawn_kind(generator)

@@ -7,7 +7,7 @@ import pytest
 from harness.protocol.files import cache_directory, write_whole
 
 
-def test_the_cache_lies_where_the_user_wants_it_or_at_home(
+def test_the_cache_directory_follows_xdg_cache_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -197,7 +197,7 @@ def test_a_multicast_copy_names_blocks_of_its_cluster(mask: int) -> None:
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_bulk_copy_is_counted_in_the_block_that_it_writes(rank: int) -> None:
+def test_a_bulk_copy_signals_a_barrier_of_its_destination_block(rank: int) -> None:
     body = f"""setp.ne.u32 %p1, %r1, 0; @%p1 bra END;
         mov.u32 %r2, %cluster_ctarank; setp.ne.u32 %p1, %r2, {rank}; @%p1 bra END;
         mov.u32 %r3, b; mapa.shared::cluster.u32 %r3, %r3, 0;

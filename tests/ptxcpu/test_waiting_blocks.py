@@ -49,9 +49,7 @@ def test_another_barrier_is_needed_before_data_are_replaced(cpu: Runner, meets: 
 
 
 @pytest.mark.parametrize("is_fenced", [True, False])
-def test_a_thread_gets_its_own_blocks_data_back_by_way_of_another(
-    cpu: Runner, is_fenced: bool
-) -> None:
+def test_order_through_another_block_needs_fences(cpu: Runner, is_fenced: bool) -> None:
     fence = FENCE if is_fenced else ""
     body = f"""
     if (thread == 0) {{
@@ -85,7 +83,7 @@ def test_a_block_keeps_what_is_known_of_its_shared_memory(cpu: Runner, barrier: 
     assert {each.hazard for each in cpu.findings(SHAPE)} == missing
 
 
-def test_a_block_waits_for_the_next_one_in_a_large_grid(cpu: Runner) -> None:
+def test_in_a_large_grid_blocks_wait_for_the_next(cpu: Runner) -> None:
     cpu.load(
         source("""
     if (thread == 0) {
@@ -109,9 +107,7 @@ def test_waiting_blocks_are_counted(cpu: Runner) -> None:
 
 
 @pytest.mark.parametrize(("rows", "fits"), [(256, True), (288, False)])
-def test_only_as_many_blocks_may_wait_as_a_gpu_has_room_for(
-    cpu: Runner, rows: int, fits: bool
-) -> None:
+def test_the_capacity_of_a_gpu_limits_waiting_blocks(cpu: Runner, rows: int, fits: bool) -> None:
     """An H100 has room for 264 such blocks, if each has up to 128 registers a thread."""
     cpu.load(source("meet(blocks); *c = 1;"))
     shape = Shape(rows, 16, 256)

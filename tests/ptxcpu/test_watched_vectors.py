@@ -537,7 +537,7 @@ def test_blocks_that_depend_and_never_end_reach_the_time_limit() -> None:
     assert not result.findings
 
 
-def test_a_store_far_outside_is_checked_before_its_flags_are_read() -> None:
+def test_bounds_of_a_store_are_checked_before_its_flags() -> None:
     by_vectors, _ = of_source((KERNELS / "stores_far_outside.cu").read_text())
     A, B = inputs(Shape(32, 16, 32))
     C = np.full((32, 32), np.nan, np.float32)

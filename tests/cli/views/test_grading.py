@@ -75,12 +75,12 @@ def shown(outcome: protocol.Outcome, **fields: Any) -> str:
 @pytest.mark.parametrize(
     ("source", "said"), [("__device__ int flag;\n", True), ("__shared__ int flag;\n", False)]
 )
-def test_a_kernel_that_does_not_end_may_wait_for_a_later_block(source: str, said: bool) -> None:
+def test_an_endless_kernel_may_wait_for_a_later_block(source: str, said: bool) -> None:
     given = report(LATE, submission=TWO.model_copy(update={"source": source}))
     assert ("wait only for blocks that run at the same time" in (advice(given) or "")) == said
 
 
-def test_a_tiny_case_that_does_not_end_has_an_endless_loop() -> None:
+def test_a_hang_in_a_tiny_case_is_an_endless_loop() -> None:
     late = LATE.model_copy(update={"shape": Shape(16, 16, 16)})
     assert "the loop has no end" in (advice(report(late, submission=TWO)) or "")
     polls = TWO.model_copy(update={"source": "while (!test_wait(parity));"})

@@ -64,7 +64,7 @@ def test_each_tool_names_its_hazard_and_line(
     assert (f"line {line} and line 5" in finding.message) is (hazard is Hazard.RACE)
 
 
-def test_a_race_with_a_function_of_a_header_names_the_function() -> None:
+def test_a_race_in_a_header_names_the_function() -> None:
     kernel = b"<func>matrix_multiplication_kernel</func>\n          <path>kernel.cu</path>"
     header = b"<func>cp_async</func><path>cuda_pipeline_helpers.h</path>"
     (finding,) = read_xml(xml("race.racecheck").replace(kernel, header, 1), Tool.RACECHECK, [])
@@ -81,12 +81,12 @@ OVERFLOW = b"""<?xml version="1.0" encoding="utf-8"?><ComputeSanitizerOutput><re
 """As 2025.3.1 wrote it on an H200, shortened."""
 
 
-def test_an_error_without_an_address_has_the_words_of_the_tool() -> None:
+def test_an_error_without_an_address_quotes_the_tool() -> None:
     (finding,) = read_xml(OVERFLOW, Tool.MEMCHECK, [])
     assert finding.message == "line 1: stack overflow" and finding.at.line == 1
 
 
-def test_a_call_that_tells_of_the_end_of_a_kernel_is_no_finding() -> None:
+def test_a_call_that_reports_a_failed_kernel_is_no_finding() -> None:
     told = b"""<?xml version="1.0"?><ComputeSanitizerOutput><record><kind>Memcheck</kind>
         <what><text>Program hit unspecified launch failure on CUDA API call</text></what>
         </record></ComputeSanitizerOutput>"""

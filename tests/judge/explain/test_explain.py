@@ -52,7 +52,7 @@ def test_the_naive_kernel_waits_for_the_l1_cache() -> None:
     assert all(finding.line == product for finding in explanation.findings)
 
 
-def test_a_block_has_its_bytes_and_every_roof_lies_above_the_measured_speed() -> None:
+def test_block_figures_are_exact_and_roofs_above_measured_speeds() -> None:
     """The measured speeds are useful operations: 412 GFLOP in 50.1 and in 423 ms on an H100."""
     for solution, ms in (("01_naive", 423.0), ("02_shared_tile", 50.1)):
         for roof in explained(solution).roofs:
@@ -161,7 +161,7 @@ def test_a_smaller_size_is_counted_for_slow_kernels() -> None:
     assert isinstance(counted(RANKED.shape), Fault)
 
 
-def test_a_load_waits_for_the_misses_of_those_under_way_with_it() -> None:
+def test_a_miss_of_either_load_delays_the_warp() -> None:
     """A warp needs the results of both loads, so either miss delays it."""
     waits = (Wait(Producer.GLOBAL, 0, 2, 7), Wait(Producer.GLOBAL, 1, 3, 8))
     loop = CodeLoop(first_line=7, last_line=8, opcodes={"LDG": 2, "FFMA": 2}, waits=waits)
@@ -190,7 +190,7 @@ def test_a_comparison_names_the_largest_changes_first() -> None:
     assert "should be equally fast" in same.why and not same.units
 
 
-def test_spills_go_to_the_nearest_memory_with_room_for_all_threads() -> None:
+def test_spills_go_to_the_nearest_memory_with_room() -> None:
     facts = recorded("02_shared_tile").facts
     threads = facts.occupancy.warps * WARP
     occupied = facts.occupancy.blocks * facts.resources.shared_bytes

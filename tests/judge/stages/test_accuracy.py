@@ -46,7 +46,7 @@ def test_only_full_gradings_of_correct_kernels_have_a_grade() -> None:
         assert made.accuracy is None
 
 
-def test_a_launch_that_faults_or_changes_an_input_is_an_outcome() -> None:
+def test_a_fault_or_a_changed_input_ends_the_grading() -> None:
     fault = Fault(cause="time-limit", message="no end")
     made = grading(on_cpu(FakeDevice(run=lambda _: fault)))
     assert isinstance(outcome_of(grade_accuracy, made), TimeLimit)

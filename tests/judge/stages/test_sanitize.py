@@ -135,7 +135,7 @@ def test_a_sample_is_the_first_cluster_and_secret_ones() -> None:
     assert drawn[0] == drawn[39] and drawn[3].shape == shape
 
 
-def test_a_launch_that_is_wrong_or_stops_only_when_watched_is_the_verdict() -> None:
+def test_a_failure_under_a_sanitizer_alone_decides() -> None:
     found = outcome(FakeDevice(watched=lambda A, B: 2 * right(A, B)))
     assert isinstance(found, protocol.WrongAnswer) and found.stage == "sanitize"
     found = outcome(FakeDevice(), FakeDevice(watched=lambda A, B: 2 * right(A, B)))
@@ -286,7 +286,7 @@ def test_a_hang_is_explained_by_the_cpu_device() -> None:
 SOMEWHERE = OUTSIDE.model_copy(update={"at": protocol.Place()})
 
 
-def test_only_hangs_in_small_cases_and_errors_without_a_line_may_be_explained() -> None:
+def test_only_small_hangs_and_errors_without_a_line_are_explained() -> None:
     gpu, cpu = (grading(each(FakeDevice()), problem=PROBLEM) for each in (on_gpu, on_cpu))
     for findings, may_say_more in (((), True), ((SOMEWHERE,), True), ((OUTSIDE,), False)):
         fault = protocol.MemoryFault(stage=protocol.Stage.VERIFY, message="", findings=findings)

@@ -40,7 +40,7 @@ def test_the_score_is_the_median_of_the_ratios() -> None:
         (440_000, 0.2, 40.0),  # too short for the clock to fall
     ],
 )
-def test_nothing_is_gained_where_the_baseline_has_a_lower_clock(
+def test_a_lower_baseline_clock_does_not_raise_the_score(
     kernel_cycles: int, kernel_ms: float, expected: float
 ) -> None:
     cycles = {"kernel_cycles": kernel_cycles, "baseline_cycles": 16_000_000}
@@ -49,7 +49,7 @@ def test_nothing_is_gained_where_the_baseline_has_a_lower_clock(
     assert found.ratio_by_cycles == pytest.approx(16_000_000 / kernel_cycles)
 
 
-def test_steady_is_a_narrow_interval_not_a_lucky_start() -> None:
+def test_steady_needs_six_rounds_and_a_narrow_interval() -> None:
     assert not is_steady([timed(8.0)] * 5)
     assert is_steady([timed(8.0)] * 6)
     for off, steady in ((0.0024, True), (0.0026, False)):  # a quarter of a per cent
@@ -91,7 +91,7 @@ def test_rounds_that_the_clocks_void_leave_no_score() -> None:
     assert isinstance(found, Unscored) and found.reason == "clocks"
 
 
-def test_a_fifth_of_the_rounds_may_be_dropped_and_all_reasons_are_named_once() -> None:
+def test_more_than_a_fifth_dropped_is_refused_with_reasons() -> None:
     hot = timed(8.0, dropped=True)
     rounds = [timed(8.0)] * 8 + [hot] * 2
     scored(rounds)

@@ -105,7 +105,7 @@ def test_a_sample_is_drawn_by_the_seed() -> None:
     assert len({str(drawn(seed)) for seed in range(8)}) == 2
 
 
-def test_a_launch_line_without_a_value_is_said_before_any_work() -> None:
+def test_an_invalid_launch_line_is_reported_before_tuning() -> None:
     machine = Machine()
     source = SOURCE.replace("16 * ROWS", "32 / (3 - ROWS)")
     here = FakeSession(machine, machine.device, timing=machine.timing.workers[0])

@@ -17,7 +17,7 @@ def test_each_gpu_has_neighbouring_cores() -> None:
     ]
 
 
-def test_few_cores_are_not_shared_and_the_default_is_those_of_this_process(
+def test_cores_are_shared_only_if_enough_are_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for gpus, cores, enough in ((1, 4, True), (1, 3, False), (3, 11, False)):

@@ -18,7 +18,7 @@ def aged(path: Path) -> Path:
     return path
 
 
-def test_the_folder_of_a_judge_is_removed_once_it_is_killed() -> None:
+def test_the_folder_of_a_killed_judge_is_removed() -> None:
     program = (
         "import sys; from harness.judge.workers.processes import Scratch; s = Scratch(); "
         "print(s.path, flush=True); sys.stdin.read()"
