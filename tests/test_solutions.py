@@ -1,7 +1,8 @@
 """Each solution is right and safe on the CPU device; its score is in reports/.
 
 The longest are graded by nox -s architectures, which .ci/run runs, too: compiling them for the
-CPU device takes minutes. test_ladder.py notices that a solution has changed since it was measured.
+CPU device takes minutes. test_solution_reports.py notices that a solution has changed since it was
+measured.
 """
 
 from pathlib import Path

@@ -49,7 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=REPORTS,
         metavar="FOLDER",
-        help="accepted reports of the ladder on one GPU (default: %(default)s)",
+        help="accepted reports of the solutions on one GPU (default: %(default)s)",
     )
     parser.add_argument("--out", type=Path, metavar="TABLE.md", help="write the tables")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write them as JSON")

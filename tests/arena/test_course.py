@@ -25,7 +25,7 @@ from harness.arena.store.people import Person, Role
 from harness.protocol.report import Accuracy
 from tests.arena.submitting import PLENTY, Add, FakeWorker, Key, graded, submission, submit
 from tests.board import factory
-from tests.judge.explain.ladder import recorded
+from tests.judge.explain.solutions import recorded
 
 ROSTER = "Name;Login;Section\nAda Lovelace;ada@example.org;A\nBob;bob@example.org;B\n"
 

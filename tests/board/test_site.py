@@ -19,7 +19,7 @@ from problem.cases import Shape
 from problem.grades import Errors
 from tests.board import factory
 from tests.board.conftest import Call, Enter
-from tests.judge.explain.ladder import SOLUTIONS, recorded
+from tests.judge.explain.solutions import SOLUTIONS, recorded
 
 NOW = Version.current()
 BEFORE = Version("0.0.1", NOW.cases)
@@ -296,7 +296,7 @@ def test_a_report_shows_its_scores_over_sizes(without_device: bool, page_of: Pag
 
 
 def explained(name: str) -> Report:
-    """Return the report of a kernel of the ladder with its recorded counters, at 8 ms."""
+    """Return the report of a solution with its recorded counters, at 8 ms."""
     evidence = recorded(name)
     source = (SOLUTIONS / f"{name}.cu").read_text(encoding="utf-8")
     return factory.report(name, source=source).model_copy(

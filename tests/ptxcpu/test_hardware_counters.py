@@ -13,7 +13,7 @@ from harness.protocol.device import MergeLoads
 from harness.protocol.report import Counters
 from problem.cases import Shape
 from tests.compiled import compiled, disassembled
-from tests.judge.explain.ladder import device_with
+from tests.judge.explain.solutions import device_with
 from tests.ptxcpu.runner import quantities
 from tests.requests import count_on
 

@@ -13,9 +13,9 @@ from harness.judge.explain.explanation import Advice, Comparison, Explanation, L
 from harness.protocol.report import CodeLine, CompileError, Outcome, Submission, Verdict
 
 MAX_LINES = 8
-WORTH_SHOWING = 0.005
+MIN_SHOWN_SHARE = 0.005
 """The smallest share that is shown; less rounds to nothing."""
-WORTH_A_BAR = 0.02
+MIN_BAR_SHARE = 0.02
 """A unit that takes a smaller share of the busiest unit's time is left out."""
 _BAR = 12
 """The length of the longest bar, in characters."""
@@ -153,7 +153,7 @@ def _rows(e: Explanation) -> Iterable[tuple[str, str]]:
         shown = ", ".join(
             f"{figures.percent(count / total)} {kind}"
             for kind, count in list(e.mix.items())[:5]
-            if count >= WORTH_SHOWING * total
+            if count >= MIN_SHOWN_SHARE * total
         )
         where = "whole kernel"
         if e.loop:
@@ -169,7 +169,7 @@ def _units(e: Explanation) -> Table:
     table = Table.grid(padding=(0, 2))
     longest = e.units[0].ms
     for time in e.units:
-        if time.ms < WORTH_A_BAR * longest:
+        if time.ms < MIN_BAR_SHARE * longest:
             continue
         bar = "█" * max(1, round(_BAR * time.ms / longest)) if time.ms else ""
         why = Text(time.why, "dim")
@@ -220,7 +220,7 @@ def _heat(costly: list[LineCost], source: list[str]) -> Table:
 
 def _share(value: float | None) -> str:
     """Return a percentage, or nothing where it rounds to nothing."""
-    return figures.percent(value) if value and value >= WORTH_SHOWING else ""
+    return figures.percent(value) if value and value >= MIN_SHOWN_SHARE else ""
 
 
 def _with_ideal(found: float | None, ideal: float | None) -> str:

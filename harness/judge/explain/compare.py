@@ -3,7 +3,7 @@
 from harness.judge import figures
 from harness.judge.explain.explanation import Change, Comparison, Explanation
 
-WORTH_TELLING = 0.02
+MIN_CHANGE = 0.02
 """A unit whose time changed by a smaller share of the longer estimate is left out."""
 
 
@@ -23,9 +23,7 @@ def compare(new: Explanation, old: Explanation) -> Comparison:
         after_ms=new.estimated_ms,
         why=_why(new, old),
         units=tuple(
-            each
-            for each in changes
-            if abs(each.after_ms - each.before_ms) >= WORTH_TELLING * longest
+            each for each in changes if abs(each.after_ms - each.before_ms) >= MIN_CHANGE * longest
         ),
         occupancy=(old.occupancy.fraction, new.occupancy.fraction),
         registers=(old.resources.registers, new.resources.registers),
@@ -42,7 +40,7 @@ def _why(new: Explanation, old: Explanation) -> str:
     verdict = f"should be {ratio:.2f}× as fast"
     if ratio < 1:
         verdict = f"should take {1 / ratio:.2f}× as long"
-    if abs(ratio - 1) < WORTH_TELLING:
+    if abs(ratio - 1) < MIN_CHANGE:
         verdict = "should be equally fast"
     one, other = old.units[0], new.units[0]
     if one.unit is other.unit:

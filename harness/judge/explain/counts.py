@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from harness.compiling.occupancy import WARP
-from harness.judge.explain.opcodes import Kind, how_many, kind_of, matrix_instruction, matrix_type
+from harness.judge.explain.opcodes import Kind, count_of, kind_of, matrix_instruction, matrix_type
 from harness.protocol.report import CodeLoop, Counters, DisassembledKernel, LineCounters
 from problem.cases import RANKED
 
@@ -117,7 +117,7 @@ def waits_around(loop: CodeLoop, counters: Counters) -> int:
 def barriers_around(loop: CodeLoop, times: float, counters: Counters) -> float:
     """Return how often the warps that were counted came to a barrier outside of the loop."""
     barriers = _warps(counters, re.compile(r"bar(rier)?(\.cta)?\.sync").match)
-    return max(barriers - times * how_many(loop.opcodes, "BAR"), 0.0)
+    return max(barriers - times * count_of(loop.opcodes, "BAR"), 0.0)
 
 
 def bytes_between_phases(counters: Counters) -> float:

@@ -40,9 +40,9 @@ from harness.judge.explain.opcodes import (
     STORES,
     Kind,
     columns_at_once,
-    how_many,
+    count_kinds,
+    count_of,
     kind_of,
-    mix,
     pipeline_clocks,
 )
 from harness.judge.explain.workload import (
@@ -92,11 +92,11 @@ class Evidence:
             line.line
             for line in self.facts.lines
             if line.line in loop.source_lines
-            and how_many(line.opcodes, "LDG")
-            and not how_many(line.opcodes, *STORES)
+            and count_of(line.opcodes, "LDG")
+            and not count_of(line.opcodes, *STORES)
         }
         counted = sum(line.global_requests for line in counters.lines if line.line in loading)
-        executed = self.iterations * how_many(loop.opcodes, "LDG")
+        executed = self.iterations * count_of(loop.opcodes, "LDG")
         if not executed or executed > MERGED * counted:
             return counters
         kept = executed / counted
@@ -123,7 +123,7 @@ class Evidence:
     @cached_property
     def loop_mix(self) -> dict[Kind, int]:
         """The number of instructions of each kind in that loop."""
-        return mix(self.opcodes)
+        return count_kinds(self.opcodes)
 
     @property
     def loop_size(self) -> int:
@@ -155,7 +155,7 @@ class Evidence:
             # Machine code has additions and multiplications of its own, as before sines.
             warps, instructions = fused_warps(counters), self.opcodes["FFMA"]
         # Lanes of other lines may diverge more than those of the lines that compute.
-        computing = {line.line for line in self.facts.lines if mix(line.opcodes).get(kind)}
+        computing = {line.line for line in self.facts.lines if count_kinds(line.opcodes).get(kind)}
         lines = tuple(line for line in counters.lines if line.line in computing)
         return warps / instructions / active_share(lines)
 
@@ -192,7 +192,7 @@ class Evidence:
 
     @property
     def ratio(self) -> float:
-        """One multiprocessor's part of the ranked size, over the work that was counted."""
+        """Return the ratio of a multiprocessor's work at the ranked size to the counted work."""
         return self.scale / self.gpu.multiprocessors
 
     @cached_property
@@ -201,7 +201,7 @@ class Evidence:
         found = set()
         for line in self.facts.lines:
             loads = [opcode for opcode in line.opcodes if opcode.startswith(("LDG.", "LD."))]
-            stores = how_many(line.opcodes, *STORES)
+            stores = count_of(line.opcodes, *STORES)
             if (loads or stores) and all("STRONG" in opcode for opcode in loads):
                 found.add(line.line)
         return found
@@ -315,9 +315,9 @@ class Evidence:
         gpu, times, home = self.gpu, self.rounds, spills_to(self.facts, self.gpu)
         clocks = {unit: times * busy for unit, busy in pipeline_clocks(opcodes, gpu).items()}
         spilled = times * local_passes(opcodes)
-        fenced = times * how_many(opcodes, "MEMBAR") * FENCE_PASSES
+        fenced = times * count_of(opcodes, "MEMBAR") * FENCE_PASSES
         # Shuffles go through the data path of shared memory, one per clock, as measured on an H200.
-        shuffled = times * how_many(opcodes, "SHFL")
+        shuffled = times * count_of(opcodes, "SHFL")
         clocks[Unit.L1] = (spilled + fenced + shuffled) / gpu.l1_passes
         on_to_l2 = times * local_passes(opcodes, ("STL",)) if home is Unit.L1 else spilled
         clocks[Unit.L2] = on_to_l2 * LINE / L2_BYTES
@@ -345,7 +345,7 @@ class Evidence:
         together = barriers_around(loop, executed, counters)
         all_warps = executed * one.clocks + outside + together * BARRIER
         all_warps += instructions_around(loop, counters)
-        by_block = together or how_many(loop.opcodes, "BAR")  # else every warp waits for itself
+        by_block = together or count_of(loop.opcodes, "BAR")  # else every warp waits for itself
         alike = blocks if by_block else warps
         at_once = warps // alike if by_block else warps
         pace = max(at_once / WARP_INSTRUCTIONS, 1.0)

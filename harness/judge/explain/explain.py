@@ -8,7 +8,7 @@ from harness.judge.explain.evidence import Evidence
 from harness.judge.explain.examination import Examination
 from harness.judge.explain.explanation import Advice, Explanation, LineCost, Roof, Unit, UnitTime
 from harness.judge.explain.gpu import H100, L2_BYTES, Gpu, gpu_of
-from harness.judge.explain.opcodes import Kind, mix
+from harness.judge.explain.opcodes import Kind, count_kinds
 from harness.judge.explain.rules import advice
 from harness.judge.explain.workload import Workload, blocks_and_waves, fill, workload_of_code
 from harness.protocol.report import CodeLine, Counters, LineCounters
@@ -65,7 +65,7 @@ def explain(examined: Examination, named: Gpu | None = None) -> Explanation:
         measured_ms=examined.measured_ms,
         mix={
             kind.value: count
-            for kind, count in mix(loop.opcodes if loop else facts.instructions).items()
+            for kind, count in count_kinds(loop.opcodes if loop else facts.instructions).items()
         },
         loop=(loop.first_line, loop.last_line)
         if loop and loop.first_line and loop.last_line
@@ -161,7 +161,7 @@ def _lines(
     costs = []
     for number in sorted(static.keys() | counted.keys()):
         became, cost = static.get(number), counted.get(number)
-        kinds = mix(became.opcodes) if became else {}
+        kinds = count_kinds(became.opcodes) if became else {}
         costs.append(
             LineCost(
                 line=number,
@@ -182,7 +182,7 @@ def _costs(
         Unit.ISSUE: {number: line.warp_instructions for number, line in counted.items()},
         Unit.L1: {number: l1_clocks(line) for number, line in counted.items()},
         Unit.TENSOR: {
-            number: mix(code[number].opcodes).get(Kind.TENSOR, 0) if number in code else 0
+            number: count_kinds(code[number].opcodes).get(Kind.TENSOR, 0) if number in code else 0
             for number in counted
         },
     }

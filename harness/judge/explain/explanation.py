@@ -77,7 +77,7 @@ class Advice(Value):
     """How many times as fast the kernel should be without it."""
     remedy: str
     see: str | None
-    """The file of the ladder that shows it."""
+    """The solution that shows the remedy."""
 
 
 class Change(Value):

@@ -104,7 +104,7 @@ class Gpu:
 
 
 H100 = Gpu("NVIDIA H100 80GB HBM3", "sm_90a", 132, 1980, 3352.0)
-"""The GPU that is assumed if the machine has none; the ladder's figures are from an H100."""
+"""The GPU that is assumed if the machine has none; figures in solutions/ are from an H100."""
 
 
 def gpu_of(device: DeviceInfo | None) -> Gpu | None:

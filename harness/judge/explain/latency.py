@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from harness.judge.explain.opcodes import how_many
+from harness.judge.explain.opcodes import count_of
 from harness.protocol.report import CodeLoop, Producer, Wait
 
 LATENCY = {
@@ -62,7 +62,7 @@ def iteration(
     clocks_to_issue: from one of its instructions to the next, where others issue theirs between.
     """
     missed = _missed(loop.waits, misses)
-    stored = how_many(loop.opcodes, "STL") > 0
+    stored = count_of(loop.opcodes, "STL") > 0
 
     def latency_of(wait: Wait) -> float:
         producer = wait.producer
@@ -93,7 +93,7 @@ def iteration(
                     now = max(now, ready)
             issued.append(now)
             now += clocks_to_issue
-    clocks = now - issued[(_COPIES - 1) * size] + BARRIER * how_many(loop.opcodes, "BAR")
+    clocks = now - issued[(_COPIES - 1) * size] + BARRIER * count_of(loop.opcodes, "BAR")
     return Iteration(clocks, waiting)
 
 

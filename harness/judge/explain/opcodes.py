@@ -50,7 +50,7 @@ def kind_of(opcode: str) -> Kind:
     return _KINDS.get(opcode.partition(".")[0], Kind.OTHER)
 
 
-def mix(opcodes: Mapping[str, int]) -> dict[Kind, int]:
+def count_kinds(opcodes: Mapping[str, int]) -> dict[Kind, int]:
     """Return the number of instructions of each kind, the most frequent first."""
     counts: dict[Kind, int] = {}
     for opcode, count in opcodes.items():
@@ -62,7 +62,7 @@ STORES = ("STG", "ST", "RED", "ATOMG", "ATOM")
 """Instructions that store to global memory, or change it there."""
 
 
-def how_many(opcodes: Mapping[str, int], *names: str) -> int:
+def count_of(opcodes: Mapping[str, int], *names: str) -> int:
     """Return the number of instructions with one of these names and any modifiers."""
     return sum(count for opcode, count in opcodes.items() if opcode.partition(".")[0] in names)
 

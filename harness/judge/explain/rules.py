@@ -31,7 +31,7 @@ from harness.judge.explain.gpu import (
 from harness.judge.explain.opcodes import (
     STORES,
     Kind,
-    how_many,
+    count_of,
     kind_of,
 )
 from harness.judge.explain.workload import (
@@ -45,7 +45,7 @@ from harness.protocol.report import LineCounters, Producer
 from problem.cases import RANKED
 from problem.launcher import BLOCK
 
-WORTH_SAYING = 1.05
+MIN_GAIN = 1.05
 """Advice that promises less is not given: the model is not that exact."""
 
 MAX_FINDINGS = 3
@@ -74,14 +74,14 @@ class Rule:
     """One kind of advice.
 
     see: the file of solutions/ that shows the remedy.
-    least_gain: the smallest gain for which the advice is given.
+    min_gain: the smallest gain for which the advice is given.
     find: returns the finding of the rule, if any.
     """
 
     name: str
     remedy: str
     see: str | None
-    least_gain: float
+    min_gain: float
     find: Find
 
 
@@ -89,12 +89,12 @@ RULES: list[Rule] = []
 
 
 def _rule(
-    name: str, remedy: str, see: str | None = None, least_gain: float = WORTH_SAYING
+    name: str, remedy: str, see: str | None = None, min_gain: float = MIN_GAIN
 ) -> Callable[[Find], Find]:
     """Return a decorator that adds a function to the rules."""
 
     def add(find: Find) -> Find:
-        RULES.append(Rule(name, remedy, see, least_gain, find))
+        RULES.append(Rule(name, remedy, see, min_gain, find))
         return find
 
     return add
@@ -472,9 +472,9 @@ OFTEN_STORED = 2.0
 def _stores_in_loop(evidence: Evidence) -> Saving | None:
     """Each store goes to the L2 cache; a sum in a register costs nothing until it is complete."""
     counters = evidence.counters
-    if counters.blocks_depend or not how_many(evidence.opcodes, *STORES):
+    if counters.blocks_depend or not count_of(evidence.opcodes, *STORES):
         return None
-    storing = {each.line for each in evidence.facts.lines if how_many(each.opcodes, *STORES)}
+    storing = {each.line for each in evidence.facts.lines if count_of(each.opcodes, *STORES)}
     lines = [each for each in counters.lines if each.line in storing and each.global_sectors]
     needed = counters.flop / (2 * counters.shape.N) / SECTOR * 4
     stored = sum(each.global_sectors for each in lines)
@@ -497,7 +497,7 @@ def _stores_in_loop(evidence: Evidence) -> Saving | None:
 )
 def _fences(evidence: Evidence) -> Saving | None:
     """A memory fence waits until the warp's accesses before it are done."""
-    count = how_many(evidence.opcodes, "MEMBAR")
+    count = count_of(evidence.opcodes, "MEMBAR")
     if not count:
         return None
     clocks = evidence.rounds * count * FENCE_PASSES / evidence.gpu.l1_passes
@@ -614,7 +614,7 @@ def _needless_products(evidence: Evidence) -> Saving | None:
     "last-wave",
     "split the last tiles among the idle multiprocessors, or choose another tile",
     "17_split_tail",
-    least_gain=1.02,
+    min_gain=1.02,
 )
 def _last_wave(evidence: Evidence) -> Saving | None:
     """In the last wave of blocks some multiprocessors have nothing to do."""
@@ -814,12 +814,12 @@ FIRST = ("spills",)
 
 MORE_A_THREAD = {"few-products-per-load", "overhead", "narrow-loads", "tensor-issue"}
 LESS_A_THREAD = {"spills", "latency"}
-CONTRARY = {
+CONFLICTING_RULES = {
     **dict.fromkeys(MORE_A_THREAD, LESS_A_THREAD),
     **dict.fromkeys(LESS_A_THREAD, MORE_A_THREAD),
 }
 """Rules that ask for more outputs per thread, and rules that ask for fewer registers. Of two
-contrary rules, only the first gives advice."""
+conflicting rules, only the first gives advice."""
 
 INCLUDES = {
     "spills": {"tensor-cores", "latency"},
@@ -834,11 +834,11 @@ INCLUDES = {
 
 
 def advice(evidence: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Advice, ...]:
-    """Return the findings that are worth saying, those with the largest gain first."""
+    """Return the findings with at least the gain that their rules ask for, the largest first."""
     savings: dict[Rule, Saving] = {}
     for rule in rules:
         saving = rule.find(evidence)
-        if saving is not None and evidence.work.total / saving.left.total >= rule.least_gain:
+        if saving is not None and evidence.work.total / saving.left.total >= rule.min_gain:
             savings[rule] = saving
     _join_patterns(savings, evidence.work)
     found = [_advice(evidence, rule, saving) for rule, saving in savings.items()]
@@ -847,8 +847,8 @@ def advice(evidence: Evidence, rules: Sequence[Rule] = RULES) -> tuple[Advice, .
     included = {name for each in found for name in INCLUDES.get(each.rule, ())}
     given: list[Advice] = []
     for each in found:
-        contrary = CONTRARY.get(each.rule, set())
-        if each.rule not in included and not any(other.rule in contrary for other in given):
+        conflicting = CONFLICTING_RULES.get(each.rule, set())
+        if each.rule not in included and not any(other.rule in conflicting for other in given):
             given.append(each)
     return tuple(sorted(given, key=lambda each: -each.gain)[:MAX_FINDINGS])
 

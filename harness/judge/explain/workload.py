@@ -26,12 +26,12 @@ class Workload:
 
     fill: share of the multiprocessors' time in which the waves of blocks keep them busy.
     exposed: of the clocks of latency, those in which all blocks wait for memory at a time. Of the
-        waiting of n blocks, one nth remains. This is a rule of thumb that fits the ladder and the
-        kernels of the tests; it is not derived.
+        waiting of n blocks, one nth remains. This is a rule of thumb that fits the solutions
+        and the kernels of the tests; it is not derived.
     before: clocks of a phase for which everything else waits.
     in_turn: the tensor cores and the schedulers work in turn, not at the same time. Warps that
         multiply by mma.sync issue in order, and wait for data that they have just split or loaded;
-        independent instructions would overlap better. Fitted to 30 and 31 of the ladder.
+        independent instructions would overlap better. Fitted to solutions 30 and 31.
     """
 
     clocks: Mapping[Unit, float]

@@ -2,7 +2,7 @@
 
 import sys
 
-from tests.judge.explain.ladder import RECORDED, SOLUTIONS, evidence_of
+from tests.judge.explain.solutions import RECORDED, SOLUTIONS, evidence_of
 
 if __name__ == "__main__":
     RECORDED.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Tests of explanations of the ladder's kernels, without a GPU."""
+"""Tests of explanations of the solutions, without a GPU."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from harness.compiling.occupancy import WARP
-from harness.judge.explain.compare import WORTH_TELLING, compare
+from harness.judge.explain.compare import MIN_CHANGE, compare
 from harness.judge.explain.examination import from_report
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation, Unit
 from harness.judge.explain.gpu import H100, SUSTAINED
 from harness.judge.explain.latency import iteration
-from harness.judge.explain.opcodes import Kind, matrix_type, mix
+from harness.judge.explain.opcodes import Kind, count_kinds, matrix_type
 from harness.judge.explain.workload import spills_to
 from harness.judge.stages.count import count_on
 from harness.protocol.device import Count
@@ -24,7 +24,7 @@ from problem.cases import RANKED, Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION as PROBLEM
 from tests.compiled import compiled
-from tests.judge.explain.ladder import SOLUTIONS, device_with, evidence_of, examined, recorded
+from tests.judge.explain.solutions import SOLUTIONS, device_with, evidence_of, examined, recorded
 from tests.judge.explain.test_kernels import KERNELS, evidence_of_kernel
 
 FASTEST = "36_wgmma_one_accumulator"
@@ -94,7 +94,7 @@ def test_the_hot_loop_and_its_instructions_are_found() -> None:
 def test_a_loop_that_never_ran_is_not_the_hot_loop() -> None:
     """Solution 36 has such a loop, of BF16, with more matrix instructions than its other loops."""
     loops = recorded(FASTEST).facts.loops
-    most = max(loops, key=lambda loop: mix(loop.opcodes).get(Kind.TENSOR, 0))
+    most = max(loops, key=lambda loop: count_kinds(loop.opcodes).get(Kind.TENSOR, 0))
     assert matrix_types(most) == {"BF16"} == matrix_types(recorded("31_mma_bf16x3").loop)
     assert matrix_types(recorded(FASTEST).loop) == {"FP16"}
     assert matrix_types(*loops) == {"BF16", "FP16", "INT8"}
@@ -185,7 +185,7 @@ def test_a_comparison_names_the_largest_changes_first() -> None:
         assert found.why.startswith(f"{new.name} {verdict}")
         changes = [abs(each.after_ms - each.before_ms) for each in found.units]
         assert len(changes) > 1 and changes == sorted(changes, reverse=True)
-        assert changes[-1] >= WORTH_TELLING * naive.estimated_ms
+        assert changes[-1] >= MIN_CHANGE * naive.estimated_ms
     same = compare(naive, naive)
     assert "should be equally fast" in same.why and not same.units
 

@@ -9,7 +9,7 @@ from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Unit
 from harness.judge.explain.gpu import GPUS, gpu_named
 from harness.judge.explain.opcodes import pipeline_clocks
-from tests.judge.explain.ladder import examined, recorded
+from tests.judge.explain.solutions import examined, recorded
 from tests.judge.explain.test_kernels import evidence_of_kernel
 
 

@@ -12,7 +12,7 @@ from harness.judge.explain.gpu import gpu_named
 from harness.judge.explain.rules import RULES, advice
 from lab.commands.measure import Measurements, agrees
 from problem.cases import RANKED
-from tests.judge.explain.ladder import evidence_of_source
+from tests.judge.explain.solutions import evidence_of_source
 
 KERNELS = Path(__file__).parent / "kernels"
 

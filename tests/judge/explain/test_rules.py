@@ -6,7 +6,7 @@ import pytest
 
 from harness.judge.explain.rules import RULES, advice
 from harness.protocol.report import Report
-from tests.judge.explain.ladder import RECORDED, SOLUTIONS, evidence_of_source, recorded
+from tests.judge.explain.solutions import RECORDED, SOLUTIONS, evidence_of_source, recorded
 from tests.judge.explain.test_kernels import EXPECTED, evidence_of_kernel
 
 REPORTS = SOLUTIONS.parent / "reports"

@@ -1,4 +1,4 @@
-"""Evidence of the ladder's kernels: compiled and counted now, or read from recorded files."""
+"""Evidence of the solutions: compiled and counted now, or read from recorded files."""
 
 import functools
 from pathlib import Path
