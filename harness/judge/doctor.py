@@ -10,7 +10,7 @@ from harness.protocol.compiler import Compile, Compiled, Disassemble, Disassembl
 from harness.protocol.device import Load, Ready, Run, Sanitize, Sanitized
 from harness.protocol.report import DeviceKind, Tool
 from harness.protocol.request import Fault
-from harness.protocol.timing import Attach, LayOut
+from harness.protocol.timing import OpenBuffers, ShareBuffers
 from problem import starter
 from problem.cases import Case, Shape
 from problem.problem import MATRIX_MULTIPLICATION
@@ -96,12 +96,12 @@ def _timing(session: Session) -> Check:
     assert session.timing is not None
     on_gpu = MATRIX_MULTIPLICATION.on_gpu
     arguments = MATRIX_MULTIPLICATION.arguments(CASE.shape)
-    shared = session.timing.checker.ask(LayOut(on_gpu=on_gpu, arguments=arguments))
+    shared = session.timing.checker.ask(ShareBuffers(on_gpu=on_gpu, arguments=arguments))
     if isinstance(shared, Fault):
         return Check("scores", False, shared.message)
-    attached = session.timing.baseline.ask(
-        Attach(matrices=shared, baseline=on_gpu, seconds=SECONDS)
+    opened = session.timing.baseline.ask(
+        OpenBuffers(buffers=shared, baseline=on_gpu, seconds=SECONDS)
     )
-    if isinstance(attached, Fault):
-        return Check("scores", False, attached.message)
+    if isinstance(opened, Fault):
+        return Check("scores", False, opened.message)
     return Check("scores", True, f"cuBLAS {session.info.cublas}, in a process of its own")

@@ -98,7 +98,7 @@ class PlayOff(Value):
     device: DeviceInfo
     players: tuple[Player, ...] = Field(min_length=2)
     rounds: tuple[tuple[Round, ...], ...]
-    """The rounds of each player, in the order of the players; the n-th of all players are one."""
+    """The rounds of each player, in the order of the players; equal indexes are the same round."""
     differences: tuple[Difference, ...]
 
     @property
@@ -217,9 +217,9 @@ def play(
             for player in players:
                 measuring.enter_context(player)
             progress.step("warm-up")
-            matrices = players[0].lay_out()
+            buffers = players[0].share_buffers()
             for current in players:
-                current.attach(matrices)
+                current.open_buffers(buffers)
             for current in players:
                 current.warm_up()
             started = time.monotonic()
@@ -293,7 +293,7 @@ def difference(one: Sequence[Round], other: Sequence[Round]) -> Interval | None:
         if len(ratios) < MIN_RATIOS:
             return None
         return Interval(*map(math.log, (statistics.median(ratios), *median_interval(ratios))))
-    first, second = (score(rounds, *_ANY) for rounds in (one, other))
+    first, second = (score(rounds, *_NO_PEAK) for rounds in (one, other))
     if not (isinstance(first, Score) and isinstance(second, Score)):
         return None
     # The interval of a difference follows from both intervals by MOVER (Zou and Donner, Statistics
@@ -304,7 +304,7 @@ def difference(one: Sequence[Round], other: Sequence[Round]) -> Interval | None:
     return Interval(value, value - math.hypot(*below), value + math.hypot(*above))
 
 
-_ANY = DeviceInfo.model_construct(fp32_peak_tflops=None), Shape(1, 1, 1)
+_NO_PEAK = DeviceInfo.model_construct(fp32_peak_tflops=None), Shape(1, 1, 1)
 """A ratio of times depends neither on the peak of a GPU nor on the size."""
 
 

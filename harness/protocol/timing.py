@@ -46,7 +46,7 @@ class MeasureHostMemory(Request[HostMemory]):
     arguments: Arguments
 
 
-class SharedMatrices(Value):
+class SharedBuffers(Value):
     """The buffers of a launch in GPU memory of the checker, which other processes open."""
 
     arguments: Arguments
@@ -56,17 +56,17 @@ class SharedMatrices(Value):
     """The offset of each in the memory that its handle opens, in bytes."""
 
 
-class Attach(AboutKernel, Request[Done]):
-    """Open the checker's matrices and launch on them once, untimed. A first launch loads things,
+class OpenBuffers(AboutKernel, Request[Done]):
+    """Open the checker's buffers and launch on them once, untimed. The first launch loads modules,
     which must not happen in a timed launch."""
 
-    matrices: SharedMatrices
+    buffers: SharedBuffers
     baseline: str | None = None
     """The problem's module for a GPU, to launch its baseline and not the loaded kernel."""
 
 
-class Detach(Request[Done]):
-    """Close the checker's matrices."""
+class CloseBuffers(Request[Done]):
+    """Close the checker's buffers."""
 
 
 class LaunchTime(Value):
@@ -84,7 +84,7 @@ class LaunchTime(Value):
 
 
 class TimeLaunch(Request[LaunchTime]):
-    """Time one launch on the checker's matrices."""
+    """Time one launch on the checker's buffers."""
 
 
 class SustainedLaunches(Value):
@@ -98,7 +98,7 @@ class SustainedLaunches(Value):
 
 
 class Sustain(Request[SustainedLaunches]):
-    """Launch on the checker's matrices back to back."""
+    """Launch on the checker's buffers back to back."""
 
     duration: PositiveFloat
     """How many seconds to launch; `seconds` is what one launch may take."""
@@ -108,8 +108,8 @@ class Sustain(Request[SustainedLaunches]):
         return self.duration + 10 * self.seconds + GRACE_SECONDS
 
 
-class LayOut(Request[SharedMatrices]):
-    """Allocate the buffers of a launch, and free those that were laid out before."""
+class ShareBuffers(Request[SharedBuffers]):
+    """Allocate the buffers of a launch, and free the previous ones."""
 
     on_gpu: str
     """The problem's module for a GPU."""

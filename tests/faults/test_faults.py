@@ -156,9 +156,9 @@ def test_a_worker_killed_at_any_stage_is_reported_and_survived() -> None:
 @pytest.mark.parametrize(
     "request_name",
     [
-        *("Compile", "Load", "Run", "Sanitize", "MeasureFirstLaunch"),
-        *("MeasureHostMemory", "LayOut", "Attach", "DrawInputs", "TimeLaunch", "CheckLaunch"),
-        *("FetchLaunch", "Detach"),
+        *("Compile", "Load", "Run", "Sanitize", "MeasureFirstLaunch", "MeasureHostMemory"),
+        *("ShareBuffers", "OpenBuffers", "DrawInputs", "TimeLaunch", "CheckLaunch"),
+        *("FetchLaunch", "CloseBuffers"),
     ],
 )
 def test_a_worker_killed_on_a_gpu_is_reported_and_survived(request_name: str) -> None:
@@ -167,7 +167,7 @@ def test_a_worker_killed_on_a_gpu_is_reported_and_survived(request_name: str) ->
     with open_session("cuda") as session:
         report = grade(read(TILE), killer.in_session(session), replace(QUICK, quick=not full))
         assert killer.killed == 1
-        if request_name == "Detach":  # all is over by then
+        if request_name == "CloseBuffers":  # all is over by then
             assert report.verdict == "accepted"
         else:
             assert report.verdict == "judge-error"

@@ -23,9 +23,9 @@ def test_each_part_is_tried() -> None:
 
 
 def test_a_part_that_fails_says_why() -> None:
-    fault = Fault(cause="judge", message="the driver would not start")
+    fault = Fault(cause="judge", message="the driver could not be initialised")
     found = parts(FakeDevice(run=lambda _: fault))
-    assert found["device"] == Check("device", False, "the driver would not start")
+    assert found["device"] == Check("device", False, "the driver could not be initialised")
     assert "memcheck" not in found
     wrong = parts(FakeDevice(multiply=lambda A, B: np.zeros((33, 50), np.float32)))
     assert wrong["device"].message == "its product is wrong"

@@ -32,7 +32,7 @@ def run(timing: FakeTiming, extent: Extent = SHORT) -> Rounds:
     try:
         return playoff.play(timing.workers, seconds=5, progress=Silent(), extent=extent)
     finally:
-        assert not any(each.attached for each in (timing.baseline, *timing.kernels))
+        assert not any(each.opened for each in (timing.baseline, *timing.kernels))
 
 
 def ended(timing: FakeTiming) -> playoff.PlayerEnded:

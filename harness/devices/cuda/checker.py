@@ -24,10 +24,10 @@ from harness.protocol.timing import (
     DrawInputs,
     Fetched,
     FetchLaunch,
-    LayOut,
     MeasuredErrors,
     MeasureErrors,
-    SharedMatrices,
+    ShareBuffers,
+    SharedBuffers,
 )
 from problem.cases import Case
 from problem.grades import Errors
@@ -50,10 +50,10 @@ class CudaChecker:
         raise TypeError(f"the checker does not answer {type(request).__name__}")
 
     @answer.register
-    def lay_out(self, request: LayOut) -> SharedMatrices:
-        self._table = None  # what was there before makes room first
+    def share_buffers(self, request: ShareBuffers) -> SharedBuffers:
+        self._table = None  # free the previous buffers first
         table = self._table = _Table(request)
-        return SharedMatrices(
+        return SharedBuffers(
             arguments=request.arguments,
             handles=tuple(each.handle for each in table.guarded),
             offsets=tuple(each.layout.before for each in table.guarded),
@@ -85,7 +85,7 @@ class CudaChecker:
 class _Table:
     """The buffers of one launch, with guards."""
 
-    def __init__(self, request: LayOut) -> None:
+    def __init__(self, request: ShareBuffers) -> None:
         self._arguments = request.arguments
         self._draw: Callable[..., Any] = import_module(request.on_gpu).Drawn
         self.guarded = [memory.Guarded(buffer) for buffer in request.arguments.buffers]
@@ -101,7 +101,7 @@ class _Table:
         memory.set_words(self._buffers[-1], POISON)
         driver.cuCtxResetPersistingL2Cache()
         memory.set_words(self._flush, np.uint32(0))
-        cupy.cuda.runtime.deviceSynchronize()  # another process uses the matrices next
+        cupy.cuda.runtime.deviceSynchronize()  # another process uses the buffers next
 
     def check(self) -> Checked:
         changed = self._drawn.changed()

@@ -25,13 +25,13 @@ from harness.protocol.device import Describe, Finished, Load, Ready, Run
 from harness.protocol.report import DeviceInfo, DeviceKind, HostMemory, Value
 from harness.protocol.request import Done, Request
 from harness.protocol.timing import (
-    Attach,
-    Detach,
+    CloseBuffers,
     FirstLaunches,
     LaunchTime,
     MeasureFirstLaunch,
     MeasureHostMemory,
-    SharedMatrices,
+    OpenBuffers,
+    SharedBuffers,
     Sustain,
     SustainedLaunches,
     TimeLaunch,
@@ -48,7 +48,7 @@ class CudaDevice:
         self._kernel: Kernel | None = None
         self._rooms: defaultdict[str, memory.Room] = defaultdict(memory.Room)
         self._loaded: Loaded | None = None
-        self._attached: _Attached | None = None
+        self._timed: _Timed | None = None
         self._baselines: dict[str, Callable[..., None]] = {}
 
     def ask(self, request: Request[Any]) -> Value:
@@ -107,32 +107,32 @@ class CudaDevice:
         return host_memory(request)
 
     @answer.register
-    def attach(self, request: Attach) -> Done:
+    def open_buffers(self, request: OpenBuffers) -> Done:
         if request.baseline is not None:
-            self._attached = _Attached(request.matrices, self._baseline(request.baseline))
+            self._timed = _Timed(request.buffers, self._baseline(request.baseline))
         else:
             assert self._loaded is not None
             reset = self._loaded.reset_variables
-            compute = partial(self._launch, request.matrices.arguments)
-            self._attached = _Attached(request.matrices, compute, reset)
+            compute = partial(self._launch, request.buffers.arguments)
+            self._timed = _Timed(request.buffers, compute, reset)
         return Done()
 
     @answer.register
-    def detach(self, request: Detach) -> Done:
-        if self._attached is not None:
-            self._attached.opened.close()
-        self._attached = None
+    def close_buffers(self, request: CloseBuffers) -> Done:
+        if self._timed is not None:
+            self._timed.opened.close()
+        self._timed = None
         return Done()
 
     @answer.register
     def time_launch(self, request: TimeLaunch) -> LaunchTime:
-        assert self._attached is not None, "attach first"
-        return self._attached.time()
+        assert self._timed is not None, "open_buffers first"
+        return self._timed.time()
 
     @answer.register
     def sustain(self, request: Sustain) -> SustainedLaunches:
-        assert self._attached is not None, "attach first"
-        return self._attached.sustain(request.duration)
+        assert self._timed is not None, "open_buffers first"
+        return self._timed.sustain(request.duration)
 
     def _baseline(self, on_gpu: str) -> Callable[..., None]:
         if on_gpu not in self._baselines:
@@ -144,19 +144,19 @@ class CudaDevice:
         launch(self._loaded.function, buffers, arguments, self._kernel.launch)
 
 
-class _Attached:
-    """The checker's matrices, and the kernel or baseline that is timed on them.
+class _Timed:
+    """The checker's buffers, and the kernel or baseline that is timed on them.
 
     prepare: is called before each launch, outside the time.
     """
 
     def __init__(
         self,
-        matrices: SharedMatrices,
+        buffers: SharedBuffers,
         compute: Callable[..., None],
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
-        self.opened = memory.Opened(matrices)
+        self.opened = memory.Opened(buffers)
         self._prepare = prepare
         self._launch = partial(compute, *self.opened.matrices)
         self._prepare()

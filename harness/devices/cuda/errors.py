@@ -24,7 +24,7 @@ _CAUSES: dict[_Cause, tuple[str, tuple[int, ...]]] = {
 
 _NO_ANSWER = "the GPU does not answer; see what nvidia-smi says, and grade again when it is back"
 _MACHINE_ERRORS: dict[int, str] = {
-    3: "the CUDA driver would not start; see what nvidia-smi says",
+    3: "the CUDA driver could not be initialised; see what nvidia-smi says",
     35: "the NVIDIA driver is older than the CUDA libraries installed here; update the driver, or "
     "run nox again to install those that the driver can run",
     46: "the GPU is taken: by another program, or its compute mode allows one process only, where "

@@ -8,7 +8,7 @@ import numpy as np
 from cuda.bindings import driver
 
 from harness.devices.guards import CANARY, Layout
-from harness.protocol.timing import SharedMatrices
+from harness.protocol.timing import SharedBuffers
 from problem.signature import Buffer
 
 _OUT_OF_MEMORY = 2
@@ -59,7 +59,7 @@ class Room:
 class Opened:
     """The matrices of another process, as long as that process keeps them."""
 
-    def __init__(self, shared: SharedMatrices) -> None:
+    def __init__(self, shared: SharedBuffers) -> None:
         self._open: list[int] = []
         places = zip(shared.handles, shared.offsets, shared.arguments.buffers, strict=True)
         self.matrices = [self._matrix(*place) for place in places]

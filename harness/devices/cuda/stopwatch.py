@@ -33,8 +33,8 @@ class Stopwatch:
 
     A single launch, both events and both readings of the cycles are queued behind a wait for a word
     in host memory. Then the word is written. So no clock includes the time to queue them, which is
-    longer than a small product. The kernel must have been launched before: a first launch loads
-    things, and may wait for the GPU while the GPU waits for the word.
+    longer than a small product. The kernel must have been launched before: the first launch loads
+    modules, and may wait for the GPU while the GPU waits for the word.
     """
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class CycleCounters:
         # Numbers of multiprocessors may have gaps where a part of the GPU is switched off.
         self._before, self._after = cupy.zeros((2, 2 * self._count), np.uint64)
         self._kernel = cupy.RawModule(code=_SOURCE).get_function("read_cycles")
-        self.start()  # a first launch loads things
+        self.start()  # the first launch loads modules
         self.stop()
 
     def start(self) -> None:

@@ -35,17 +35,17 @@ from harness.protocol.report import (
 )
 from harness.protocol.request import Fault, Process, Request
 from harness.protocol.timing import (
-    Attach,
     Checked,
     CheckLaunch,
-    Detach,
+    CloseBuffers,
     DrawInputs,
     Fetched,
     FetchLaunch,
     LaunchTime,
-    LayOut,
     MeasureErrors,
-    SharedMatrices,
+    OpenBuffers,
+    ShareBuffers,
+    SharedBuffers,
     Sustain,
     SustainedLaunches,
     TimeLaunch,
@@ -166,7 +166,7 @@ def timed_rounds(
     """
     with measuring:
         progress.step("warm-up")
-        measuring.attach(measuring.lay_out(), baseline)
+        measuring.open_buffers(measuring.share_buffers(), baseline)
         warmed_up = measuring.warm_up()
         quiet()
         timed = _rounds(measuring, extent, warmed_up, progress)
@@ -199,7 +199,7 @@ def _rounds(measuring: Measuring, extent: Extent, warmed_up: float, progress: Pr
             )
             raise _too_slow(message, MAX_SECONDS)
         if extent.thorough and audited is None and len(rounds) >= min(audit_after, fewest):
-            # The kernel's launch is the last of the round, so that C is the kernel's.
+            # The kernel's launch is the last of the round, so that C holds the kernel's result.
             rounds.append(measuring.round(len(rounds), UNIFORM, kernel_first=False))
             audited = measuring.fetch()
         else:
@@ -230,7 +230,7 @@ def check_near_sizes(
         inputs = UNIFORM
         try:
             with Measuring(workers, problem, shape, seconds) as measuring:
-                measuring.attach(measuring.lay_out())
+                measuring.open_buffers(measuring.share_buffers())
                 for inputs in kinds:
                     measuring.launch(inputs, f"at {shape}")
         except Ended as ended:
@@ -244,7 +244,7 @@ CheckedLaunch = tuple[LaunchTime, Checked]
 class Measuring:
     """Timing workers on one shape. Raises Ended where something is wrong.
 
-    As a context, it closes the matrices at its end, before the checker frees them. It does not
+    As a context, it closes the buffers at its end, before the checker frees them. It does not
     after an interruption, which must not wait for a launch.
     """
 
@@ -261,26 +261,26 @@ class Measuring:
         self.unannounced_seconds = 0.0
         """How long the unannounced checks took."""
         self._unscored_ms: dict[str, list[float]] = {}
-        self._attached: list[Process] = []
+        self._opened: list[Process] = []
 
-    def lay_out(self) -> SharedMatrices:
-        """Return shared matrices, after the baseline's first launch on them."""
+    def share_buffers(self) -> SharedBuffers:
+        """Return shared buffers, after the baseline's first launch on them."""
         arguments = self.problem.arguments(self.shape)
-        request = LayOut(on_gpu=self.problem.on_gpu, arguments=arguments)
-        matrices = _trusted(self.workers.checker.ask(request))
-        attach = Attach(matrices=matrices, baseline=self.problem.on_gpu, seconds=self.seconds)
-        _trusted(self._ask(self.workers.baseline, attach))
-        self._attached.append(self.workers.baseline)
+        request = ShareBuffers(on_gpu=self.problem.on_gpu, arguments=arguments)
+        buffers = _trusted(self.workers.checker.ask(request))
+        opening = OpenBuffers(buffers=buffers, baseline=self.problem.on_gpu, seconds=self.seconds)
+        _trusted(self._ask(self.workers.baseline, opening))
+        self._opened.append(self.workers.baseline)
         self._check_baseline("its first launch")
-        return matrices
+        return buffers
 
-    def attach(self, matrices: SharedMatrices, baseline: bool = False) -> None:
-        """Make the kernel's first launch on the matrices. baseline: launch the baseline instead."""
+    def open_buffers(self, buffers: SharedBuffers, baseline: bool = False) -> None:
+        """Make the kernel's first launch on the buffers. baseline: launch the baseline instead."""
         _trusted(self.workers.checker.ask(DrawInputs()))
         on_gpu = self.problem.on_gpu if baseline else None
-        attach = Attach(matrices=matrices, baseline=on_gpu, seconds=self.seconds)
-        self._of_kernel(self._ask(self.workers.kernel, attach))
-        self._attached.append(self.workers.kernel)
+        opening = OpenBuffers(buffers=buffers, baseline=on_gpu, seconds=self.seconds)
+        self._of_kernel(self._ask(self.workers.kernel, opening))
+        self._opened.append(self.workers.kernel)
         self._check_kernel("in the first launch", UNIFORM)
 
     def __enter__(self) -> Self:
@@ -288,8 +288,8 @@ class Measuring:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind in (None, Ended):
-            for device in self._attached:
-                device.ask(Detach())
+            for device in self._opened:
+                device.ask(CloseBuffers())
 
     def warm_up(self) -> float:
         """Launch both in turn until the clock is steady, or until the time for that is over; return
@@ -449,10 +449,10 @@ class Measuring:
         return check
 
     def _ask(self, device: Process, request: Request[T]) -> T | Fault:
-        """Ask a process. A Fault has ended it, and closed the matrices that it had opened."""
+        """Ask a process. A Fault has ended it, and closed the buffers that it had opened."""
         answer = device.ask(request)
-        if isinstance(answer, Fault) and device in self._attached:
-            self._attached.remove(device)
+        if isinstance(answer, Fault) and device in self._opened:
+            self._opened.remove(device)
         return answer
 
     def _of_kernel(self, answer: T | Fault) -> T:

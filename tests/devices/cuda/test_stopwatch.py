@@ -50,14 +50,13 @@ def workers() -> Iterator[TimingWorkers]:
 
 def test_both_multiply_the_checkers_matrices(workers: TimingWorkers) -> None:
     checker = workers.checker
-    matrices = checker.ask(
-        protocol.LayOut(on_gpu="problem.gpu", arguments=MATRIX_MULTIPLICATION.arguments(SHAPE))
-    )
-    assert isinstance(matrices, protocol.SharedMatrices), matrices
+    arguments = MATRIX_MULTIPLICATION.arguments(SHAPE)
+    buffers = checker.ask(protocol.ShareBuffers(on_gpu="problem.gpu", arguments=arguments))
+    assert isinstance(buffers, protocol.SharedBuffers), buffers
     seen = []
     for device, baseline in ((workers.kernel, None), (workers.baseline, "problem.gpu")):
-        attached = device.ask(protocol.Attach(matrices=matrices, baseline=baseline, seconds=20))
-        assert isinstance(attached, Done), attached
+        opened = device.ask(protocol.OpenBuffers(buffers=buffers, baseline=baseline, seconds=20))
+        assert isinstance(opened, Done), opened
     for device in (workers.kernel, workers.baseline, workers.kernel):
         assert checker.ask(protocol.DrawInputs()) == Done()
         untouched = checker.ask(protocol.CheckLaunch())
@@ -74,7 +73,7 @@ def test_both_multiply_the_checkers_matrices(workers: TimingWorkers) -> None:
         seen.append(A)
     assert not np.array_equal(seen[0], seen[1]) and not np.array_equal(seen[0], seen[2])
     for device in (workers.kernel, workers.baseline):
-        assert device.ask(protocol.Detach()) == Done()
+        assert device.ask(protocol.CloseBuffers()) == Done()
 
 
 def test_cycles_tell_how_long_a_launch_takes_at_any_clock() -> None:

@@ -53,11 +53,11 @@ class TimedProcess:
     memory: Callable[[HostMemoryKind], Any] = host_memory
     asked: list[Any] = field(default_factory=list)
     launches: int = 0
-    attached: bool = False
+    opened: bool = False
 
     @property
-    def detached(self) -> int:
-        return sum(isinstance(request, protocol.Detach) for request in self.asked)
+    def closed(self) -> int:
+        return sum(isinstance(request, protocol.CloseBuffers) for request in self.asked)
 
     def ask(self, request: Any) -> Any:
         assert not self.timing.interrupted, "a worker at a launch answers nothing else"
@@ -65,20 +65,20 @@ class TimedProcess:
         match request:
             case Load():
                 return self.ready
-            case protocol.Attach():
-                self.attached = True
+            case protocol.OpenBuffers():
+                self.opened = True
                 self.timing.last = self
                 return Done()
-            case protocol.Detach():
-                self.attached = False
+            case protocol.CloseBuffers():
+                self.opened = False
                 return Done()
             case protocol.TimeLaunch():
-                assert self.attached
+                assert self.opened
                 self.launches += 1
                 self.timing.last = self
                 self.timing.launched.append(self)
                 timed = self.answer(self.launches)
-                self.attached = not isinstance(timed, Fault)  # a process ends with its fault
+                self.opened = not isinstance(timed, Fault)  # a process ends with its fault
                 return timed
             case protocol.Sustain():
                 return protocol.SustainedLaunches(launches=10, seconds=self.ms / 100, joules=5.0)
@@ -138,9 +138,9 @@ class FakeTiming:
     def ask(self, request: Any) -> Any:
         """Answer as the checker."""
         match request:
-            case protocol.LayOut():
+            case protocol.ShareBuffers():
                 self.shape: Shape = request.arguments.shape
-                return protocol.SharedMatrices(arguments=request.arguments, handles=(), offsets=())
+                return protocol.SharedBuffers(arguments=request.arguments, handles=(), offsets=())
             case protocol.DrawInputs():
                 self.draws.append(request.inputs)
                 return Done()

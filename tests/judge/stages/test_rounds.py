@@ -73,7 +73,7 @@ def tried(
         timed = timed_rounds(measuring, extent, Silent())
     except Ended as ended:
         timed = ended.outcome
-    assert not workers.kernel.attached and not workers.baseline.attached
+    assert not workers.kernel.opened and not workers.baseline.opened
     return timed
 
 
@@ -346,4 +346,4 @@ def test_sizes_near_the_ranked_one_are_checked_on_every_kind() -> None:
     workers = timing()
     assert near(workers) is None
     assert {*workers.draws} == {*SCORED_INPUTS, *UNSCORED_INPUTS}
-    assert workers.kernel.detached == workers.baseline.detached == NEAR_SIZES
+    assert workers.kernel.closed == workers.baseline.closed == NEAR_SIZES
