@@ -1,4 +1,4 @@
-"""A second problem, which shows that `harness` knows none: transpose a matrix.
+"""A second problem, which shows that `harness` is independent of the problem: transpose a matrix.
 
 A shape's M and K are the rows and columns of the input; its N is 1.
 """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 SLOWEST_RESTART = 10.0
 STEADY_SECONDS = 30.0
 """A part that ran for this long is restarted at once."""
@@ -150,7 +150,7 @@ class Supervisor:
                     log.error("the database does not start", extra={"error": str(error)})
                 for part in self.parts:
                     part.keep_running()
-                self._stop.wait(LOOK_SECONDS)
+                self._stop.wait(POLL_SECONDS)
         finally:
             # The first is the web service, to which the workers give back what they grade.
             for parts in (self.parts[1:], self.parts[:1]):

@@ -161,7 +161,7 @@ def check_instructions(program: Program) -> None:
 
 
 def _stays_inside(item: Instruction, sizes: dict[str, int], kernels: set[str]) -> bool:
-    """kernels: names that only the place of a load may mention."""
+    """kernels: parameter symbols that are allowed only as the address of a load."""
     access = _ACCESS.fullmatch(item.opcode)
     if access is None:
         return not _OF_PARAMETERS.match(item.opcode) and not _names(item.operands) & kernels

@@ -26,7 +26,7 @@ class HostCode:
 
     instances: the template arguments that the kernel is used with, as written in the file.
     has_instance: whether the file instantiates or specialises the kernel template itself.
-    launches: the kernel's launches: what is between `<<<` and `>>>`, and the names it may use.
+    launches: the configuration of each launch of the kernel, and the constants in scope.
     """
 
     def __init__(

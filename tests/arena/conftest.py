@@ -113,7 +113,7 @@ def site(engine: Engine, rules: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     """The site. Its boards are always up to date, however slow the machine is, and pages hear of
     that soon."""
     monkeypatch.setattr("harness.arena.web.boards.FRESH_SECONDS", 0.0)
-    monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
+    monkeypatch.setattr("harness.arena.web.boards.CHECK_INTERVAL_FACTOR", 0.0)
     monkeypatch.setattr("harness.arena.web.boards.PATIENCE_SECONDS", float("inf"))
     monkeypatch.setattr("harness.arena.web.live.BOARD_SECONDS", 0.1)
     return Site(

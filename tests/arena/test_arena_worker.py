@@ -75,8 +75,8 @@ def submit(connection: Connection, person: Person, source: str, name: str = "k")
     return gradings.submit(connection, person.id, made, Limits(), None)
 
 
-def in_the_middle(connection: Connection, id: str, attempt: int = 1) -> bool:
-    """The worker has said how far it is: it knows what it holds, as the database does."""
+def is_under_way(connection: Connection, id: str, attempt: int = 1) -> bool:
+    """Return whether the worker's first heartbeat has named the attempt."""
     now = status(connection, id)
     return now.state is State.GRADING and now.stages != () and now.attempts == attempt
 
@@ -102,7 +102,7 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     id = submit(connection, person("ada"), ENDLESS)
     with worker(address, secrets) as first:
-        eventually(lambda: in_the_middle(connection, id), "begun")
+        eventually(lambda: is_under_way(connection, id), "begun")
         first.kill()
         first.wait()
     assert status(connection, id).state is State.GRADING
@@ -117,7 +117,7 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
         assert (done.verdict, done.attempts) == (Verdict.COMPILE_ERROR, 2)
         # Told to stop in the middle of the next, it gives that back at once.
         other = submit(connection, person("bob"), ENDLESS)
-        eventually(lambda: in_the_middle(connection, other), "begun")
+        eventually(lambda: is_under_way(connection, other), "begun")
         assert set(tmp_path.iterdir()) - left_by_first
         second.send_signal(signal.SIGTERM)
         assert second.wait(PATIENCE) == 0

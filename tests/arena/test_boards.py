@@ -91,7 +91,7 @@ def test_a_large_board_stays_until_the_next_is_ready(
     site: Site, result: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.arena.web.boards.PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr("harness.arena.web.boards.REST", 0.0)
+    monkeypatch.setattr("harness.arena.web.boards.CHECK_INTERVAL_FACTOR", 0.0)
     boards = Boards(site)
     result(1.0)
 

@@ -176,10 +176,10 @@ def test_disqualifying_says_why_and_is_written_down(
 def test_a_rejudging_is_looked_at_before_it_counts(olga: Browser, worker: FakeWorker) -> None:
     id = worker.submit("again", "bob")
     worker.grade(1.0)
-    nothing = olga.post("/organiser/rejudge", 422, which="chosen", reason="a fault was mended")
+    nothing = olga.post("/organiser/rejudge", 422, which="chosen", reason="a fault was repaired")
     assert "Choose the submissions" in nothing
     assert "needs a reason" in olga.post("/organiser/rejudge", 422, which="all", reason=" ")
-    olga.post("/organiser/rejudge", which="all", reason="a fault was mended")
+    olga.post("/organiser/rejudge", which="all", reason="a fault was repaired")
     number = re.findall(r"/organiser/rejudgings/(\d+)", olga.page)[0]
     address = f"/organiser/rejudgings/{number}"
     olga.get(address)

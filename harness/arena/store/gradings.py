@@ -26,7 +26,7 @@ QUEUE, TASK = "gradings", "grade"
 
 DAY = timedelta(days=1)
 MAX_RETURNS = 10
-"""The most attempts that may end before a heartbeat names them; later ones count as dead."""
+"""Up to this number of attempts, undelivered ones are retried without counting."""
 
 
 # ---------------------------------------------------------------------------------- submitting

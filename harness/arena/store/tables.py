@@ -140,7 +140,7 @@ gradings = Table(
     _number(),
     Column("submission", Text, ForeignKey("submissions.id"), nullable=False),
     Column("rejudge", BigInteger, ForeignKey("rejudges.id")),
-    _person(),  # whose turn it takes: an organiser's, if it is a regrading
+    _person(),  # the person whose place in the queue it uses: an organiser if it is a regrading
     Column("turn", Integer, nullable=False),
     Column("model", Text, comment="of GPU; none: any worker"),
     Column("state", Text, nullable=False, server_default="queued"),

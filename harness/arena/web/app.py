@@ -88,7 +88,7 @@ def application(
     app.add_middleware(
         Guard,
         limits=lambda: site.rules.limits,
-        answer=lambda request, problem: _for_whoever_asked(site, request, problem),
+        answer=lambda request, problem: _negotiated_error(site, request, problem),
         secure=site.settings.secure,
         local=local,
     )
@@ -98,7 +98,7 @@ def application(
     return app
 
 
-def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Response:
+def _negotiated_error(site: Site, request: Request, problem: Problem) -> Response:
     """Answer with a problem: as JSON to programs, which send a key, and as a page to people."""
     path = request.url.path.removeprefix(site.root)
     by_program = "authorization" in request.headers
@@ -122,7 +122,7 @@ def _for_whoever_asked(site: Site, request: Request, problem: Problem) -> Respon
 
 async def _answer(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, Problem)
-    return _for_whoever_asked(request.app.state.site, request, problem)
+    return _negotiated_error(request.app.state.site, request, problem)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

@@ -39,7 +39,7 @@ FRESH_SECONDS = 0.5
 PATIENCE_SECONDS = 0.2
 """The time that a visitor waits for a new board before getting the previous one."""
 
-REST = 2
+CHECK_INTERVAL_FACTOR = 2
 """A board is shown without a check for this many times the time that rendering it took."""
 
 MAX_ROWS = 200
@@ -94,7 +94,8 @@ class _Kept:
 
     @property
     def fresh(self) -> bool:
-        return time.monotonic() - self.checked < max(FRESH_SECONDS, REST * self.seconds)
+        age = time.monotonic() - self.checked
+        return age < max(FRESH_SECONDS, CHECK_INTERVAL_FACTOR * self.seconds)
 
 
 class Boards:

@@ -128,7 +128,7 @@ class Visitor:
             raise Problem(403, "This is for organisers.")
 
     def owns(self, status: Status) -> bool:
-        """Return whether a submission is theirs, or they organise."""
+        """Return whether the visitor submitted it or is an organiser."""
         return self.organises or (self.person is not None and self.person.id == status.person)
 
     def reads(self, status: Status) -> bool:

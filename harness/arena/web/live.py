@@ -30,10 +30,10 @@ from harness.arena.web.rendering import fragment
 
 router = APIRouter(prefix="/live", include_in_schema=False)
 
-LOOK_SECONDS = 2.0
+POLL_SECONDS = 2.0
 """The longest time between two reads of the watched submissions."""
 
-GATHER_SECONDS = 0.1
+DEBOUNCE_SECONDS = 0.1
 """Notifications within this time are answered together."""
 
 ALIVE_SECONDS = 15.0
@@ -104,9 +104,9 @@ class Watch:
     async def _look(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
+                async with asyncio.timeout(POLL_SECONDS):
                     await self._changed.wait()
-            await asyncio.sleep(GATHER_SECONDS)
+            await asyncio.sleep(DEBOUNCE_SECONDS)
             self._changed.clear()
             watched = list(self._watchers)
             if not watched:

@@ -40,8 +40,8 @@ log = logging.getLogger(__name__)
 
 router = APIRouter(prefix=PATH, include_in_schema=False)
 
-LOOK_SECONDS = 2.0
-"""The longest time between two looks for a job, in case a notification was lost."""
+JOB_POLL_SECONDS = 2.0
+"""The longest time between two queries for a job, in case a notification was lost."""
 
 CHANNEL = "procrastinate_any_queue_v1"
 """The channel on which PostgreSQL says that there is a new job."""
@@ -185,7 +185,7 @@ async def fetch(
         if left <= 0 or not connected:
             break
         with suppress(TimeoutError):
-            await asyncio.wait_for(new.wait(), min(left, LOOK_SECONDS))
+            await asyncio.wait_for(new.wait(), min(left, JOB_POLL_SECONDS))
     return Response(status_code=204)
 
 

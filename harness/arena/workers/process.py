@@ -35,8 +35,8 @@ from harness.arena.workers.api import KEY_VARIABLE, LEASE_SECONDS, Heartbeat, Jo
 from harness.arena.workers.connection import Connection, Held, Refused, SessionLost
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.session import Session
-from harness.judge.workers.cores import as_nice, keep_to, shared_out
-from harness.judge.workers.processes import none_running
+from harness.judge.workers.cores import set_affinity, set_session_niceness, shared_out
+from harness.judge.workers.processes import no_children
 from harness.judge.workers.session import open_sessions
 from harness.protocol.report import DeviceKind, Stage
 
@@ -217,7 +217,7 @@ _MESSAGES = {
 
 def _end_now(code: int) -> NoReturn:
     """End this process and those of the judge, in the middle of their work."""
-    with none_running():
+    with no_children():
         os._exit(code)
 
 
@@ -231,11 +231,11 @@ def main(arguments: Sequence[str]) -> End:
     log_as(options.name)
     end_with_parent()
     os.nice(NICENESS)
-    as_nice(os.getpid())
+    set_session_niceness(os.getpid())
     shares = shared_out(options.gpus) if options.gpus else None
     cores = shares[options.gpu] if shares else None
     if cores is not None:
-        keep_to(os.getpid(), cores.helping)
+        set_affinity(os.getpid(), cores.helping)
     # The kernels that are graded are strangers': their processes inherit no key.
     arena = Connection(os.environ.pop(ADDRESS_VARIABLE), os.environ.pop(KEY_VARIABLE))
     supervisor = UUID(os.environ.pop(SUPERVISOR_VARIABLE))

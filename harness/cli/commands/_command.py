@@ -15,7 +15,7 @@ class Exit(IntEnum):
 
 
 def reason(error: Exception) -> str:
-    """Return a sentence that says what went wrong, and how to mend it if that is known."""
+    """Return a sentence that says what went wrong, and how to correct it if that is known."""
     if not isinstance(error, OSError):
         return str(error)
     return _CURES.get(error.errno or 0) or f"{error.filename or 'output'}: {error.strerror}."

@@ -1,4 +1,4 @@
-"""Check each part of the judge on this machine, and say how to mend those that do not work."""
+"""Check each part of the judge on this machine, and say how to repair those that do not work."""
 
 from __future__ import annotations
 

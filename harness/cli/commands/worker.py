@@ -25,7 +25,7 @@ from harness.cli.views.console import Terminal
 from harness.devices.available import why_no_cuda
 from harness.protocol.errors import UsageError
 
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 GREETING_SECONDS = 10.0
 
 HELP = """\
@@ -119,5 +119,5 @@ def _drain(connection: Connection, terminal: Terminal) -> None:
         return
     terminal.note(f"Workers that end after their current tasks: {left}.")
     while connection.drain():
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     terminal.note("They have left.")

@@ -40,7 +40,7 @@ def _compiling(grading: Grading) -> Step[Compiled]:
     )
 
     def run(steps: Steps) -> Compiled:
-        return _made(steps.session.compiler.ask(request), grading.options.compile_seconds)
+        return _result(steps.session.compiler.ask(request), grading.options.compile_seconds)
 
     return Step(Executor.COMPILER, "compile", run)
 
@@ -51,7 +51,7 @@ def disassembling(grading: Grading) -> Step[Disassembled]:
     def run(steps: Steps) -> Disassembled:
         compiled = grading.compiled or steps.get(_compiling(grading))
         request = Disassemble(kernel=compiled.kernel)
-        return _made(steps.session.compiler.ask(request), request.seconds)
+        return _result(steps.session.compiler.ask(request), request.seconds)
 
     return Step(Executor.COMPILER, "disassemble", run)
 
@@ -76,7 +76,7 @@ def compile_submission(grading: Grading) -> None:
     source, arch = grading.submission.source, session.arch
     signature = grading.problem.signature
     translate = Translate(source=source, arch=arch, seconds=seconds, signature=signature)
-    program: PtxProgram = _made(session.compiler.ask(translate), seconds)
+    program: PtxProgram = _result(session.compiler.ask(translate), seconds)
     if not grading.scores:
         steps.start(loading(Executor.DEVICE, program, grading.few_cases))
     elif not grading.quick or grading.few_cases:
@@ -139,12 +139,12 @@ def disassemble(grading: Grading) -> None:
 
 
 def compile_kernel(compiler: Process, request: Compile) -> Compiled:
-    """Return what the compiler makes of a source. Raises Ended if it can make nothing of it."""
-    return _made(compiler.ask(request), request.seconds)
+    """Return the compiled source. Raises Ended if it cannot be compiled."""
+    return _result(compiler.ask(request), request.seconds)
 
 
-def _made(answer: T | CompileError | RuntimeFault | Unsupported | Fault, seconds: float) -> T:
-    """Return what the compiler has made. Raises Ended if it can make nothing of the source."""
+def _result(answer: T | CompileError | RuntimeFault | Unsupported | Fault, seconds: float) -> T:
+    """Return the compiler's result. Raises Ended if there is none."""
     if isinstance(answer, CompileError | RuntimeFault | Unsupported):
         raise Ended(answer)
     if not isinstance(answer, Fault):

@@ -68,7 +68,7 @@ signal."""
 
 CPU_DEVICE = "the CPU device"
 
-DISMISSED = "it considers barriers only, and reported races that the CPU device rules out"
+DISMISSED = "it knows barriers only; the CPU device found no race"
 
 _RACES = (Hazard.RACE, Hazard.DIVERGENT_BARRIER, Hazard.DEADLOCK)
 
@@ -166,7 +166,7 @@ def sanitize_on_device(grading: Grading) -> None:
         if failure is not None and answer.signal != KILLED:
             raise Ended(failure.outcome)
         raise Ended(launch_outcome(answer, watched.cases[0].shape, SECONDS, Stage.SANITIZE))
-    _note(grading, answer, watched)
+    _store(grading, answer, watched)
 
 
 def sanitize_in_background(grading: Grading) -> None:
@@ -183,7 +183,7 @@ def sanitize_in_background(grading: Grading) -> None:
         )
         if not grading.quick or wrong is not None or doubtful or _missing(grading):
             grading.progress.step(CPU_DEVICE)
-            _note(grading, _result(grading, watched), watched)
+            _store(grading, _result(grading, watched), watched)
             if doubtful and wrong is None and _ruled_out(grading, watched):
                 _dismiss_races(grading)
     seen = wrong.counterexample if isinstance(wrong, WrongAnswer) else None
@@ -277,8 +277,8 @@ def _sample(grading: Grading) -> Sample | None:
     return sample_of(grading, ranked)
 
 
-def _note(grading: Grading, answer: Sanitized | Unsupported | Fault, watched: Watched) -> None:
-    """Keep what one program has found; other programs may find more."""
+def _store(grading: Grading, answer: Sanitized | Unsupported | Fault, watched: Watched) -> None:
+    """Store the findings of one program; other programs may find more."""
     if not isinstance(answer, Sanitized):
         grading.sanitizing.append(_unavailable(watched.tools, answer.message))
         return

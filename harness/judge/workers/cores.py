@@ -36,14 +36,14 @@ def shared_out(gpus: int, cores: Collection[int] | None = None) -> list[Cores] |
     return [Cores(frozenset(own[:MEASURING]), frozenset(own[MEASURING:])) for own in shares]
 
 
-def keep_to(process: int, cores: frozenset[int]) -> None:
-    """Keep a process on these cores, with all threads that it has and will have."""
+def set_affinity(process: int, cores: frozenset[int]) -> None:
+    """Restrict a process to these cores, with all threads that it has and will have."""
     for thread in Path(f"/proc/{process}/task").glob("*"):
         with suppress(OSError):  # the thread has just ended
             os.sched_setaffinity(int(thread.name), cores)
 
 
-def as_nice(process: int) -> None:
+def set_session_niceness(process: int) -> None:
     """Give a session the niceness of this process. process: its leader.
 
     Linux weighs sessions against each other, and the niceness of processes within one only

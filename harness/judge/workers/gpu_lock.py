@@ -20,7 +20,7 @@ from harness.protocol.errors import UsageError
 WAIT_SECONDS = 900.0
 """A grading takes a minute or two; a longer wait means that something is wrong."""
 
-_LOOK_AGAIN_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 
 
 def lock_of(gpu: str) -> Path:
@@ -42,7 +42,7 @@ def hold_gpu(
                 "grade again when it is over"
             )
         progress.step("waiting: another grading is on this GPU")
-        time.sleep(_LOOK_AGAIN_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
     queue = _opened(path.with_suffix(".queue"))
     try:

@@ -23,7 +23,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from harness.judge.workers.cores import as_nice
+from harness.judge.workers.cores import set_session_niceness
 from harness.judge.workers.isolation import CACHE_VARIABLE, SCRATCH_VARIABLE, Role
 from harness.protocol.files import cache_directory
 
@@ -123,10 +123,10 @@ def end_ahead() -> None:
 
 
 @contextmanager
-def none_running() -> Iterator[None]:
-    """End all children. Within this context no thread can start another one.
+def no_children() -> Iterator[None]:
+    """End all child processes, and prevent new ones inside this context.
 
-    A process that ends at once does this before, since its other threads do not end theirs.
+    A process needs this before `os._exit`, after which its other threads cannot end their children.
     """
     with _starting:
         for child in tuple(_running):
@@ -173,7 +173,7 @@ def _start(role: Role, gpu: str | None) -> Child:
     finally:
         theirs.close()
     with suppress(ProcessLookupError):
-        as_nice(process.pid)
+        set_session_niceness(process.pid)
     return Child(role, process, ours, scratch)
 
 

@@ -22,7 +22,7 @@ from harness.protocol.report import MAX_PRINTED, Value
 from harness.protocol.request import Fault, Request, request_named
 
 
-class Hello(Value):
+class WorkerReady(Value):
     """The first message of a worker: it is ready, under these restrictions."""
 
     isolation: tuple[str, ...]
@@ -32,7 +32,7 @@ def main(role: Role, connection: Connection, enforced: tuple[str, ...]) -> None:
     """Serve one role until the judge hangs up. enforced: the restrictions of this process."""
     capture = OutputCapture()
     answer = _answering(role)
-    channel.send(connection, Hello(isolation=enforced))
+    channel.send(connection, WorkerReady(isolation=enforced))
     while True:
         try:
             request = channel.receive(connection, lambda name: TypeAdapter(request_named(name)))
@@ -76,7 +76,7 @@ def _answering(role: Role) -> Callable[[Request[Any]], Value]:
             return CpuDevice().answer
 
 
-_LOOK_AGAIN_SECONDS = 0.005
+_POLL_SECONDS = 0.005
 """The pipe is emptied so often: a full one would stop the kernel that prints."""
 
 
@@ -112,5 +112,5 @@ class OutputCapture:
 
     def _drain_for_ever(self) -> None:
         while True:
-            time.sleep(_LOOK_AGAIN_SECONDS)
+            time.sleep(_POLL_SECONDS)
             self._drain()

@@ -93,7 +93,7 @@ class _Shared:
         if self.scores:
             for worker in (self.baseline, self.checker):
                 worker.start()
-                worker.keep_to(self.measuring)
+                worker.set_affinity(self.measuring)
             self._threads.submit(self.baseline.ask, Describe())
 
     @property
@@ -140,7 +140,7 @@ class WorkerSession:
         self._started = (self.compiler, self.device, *gpu_workers)
         self._all = (*self._started, self.cpu_sanitizer or self.sanitizer)
         for worker in self._all:
-            worker.keep_to(shared.helping)
+            worker.set_affinity(shared.helping)
 
     @property
     def arch(self) -> str:
@@ -193,12 +193,12 @@ class WorkerSession:
         workers = self.device, self._kernel
         try:
             for worker in workers:
-                worker.keep_to(self._shared.measuring)
+                worker.set_affinity(self._shared.measuring)
             yield
         finally:
             _close_all(*workers, self.sanitizer)
             for worker in workers:
-                worker.keep_to(self._shared.helping)
+                worker.set_affinity(self._shared.helping)
 
     @contextmanager
     def timing_of_each(self, count: int) -> Iterator[Sequence[TimingWorkers]]:
@@ -207,7 +207,7 @@ class WorkerSession:
                 stack.enter_context(Worker(Role.CUDA, self._shared.gpu)) for _ in range(count)
             ]
             for kernel in kernels:
-                kernel.keep_to(self._shared.measuring)
+                kernel.set_affinity(self._shared.measuring)
             yield [self._timing_of(kernel) for kernel in kernels]
 
     def _timing_of(self, kernel: Worker) -> TimingWorkers:

@@ -15,7 +15,7 @@ from harness.judge.workers import channel, processes
 from harness.judge.workers import cores as cores_of
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.processes import LOG, Child, processes_of_session
-from harness.judge.workers.server import Hello
+from harness.judge.workers.server import WorkerReady
 from harness.protocol.device import Load
 from harness.protocol.errors import without_paths
 from harness.protocol.report import Value
@@ -61,11 +61,11 @@ class Worker:
         with suppress(OSError):
             self._started()
 
-    def keep_to(self, cores: frozenset[int] | None) -> None:
-        """Keep the child, and every later child, on these cores; None changes nothing."""
+    def set_affinity(self, cores: frozenset[int] | None) -> None:
+        """Restrict the child, and every later child, to these cores; None changes nothing."""
         self._cores = cores
         if self._child is not None and cores is not None:
-            cores_of.keep_to(self._child.process.pid, cores)
+            cores_of.set_affinity(self._child.process.pid, cores)
 
     def _started(self) -> Child:
         """Return the child, after starting it if necessary. There is only one at a time."""
@@ -75,7 +75,7 @@ class Worker:
                     self.role, self._gpu
                 )
                 if self._cores is not None:
-                    cores_of.keep_to(child.process.pid, self._cores)
+                    cores_of.set_affinity(child.process.pid, self._cores)
                 self._child = child
             return self._child
 
@@ -94,10 +94,10 @@ class Worker:
         except OSError as error:
             return judge_fault(f"no {self.role} worker can be started", without_paths(str(error)))
         if not child.is_ready:
-            hello = self._exchange(child, None, _HELLO, START_SECONDS)
-            if isinstance(hello, Fault):
-                return hello
-            self.isolation = hello.isolation
+            started = self._exchange(child, None, _WORKER_READY, START_SECONDS)
+            if isinstance(started, Fault):
+                return started
+            self.isolation = started.isolation
             child.is_ready = True
         if isinstance(request, Load):
             self._load = child.load = request
@@ -138,7 +138,7 @@ class Worker:
             left = seconds - (used - began)
             if answered.is_set():
                 return
-            waits = used == last and not _wants_processor({child.process.pid, *session})
+            waits = used == last and not _can_progress({child.process.pid, *session})
             if self.role in _LIMITED_BY_PROCESSOR_TIME and left > 0 and not waits:
                 last = used
                 timer = _timer(max(left, 0.1), expire)
@@ -186,7 +186,7 @@ time."""
 
 _LIMITED_BY_PROCESSOR_TIME = (Role.COMPILER, Role.CPU)
 """Workers whose verdicts must not depend on the load of the machine. Their time limits count
-processor time while they use the processor, or want it."""
+processor time while the process is running or ready to run."""
 
 
 def _how_it_ended(child: Child) -> Fault:
@@ -204,9 +204,8 @@ def _how_it_ended(child: Child) -> Fault:
     return judge_fault(f"the {child.role} worker ended with exit code {code}", details)
 
 
-def _wants_processor(processes: Iterable[int]) -> bool:
-    """Return whether a thread of these processes runs, or would if the machine were less busy or
-    the process were not stopped."""
+def _can_progress(processes: Iterable[int]) -> bool:
+    """Return whether a thread of these processes is running, ready to run, or stopped."""
     for process in processes:
         for place in Path(f"/proc/{process}/task").glob("*/stat"):
             with suppress(OSError):  # the thread has just ended
@@ -219,4 +218,4 @@ def judge_fault(message: str, details: str = "") -> Fault:
     return Fault(cause="judge", message=message, details=details)
 
 
-_HELLO: TypeAdapter[Hello | Fault] = TypeAdapter(Hello | Fault)
+_WORKER_READY: TypeAdapter[WorkerReady | Fault] = TypeAdapter(WorkerReady | Fault)

@@ -193,14 +193,14 @@ class FakeDevice(Process):
 
     multiply: Multiply = right
     run: Callable[[device_protocol.Run], Fault | dict[str, Any]] = lambda _: {}
-    """A Fault, or what a Finished says besides the output."""
+    """A Fault, or the other fields of Finished."""
     watched: Multiply = right
     """As `multiply`, under a sanitizer."""
     findings: tuple[protocol.Finding, ...] = ()
     unavailable: tuple[str, ...] = ()
     """Tools that do not work."""
     product: dict[str, Any] = field(default_factory=dict)
-    """What products say besides the output."""
+    """The other fields of products."""
     sanitized: dict[str, Any] = field(default_factory=dict)
     program: str = "a fake"
     ran: list[device_protocol.Run] = field(default_factory=list)

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from harness.judge.workers.cores import Cores, keep_to, shared_out
+from harness.judge.workers.cores import Cores, set_affinity, shared_out
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.worker import Worker
 
@@ -33,7 +33,7 @@ def test_a_process_is_held_with_all_its_threads(monkeypatch: pytest.MonkeyPatch)
     thread = threading.Thread(target=waiting.wait)
     thread.start()
     try:
-        keep_to(os.getpid(), frozenset({1}))
+        set_affinity(os.getpid(), frozenset({1}))
         assert {os.getpid(), thread.native_id} <= held.keys() and set(held.values()) == {
             frozenset({1})
         }
@@ -45,8 +45,8 @@ def test_a_process_is_held_with_all_its_threads(monkeypatch: pytest.MonkeyPatch)
 def test_a_worker_keeps_to_its_cores() -> None:
     core = frozenset(list(os.sched_getaffinity(0))[:1])
     with Worker(Role.COMPILER) as worker:
-        worker.keep_to(core)
+        worker.set_affinity(core)
         worker.start()
         assert os.sched_getaffinity(worker.process_id) == core
-        keep_to(worker.process_id, frozenset(os.sched_getaffinity(0)))
+        set_affinity(worker.process_id, frozenset(os.sched_getaffinity(0)))
         assert os.sched_getaffinity(worker.process_id) == os.sched_getaffinity(0)

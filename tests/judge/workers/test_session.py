@@ -50,7 +50,7 @@ class FakeWorker:
         self.runs = False
         self.closed += 1
 
-    def keep_to(self, cores: frozenset[int]) -> None:
+    def set_affinity(self, cores: frozenset[int]) -> None:
         self.cores = cores
 
     def ask(self, request: Any) -> Any:
