@@ -85,9 +85,9 @@ def run(
     return c, kernel.run(grid, [*buffers, rows, inner, cols], seconds=seconds)
 
 
-def run_both(source: str, rows: int = 64, inner: int = 50) -> Result:
+def run_both(source: str, rows: int = 64, inner: int = 50, **how: bool) -> Result:
     """Return the result of 16 blocks on the vector path, which must be that of threads alone."""
-    vector, threads = kernels(source)
+    vector, threads = kernels(source, **how)
     assert vector.units is not None
     fast, quick = run(vector, (4, 4, 1), rows, inner, rows)
     slow, steady = run(threads, (4, 4, 1), rows, inner, rows)
@@ -198,6 +198,41 @@ def test_counted_loops_have_the_same_result_on_both_paths(name: str) -> None:
     quick = run_both(source)
     assert (quick.fault is None) is (name != "an address that moves out")
     assert quick.vector_blocks > 0
+
+
+MANY_SUMS = """float sum[8][8], x[8], y[8], all = 0;
+    for (int i = 0; i < 64; ++i) sum[i / 8][i % 8] = {start};
+    _Pragma("unroll 1") for (int n = 0; n < 3; ++n) {{
+        _Pragma("unroll") for (int k = 0; k < 4; ++k) {{
+            for (int i = 0; i < 8; ++i)
+                x[i] = A[(row + i) * 5 + n * 4 + k], y[i] = B[col + i * 9 + k];
+            _Pragma("unroll") for (int i = 0; i < 8; ++i)
+                _Pragma("unroll") for (int j = 0; j < 8; ++j) {{ {step} }}
+            {between}
+        }}
+    }}
+    for (int i = 0; i < 64; ++i) all = all * 0.9f + sum[i / 8][i % 8];
+    *c = all;"""
+"""A kernel whose products are ordered by tiles of sums."""
+
+STEPS = {
+    "a product for each sum": ("0", "sum[i][j] += x[i] * y[j];", ""),
+    "sums that begin with one value": ("A[col]", "sum[i][j] += x[i] * y[j];", ""),
+    "large products that cancel": ("1", "sum[i][j] += (k % 2 ? 1e9f : -1e9f) * y[j];", ""),
+    "a sum that is read between": ("0", "sum[i][j] += x[i] * y[j];", "all += sum[k][2 * k];"),
+    "a sum that is changed between": ("0", "sum[i][j] += x[i] * y[j];", "sum[k][1] *= 0.5f;"),
+    "a sum that is stored between": ("0", "sum[i][j] += x[i] * y[j];", "tile[thread] = sum[k][3];"),
+    "sums that are factors": ("1", "sum[i][j] += x[i] * sum[j][i];", ""),
+    "sums of sums": ("1", "sum[i][j] = x[i] * y[j] + sum[j][i];", ""),
+}
+"""How each sum begins, what happens to it in each step, and what happens after each step."""
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_many_sums_have_the_same_bits_on_both_paths(name: str) -> None:
+    body = MANY_SUMS.format(**dict(zip(("start", "step", "between"), STEPS[name], strict=True)))
+    done = run_both(KERNEL.format(body=body), 80, optimised=True)
+    assert done.fault is None and done.vector_blocks == 16
 
 
 LEFT = {

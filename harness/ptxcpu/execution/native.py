@@ -14,7 +14,8 @@ from harness.ptxcpu.errors import InternalError
 
 # Wider vectors than 8 floats double the vectoriser's time and gain nothing measurable.
 llvm.set_option("matmul-arena", "-slp-max-vf=8")
-# The instructions of a basic block keep their order, in which sums stay in registers.
+# The instructions of a basic block keep their order, in which sums stay in registers
+# (vector/tile.py).
 llvm.set_option("matmul-arena", "-enable-misched=false")
 
 
