@@ -449,6 +449,46 @@ __device__ __forceinline__ bool are_written(const unsigned char* ready, long lon
     return all && (!(n & 4) || *(const unsigned*)(ready + n - 4) == (unsigned)EIGHT);
 }
 
+// Records an ordinary access to the block's own shared memory that is certainly no mistake, and returns the
+// host address of its bytes. Returns null if more functions must examine it; they may record the same again.
+__device__ __noinline__ char* access_in_order(Context* c, long long t, long long pc, Address address, long long n,
+                                              bool is_write) {
+    Checks* k = c->checks;
+    long long first = (long long)(address - shared_begin(c));
+    if (first < 0 || first > c->shared_bytes - n || first & (n - 1)) return 0;
+    if (!are_written(k->shared_ready + c->rank * c->shared_bytes + first, n)) return 0;
+    long long wide = first / WIDE_CELL, g = wide, count = 1;
+    long long number = number_of(c, t), warp = warp_of_cluster(c, t / LANES);
+    bool divided = is_divided(c, wide);
+    if (divided == (n >= WIDE_CELL)) return 0;  // the cell has to be divided or united
+    if (divided) g = wide_cells(c) + cell_of(first, k->cell_width), count = cell_of(n, k->cell_width);
+    unsigned own = k->own[number], base = (unsigned)k->base, settled = (unsigned)k->settled;
+    const unsigned* known = known_to(c, t);
+    Event* reads = read_of(c, warp, 0);
+    k->unmet = 1;
+    for (ShadowCell* cell = cells_of(c) + g; count > 0; ++cell, ++g, --count) {
+        begin_cell(k, cell);
+        if (cell->readers & IS_RARE || !is_over(&cell->write, settled, known, number)) return 0;
+        if (is_write) {
+            if (!have_settled(k, cell) && !are_over(c, g, known, number)) return 0;
+            cell->readers = cell->last_read = 0;
+            cell->write = {own, (int)pc, (short)number, ACCESS_WRITE};
+            continue;
+        }
+        Event* mine = reads + g;
+        if (may_still_read(mine)) return 0;
+        int second = mine->clock > base ? mine->access & ACCESS_SECOND : 0;
+        if (mine->clock > base && mine->thread != number) {
+            second = ACCESS_SECOND;
+            k->second_reads[mine - k->reads] = *mine;
+        }
+        cell->readers |= 1u << (warp < READERS ? warp : warp % READERS);
+        if (cell->last_read < own) cell->last_read = own;
+        *mine = {own, (int)pc, (short)number, (short)(ACCESS_READ | second)};
+    }
+    return c->shared + first;
+}
+
 // What the reads of shared memory by one product of a warp have in common.
 struct ProductReads {
     Context* c;

@@ -16,6 +16,7 @@ __device__ __forceinline__ Event of_lane(const Event* first, int lane) {
 __device__ __noinline__ unsigned* arrival_at(Context* c, long long barrier);
 __device__ __noinline__ void check_access(Context* c, long long t, long long pc, Address address, long long n,
                              int access);
+__device__ __noinline__ char* access_in_order(Context* c, long long t, long long pc, Address address, long long n, bool is_write);
 __device__ __noinline__ void note_bad_access(Context* c, long long t, long long pc, Address address, long long n,
                                 int access);
 __device__ __noinline__ void check_products(Context* c, long long w, long long waited_for);
