@@ -117,7 +117,8 @@ __device__ __forceinline__ unsigned shared_address(const void* p) {
 
 // ---- launch-wide counters ---------------------------------------------------------------------
 
-// Returns a number that grows with every launch, so counters of an aborted launch count as old.
+// Returns a number that grew with every launch on an H100 and an H200, so counters of an aborted
+// launch count as old. PTX does not promise that %gridid grows.
 __device__ __forceinline__ unsigned long long launch_epoch() {
     unsigned long long id;
     asm("mov.u64 %0, %%gridid;" : "=l"(id));
