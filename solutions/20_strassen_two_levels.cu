@@ -21,8 +21,8 @@
 //     all blocks:           take tiles of the 49 products from one work counter, in order
 //     tile of product p:    multiply --> wait for product p - 1 of the tile --> add to buffer or C
 //
-// Multiplying a tile, splitting the last tiles and inspecting rows and columns are as in 17 and 19;
-// what is new begins at the table of seven products.
+// The loop over stages, the splitting of the last tiles and the order of work are those of 19. New are
+// the sixteenths (`form_sums`, `fast_product`), and the moments of four lines that are added.
 //
 // Expected gain over 17: 64/49, less 2 % for phase one (1.4 GB), 1 % for the two sums, and 5 % for
 // the additions and the start. That is 1.3 x cuBLAS.

@@ -26,6 +26,7 @@
 //       copies of a stage --- mbarrier full[slot] ---> all eight warps multiply it
 //       all eight warps --- counter released[slot] ---> the last of them refills the slot
 //
+// Counters, barriers, copies and the order of tiles are those of 33.
 // There is no producer warp. A warpgroup promotes one half of its columns while the tensor cores
 // multiply the other half.
 //

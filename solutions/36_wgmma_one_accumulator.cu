@@ -44,6 +44,7 @@
 //
 //     Phase three: a block adds the products of outliers to its tiles.
 //
+// Counters, barriers, copies, the order of tiles and the pipeline (`Ring`) are those of 34.
 // There is no producer warp. A warpgroup converts or promotes one half of its columns while the
 // tensor cores multiply the other half.
 //
