@@ -108,8 +108,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             except (OSError, UsageError) as error:
                 terminal.note(f"grade: the report was not kept: {reason(error)}")
                 code = Exit.NO_ANSWER
-        if arguments.sizes and session.timing is None:
-            terminal.note("grade: --sizes was ignored: only a GPU scores other sizes")
+        given = {"--sizes": arguments.sizes, "--host-memory": arguments.host_memory != "both"}
+        for option in given if session.timing is None else ():
+            if given[option]:
+                terminal.note(f"grade: {option} was ignored: only a GPU is timed")
     if several:
         terminal.show("", summary(reports))
     return code
