@@ -20,6 +20,7 @@ MAP_ROWS, MAP_COLUMNS = 20, 64
 Blocks = NDArray[np.bool_]
 
 
+@np.errstate(invalid="ignore", over="ignore")  # C and the reference may have infinities
 def wrong_answer(problem: Problem, stage: RunStage, seed: int, compared: Compared) -> WrongAnswer:
     """Return the verdict for an output whose error is above the limit. seed: of the grading."""
     case, inputs, output, comparison, corner = compared

@@ -263,3 +263,13 @@ def test_nan_in_wrong_places_is_explained(inputs: str, multiplied: bool, expecte
     assert expected in found.pattern
     assert any(np.isfinite(element.expected) == multiplied for element in found.elements)
     assert not any(np.isnan(e.expected) and np.isnan(e.found) for e in found.elements)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_wrong_element_next_to_infinite_ones_is_shown_alone() -> None:
+    A, B = Case(SHAPE, "A uniform; B uniform, infinity").draw(1)
+    C = A @ B
+    infinite = int(np.argwhere(np.isinf(C[0]))[0, 0])
+    C[3, infinite ^ 1] += 5  # in the same block
+    (element,) = [each for each in explained(A, B, C).elements if each.found != each.expected][:1]
+    assert (element.row, element.column) == (3, infinite ^ 1)
