@@ -18,7 +18,7 @@
 // A segment is wide if one unit is too much for its root mean square (LIMIT). Then its outliers are
 // taken out, and their products are added at the end. If there are too many of them, or if the
 // largest value of a segment is outside 2^-80 .. 2^62, the whole launch uses FP16 corrections. Outside
-// the judge, on an H200: one outlier 6.4 x cuBLAS, FP16 corrections 4.3 to 4.8.
+// the judge, on an H200: one outlier 6.4 x cuBLAS, FP16 corrections 4.2 to 4.8.
 // Plain FP32 is used for matrices with infinities, for N <= SHORT, and for matrices that do not fit
 // the pool.
 // Problems of up to SMALL multiply-adds use four BF16 products in a single phase, as in 32.

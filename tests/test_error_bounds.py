@@ -139,7 +139,7 @@ def of_sizes(shape: Shape, size_a: float, size_b: float) -> tuple[Matrix, Matrix
 
 
 @pytest.mark.parametrize("shape", [SHAPE, *SMALL_SHAPES], ids=str)
-def test_34_keeps_its_error_bound_in_all_of_the_range_of_a_float(shape: Shape) -> None:
+def test_34_keeps_its_error_bound_over_the_range_of_floats(shape: Shape) -> None:
     device = loaded(ACCURATE)
     pairs = {name: of_sizes(shape, *sizes) for name, sizes in RANGES.items()}
     pairs["constants"] = (
@@ -176,7 +176,7 @@ STRUCTURED = (
 nearest."""
 
 
-def test_36_rounds_so_that_errors_of_structured_inputs_do_not_add_up() -> None:
+def test_36_does_not_accumulate_errors_of_structured_inputs() -> None:
     device = loaded(FASTEST)
     for kind in STRUCTURED:
         A, B = Case(TWO_PHASES, kind).draw(31)

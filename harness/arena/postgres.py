@@ -41,7 +41,7 @@ def socket_folder(folder: Path) -> Path:
     """Return the folder of the socket: the cluster's own, unless its name is too long."""
     if len(str(folder)) <= MAX_SOCKET_PATH:
         return folder
-    # A judge removes folders of its own names that nobody has locked, so this is another name.
+    # The judge deletes unlocked folders that have its own prefix, so this one has another.
     return Path(tempfile.gettempdir(), f"postgres-of-arena-{folder.stat().st_ino}")
 
 

@@ -108,10 +108,11 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             except (OSError, UsageError) as error:
                 terminal.note(f"grade: the report was not kept: {reason(error)}")
                 code = Exit.NO_ANSWER
-        given = {"--sizes": arguments.sizes, "--host-memory": arguments.host_memory != "both"}
-        for option in given if session.timing is None else ():
-            if given[option]:
-                terminal.note(f"grade: {option} was ignored: only a GPU is timed")
+        if session.timing is None:
+            given = {"--sizes": arguments.sizes, "--host-memory": arguments.host_memory != "both"}
+            for option, is_given in given.items():
+                if is_given:
+                    terminal.note(f"grade: {option} was ignored: only a GPU is timed")
     if several:
         terminal.show("", summary(reports))
     return code
