@@ -231,21 +231,21 @@ __device__ bool in_eighth(uint64_t at, uint64_t length, uint64_t eighth, uint64_
     return size && at == from + random % size;
 }
 
-// Returns whether this is the one outlier of its quarter of the matrix, or one that is not finite
-// and at an end.
-__device__ bool is_outlier(const Recipe& how, uint64_t row, uint64_t column, uint64_t rows,
-                           uint64_t columns) {
+// Returns the sign of the one outlier of its quarter of the matrix, or of one that is not finite and
+// at an end. Returns 0 for other elements.
+__device__ int outlier_sign(const Recipe& how, uint64_t row, uint64_t column, uint64_t rows,
+                            uint64_t columns) {
     uint64_t at = row * columns + column;
-    if (!isfinite(how.outlier) && (at == 0 || at == rows * columns - 1)) return true;
     uint64_t seed = stream(how.seed, 5), turns = word(0, seed);
     for (int number = 0; number < 4; number++) {
         int lower = number / 2, right = number / 2 ^ number % 2;
         uint64_t place = word(number + 1, seed);
         if (in_eighth(row, rows, 4 * lower + (number ^ turns % 4), place >> 32) &&
             in_eighth(column, columns, 4 * right + (number ^ turns / 4 % 4), place & 0xffffffff))
-            return true;
+            return number % 2 ? -1 : 1;
     }
-    return false;
+    if (!isfinite(how.outlier) && at == 0) return -1;
+    return !isfinite(how.outlier) && at == rows * columns - 1;
 }
 
 // Returns element i of a matrix with this many rows and columns.
@@ -254,7 +254,9 @@ __device__ float drawn(const Recipe& how, uint64_t i, uint64_t rows, uint64_t co
     if (how.structure == DENSE && how.magnitude == NONE && !how.outliers && !by_place)
         return value(how, word(i, how.seed), 0, 0);
     uint64_t row = i / columns, column = i % columns;
-    if (how.outliers && is_outlier(how, row, column, rows, columns)) return how.outlier;
+    if (how.outliers)
+        if (int sign = outlier_sign(how, row, column, rows, columns))
+            return sign < 0 ? -how.outlier : how.outlier;
     uint64_t line = how.by_column ? column : row, along = how.by_column ? row : column;
     uint64_t lines = how.by_column ? columns : rows, length = how.by_column ? rows : columns;
     float x = structured(how, i, line, along, lines, length);

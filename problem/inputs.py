@@ -99,10 +99,10 @@ class Magnitude(StrEnum):
 
 
 class Outliers(StrEnum):
-    """One element of each quarter of the matrix, at a random position, has another value. A sample
-    of a share f of the elements contains none of them with a probability of at least 1 - 4f. NaN
-    and infinity are also in the first and the last element. Threads outside the matrix often read
-    one of these, and must not use it."""
+    """One element of each quarter of the matrix, at a random position, has another value, in every
+    other quarter the negative one. A sample of a share f of the elements contains none of them with
+    a probability of at least 1 - 4f. NaN and infinity are also in the first and the last element.
+    Threads outside the matrix often read one of these, and must not use it."""
 
     NONE = "no outliers"
     LARGE = "outliers of 2^20"
@@ -314,8 +314,8 @@ class Draw:
 
         in_threads(part, range(0, flat.size, _PART))
         if self.recipe.outliers is not Outliers.NONE:
-            for place in _outliers(self, rows, columns):
-                matrix[place] = self.recipe.outlier
+            for number, place in _outliers(self, rows, columns):
+                matrix[place] = -self.recipe.outlier if number % 2 else self.recipe.outlier
         return matrix
 
 
@@ -527,13 +527,13 @@ def _exponents(
             return np.zeros(i.shape, np.int32)
 
 
-def _outliers(how: Draw, rows: int, columns: int) -> Iterator[tuple[int, int]]:
-    """Yield the places of the outliers. The outlier of each quarter is in an eighth of the rows and
-    an eighth of the columns that contain no other outlier. In a block of C with one large row, the
-    block rule tolerates errors in the other rows."""
+def _outliers(how: Draw, rows: int, columns: int) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield the numbers and the places of the outliers. The outlier of each quarter is in an eighth
+    of the rows and an eighth of the columns that contain no other outlier. In a block of C with one
+    large row, the block rule tolerates errors in the other rows."""
     seed = _stream(how.seed, 5)
     if not math.isfinite(how.recipe.outlier):
-        yield from ((0, 0), (rows - 1, columns - 1))
+        yield from enumerate(((rows - 1, columns - 1), (0, 0)))
     turns = mixed(seed, 0)
     for number in range(4):
         lower, right = number // 2, number // 2 ^ number % 2
@@ -541,7 +541,7 @@ def _outliers(how: Draw, rows: int, columns: int) -> Iterator[tuple[int, int]]:
         down = _in_eighth(rows, 4 * lower + (number ^ turns % 4), place >> 32)
         across = _in_eighth(columns, 4 * right + (number ^ turns // 4 % 4), place & 0xFFFFFFFF)
         if down is not None and across is not None:
-            yield down, across
+            yield number, (down, across)
 
 
 def _in_eighth(length: int, eighth: int, random: int) -> int | None:

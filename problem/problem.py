@@ -91,6 +91,7 @@ class Problem:
         return (
             *(self.quick_known if quick else self.known),
             *cases.outlier_cases(seed, how.outliers),
+            *cases.special_cases(seed, how.special, how.special_size),
             *cases.drawn_cases(seed, how.small, how.small_work),
             *cases.drawn_cases(seed, how.large, how.large_work, how.large_work // 8),
         )

@@ -96,7 +96,7 @@ FEW_CASES = replace(
     MATRIX_MULTIPLICATION,
     known=SMALL_CASES,
     quick_known=SMALL_CASES,
-    extent=lambda *_: Extent(1, 0, 0, 1 << 20, 1 << 20),
+    extent=lambda *_: Extent(1, 0, 0, 3, 1 << 20, 1 << 20, 256),
 )
 """A problem of few small cases, for kernels whose products are right."""
 

@@ -87,6 +87,6 @@ TRANSPOSITION = Transposition(
     counted_shapes=(Shape(256, 1, 256),),
     known=KNOWN,
     quick_known=KNOWN[:2],
-    extent=lambda quick, sampled: Extent(3, 0, 1, 1 << 20, 1 << 22),
+    extent=lambda quick, sampled: Extent(3, 0, 1, 0, 1 << 20, 1 << 22, 0),
     accuracy_inputs=(),
 )

@@ -36,7 +36,7 @@ PROBLEM = replace(
     ranked=SMALL,
     known=QUICK_CASES[:4],
     quick_known=QUICK_CASES[:4],
-    extent=lambda *_: Extent(2, 1, 1, 1 << 22, 1 << 24),
+    extent=lambda *_: Extent(2, 1, 1, 0, 1 << 22, 1 << 24, 256),
     accuracy_inputs=("uniform", "constant lines"),
     accuracy_shape=Shape(24, 48, 20),
 )

@@ -51,11 +51,10 @@ def test_exact_cases_are_exact_in_any_order() -> None:
 
 def test_drawn_inputs_and_products_are_finite() -> None:
     for case in small_cases():
-        if not any(word in case.inputs for word in ("NaN", "infinity", "2^126")):
-            A, B = case.draw(3)
-            assert np.isfinite(A).all() and np.isfinite(B).all(), case
-            terms = np.abs(A).astype(np.float64) @ np.abs(B)
-            assert terms.max() < np.finfo(np.float32).max, case
+        A, B = case.draw(3)
+        assert np.isfinite(A).all() and np.isfinite(B).all(), case
+        terms = np.abs(A).astype(np.float64) @ np.abs(B)
+        assert terms.max() < np.finfo(np.float32).max, case
 
 
 def cell(shape: Shape) -> tuple[int, ...]:
@@ -121,11 +120,32 @@ def test_outliers_alternate_between_A_and_B() -> None:
     assert ranked == {*cases.LARGE_INPUTS}
 
 
+def test_special_values_have_both_signs_and_come_in_A_and_in_B() -> None:
+    chosen = cases.special_cases(2, 16, 512)
+    assert {case.inputs for case in chosen} == {*cases.SPECIAL_INPUTS}
+    special = set()
+    for case in chosen:
+        matrices = case.draw(1)
+        with np.errstate(all="ignore"):
+            C = MATRIX_MULTIPLICATION.reference(matrices).astype(np.float32)
+        if "rank one" in case.inputs:
+            assert {-np.inf, np.inf} <= {*C.ravel()}, case
+        for name, matrix in zip("AB", matrices, strict=True):
+            tiny = np.abs(matrix) < np.finfo(np.float32).tiny
+            if tiny.all():
+                special.add((name, "subnormal"))
+            elif not np.isfinite(matrix).all():
+                assert {*np.signbit(matrix[~np.isfinite(matrix)])} == {True, False}
+                special.add((name, "NaN" if np.isnan(matrix).any() else "infinite"))
+    assert len(special) == 6
+
+
 @pytest.mark.parametrize("shape", [(64, 96, 80), (200, 96, 31), (8, 8, 8)])
 def test_one_outlier_lies_in_each_quarter(shape: tuple[int, int, int]) -> None:
     for seed in range(10):
         A, B = Case(Shape(*shape), cases.LARGE_IN_A).draw(seed)
-        found = np.argwhere(A == 2.0**20)
+        assert (A == 2.0**20).sum() == (A == -(2.0**20)).sum() == 2
+        found = np.argwhere(np.abs(A) == 2.0**20)
         quarters = {(2 * row // shape[0], 2 * column // shape[1]) for row, column in found}
         assert len(found) == len(quarters) == 4
         for axis in (0, 1):
@@ -182,7 +202,8 @@ def digests() -> dict[str, str]:
         for case in MATRIX_MULTIPLICATION.cases(seed, quick=False, sampled=False)
     ]
     drawn = {"chosen": hashlib.sha256(repr(chosen).encode()).hexdigest()[:16]}
-    for case in (*CASES, *cases.drawn_cases(1, 20, 1 << 20)):
+    drawn_cases = *cases.drawn_cases(1, 20, 1 << 20), *cases.special_cases(1, 16, 256)
+    for case in (*CASES, *drawn_cases):
         if "normal" not in case.inputs:
             A, B = case.draw(1)
             drawn[str(case)] = hashlib.sha256(A.tobytes() + B.tobytes()).hexdigest()[:16]

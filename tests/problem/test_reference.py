@@ -5,7 +5,17 @@ import os
 import numpy as np
 import pytest
 
-from problem.cases import CASES, INTEGERS, ODD_INTEGERS, ZEROS, Case, Matrix, Shape, drawn_cases
+from problem.cases import (
+    CASES,
+    INTEGERS,
+    ODD_INTEGERS,
+    ZEROS,
+    Case,
+    Matrix,
+    Shape,
+    drawn_cases,
+    special_cases,
+)
 from problem.inputs import Tolerance
 from problem.reference import MAX_ERROR, MAX_STRUCTURED_ERROR, compare, compare_repeated, repeated
 from tests.forked import python
@@ -31,7 +41,9 @@ def error(A: Matrix, B: Matrix, C: Matrix) -> float:
     return compare(A, B, C).worst
 
 
-@pytest.mark.parametrize("case", [*CASES, *drawn_cases(3, 60, 1 << 20)], ids=str)
+@pytest.mark.parametrize(
+    "case", [*CASES, *drawn_cases(3, 60, 1 << 20), *special_cases(3, 16, 128)], ids=str
+)
 def test_sequential_float32_passes_everywhere(case: Case) -> None:
     A, B = case.draw(11)
     assert compare(A, B, sequential(A, B), tolerance=case.tolerance).passed

@@ -14,7 +14,7 @@ from problem.problem import MATRIX_MULTIPLICATION
 FEW_CASES = replace(
     MATRIX_MULTIPLICATION,
     quick_known=QUICK_CASES[2:9],
-    extent=lambda *_: Extent(2, 0, 0, 1 << 20, 1 << 20),
+    extent=lambda *_: Extent(2, 0, 0, 3, 1 << 20, 1 << 20, 256),
 )
 
 

@@ -47,7 +47,8 @@ def wrong_answer(problem: Problem, stage: RunStage, seed: int, compared: Compare
 
 
 def _elements(problem: Problem, compared: Compared) -> tuple[Element, ...]:
-    """Return the worst elements of the worst block, the worst first."""
+    """Return the worst elements of the worst block, the worst first, without those whose error is
+    small compared with that of the worst."""
     block = [BLOCK_SIZE * place for place in compared.comparison.worst_block]
     rows, columns = (slice(start, start + BLOCK_SIZE) for start in block)
     top, left = (first + start for first, start in zip(compared.corner, block, strict=True))
@@ -67,7 +68,7 @@ def _elements(problem: Problem, compared: Compared) -> tuple[Element, ...]:
     return tuple(
         Element(row=top + i, column=left + j, expected=float(R[i, j]), found=float(found[i, j]))
         for i, j in worst
-        if distance[i, j] > 0
+        if distance[i, j] > 0 and distance[i, j] >= distance.max() / 1000
     )
 
 
@@ -133,7 +134,10 @@ def _values(problem: Problem, inputs: Inputs, output: Matrix, comparison: Compar
                 "should be left out is multiplied by zero"
             )
         if (finite & ~expected).any():
-            return f"NaN or infinity in the inputs does not reach all elements of {C} that it must"
+            return (
+                f"NaN or infinity in the inputs does not reach all elements of {C} that it must: "
+                "0 · NaN and 0 · ∞ are NaN, too"
+            )
     elif not finite.all():
         return (
             f"{C} is not finite somewhere: perhaps by a division by zero, by an accumulator that "

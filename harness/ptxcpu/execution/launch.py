@@ -466,6 +466,11 @@ class _Worker:
         return next((found for slot in self.slots if (found := slot.stopped)), None)
 
 
+_UNINITIALISED = 0xFF
+"""The bytes of shared and local memory before the first block: NaN, since zeros may hide that a
+kernel does not initialise them."""
+
+
 class _Slot:
     """A cluster's contexts, one for each block, and the memory that they point to."""
 
@@ -508,10 +513,11 @@ class _Slot:
         """Return the fields of the context of one block, which has its own memory."""
         kernel, threads = loaded.kernel, loaded.threads
         warps = -(-threads // layout.LANES)
-        shared = zeros(kernel.shared.size + 64)
+        shared, local = zeros(kernel.shared.size + 64), zeros(kernel.local_bytes * threads)
+        shared[:] = local[:] = _UNINITIALISED
         memory = {
             "shared": shared,
-            "local": sparse_zeros(kernel.local_bytes * threads),
+            "local": local,
             "frames": sparse_zeros(loaded.frame_bytes * (threads // loaded.lanes)),
             "scratch": zeros(128),
             "thread": sparse_zeros(layout.THREAD_BYTES * threads),
@@ -530,7 +536,7 @@ class _Slot:
             spans[window_of_buffer(index)] = span
         spans[Window.MODULE] = arguments.module.ctypes.data, kernel.module.size, 1
         spans[Window.SHARED] = shared.ctypes.data, kernel.shared.size, 1
-        spans[Window.LOCAL] = memory["local"].ctypes.data, kernel.local.size, 1
+        spans[Window.LOCAL] = local.ctypes.data, kernel.local.size, 1
         self._keep += [memory, spans]
         fields = {name: array.ctypes.data for name, array in memory.items()}
         for name, sizes in (("grid", grid), ("block", loaded.block), ("cluster", kernel.cluster)):

@@ -36,7 +36,7 @@ def test_a_counterexample_says_what_is_wrong_and_how_much() -> None:
     assert found.map.scale == 1 and found.pattern == pattern(PROBLEM, (A, B), C, comparison)
     assert [(e.row, e.column) for e in found.elements[:2]] == [(34, 51), (33, 50)]
     assert found.elements[0].found == pytest.approx(found.elements[0].expected + 90, abs=1e-4)
-    assert len(found.elements) == 5
+    assert len(found.elements) == 2  # the errors of others are small
 
 
 def test_elements_that_are_right_are_not_shown() -> None:

@@ -32,7 +32,7 @@ PROBLEM = replace(
     ranked=SMALL_RANKED,
     known=FEW,
     quick_known=FEW,
-    extent=lambda *_: Extent(0, 0, 0, 1, 1),
+    extent=lambda *_: Extent(0, 0, 0, 0, 1, 1, 1),
 )
 
 
