@@ -113,23 +113,26 @@ class Expected:
     S_ij is the typical size of a sum of N terms of random sign. With it, the error of a block in
     which all terms cancel is not relative to nearly zero. A block whose R and S are zero must be
     zero. Errors below 2^-126, the smallest normal number, are ignored. Where R is not finite in
-    float32 (NaN, infinity or overflow), C must not be finite either.
+    float32 (NaN, infinity or overflow), C must not be finite either. Where R is so large that twice
+    its value, or a sum on the way to it, may overflow, C may be infinite.
 
     scale: the divisor of differences, for each block (random) or element (structured); None if C
         must be exact. special: where C must not be finite; None if there is no such element.
+    large: where C may be infinite, too.
     """
 
     R: Float64
     scale: Float64 | None
     tolerance: Tolerance
     special: NDArray[np.bool_] | None = None
+    large: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, A: Matrix, B: Matrix, *, tolerance: Tolerance = Tolerance.RANDOM) -> Expected:
         R = np.empty((A.shape[0], B.shape[1]))
         B64 = B.astype(np.float64)
         norms_B = np.linalg.norm(B64, axis=0) * norms_scale(tolerance, A.shape[1])
-        special = np.zeros(R.shape, np.bool_)
+        special, large = (np.zeros(R.shape, np.bool_) for _ in range(2))
 
         def scale(rows: slice) -> Float64:
             A64 = A[rows].astype(np.float64)
@@ -137,6 +140,7 @@ class Expected:
                 np.matmul(A64, B64, out=R[rows])
                 S = np.linalg.norm(A64, axis=1)[:, None] * norms_B
                 special[rows] = ~(np.abs(R[rows]) <= _LARGEST)
+                large[rows] = np.abs(R[rows]) > _LARGEST / 4
             if special[rows].any():
                 R[rows][special[rows]] = S[special[rows]] = 0
             if tolerance is Tolerance.STRUCTURED:
@@ -147,7 +151,8 @@ class Expected:
 
         scales = np.concatenate(_by_panels(scale, len(R)))
         exact = tolerance is Tolerance.EXACT
-        return cls(R, None if exact else scales, tolerance, special if special.any() else None)
+        masks = (mask if mask.any() else None for mask in (special, large))
+        return cls(R, None if exact else scales, tolerance, *masks)
 
     def compare(self, C: Matrix) -> Comparison:
         """Compare C with the reference."""
@@ -155,10 +160,11 @@ class Expected:
         def errors(rows: slice) -> Float64:
             with np.errstate(invalid="ignore"):
                 difference = C[rows] - self.R[rows]
+            if self.large is not None:
+                difference[self.large[rows] & np.isinf(C[rows])] = 0
             if self.special is not None:
-                special = self.special[rows]
                 finite = np.where(np.isfinite(C[rows]), np.inf, 0)
-                difference = np.where(special, finite, difference)
+                difference = np.where(self.special[rows], finite, difference)
             if self.scale is None:
                 return _per_block(np.abs(difference), np.maximum)
             if self.tolerance is Tolerance.STRUCTURED:

@@ -99,6 +99,7 @@ __device__ unsigned long long units_done[PASSES];
 __device__ unsigned long long blocks_done;
 __device__ unsigned long long wide_segments;  // estimated from samples of A and B
 __device__ unsigned long long outliers_taken;
+__device__ unsigned long long extreme;     // epoch of the last launch with EXTREME segments
 __device__ unsigned long long too_wide;    // epoch of the last launch with FP16 corrections
 __device__ unsigned long long not_finite;  // epoch of the last launch that needs plain FP32
 constexpr int COUNT_BITS = 24;
@@ -210,11 +211,11 @@ __device__ __forceinline__ int place(int row, int segment) {
 // ---- phase one: x = FP16 + INT8, scaled ---------------------------------------------------------
 
 // The largest magnitude of a segment. With EXTREME ones, the product of two inverse scales may leave
-// the range of a float.
-enum Range : unsigned { USUAL, EXTREME, NOT_FINITE };
+// the range of a float. TINY ones are below 2^-115.
+enum Range : unsigned { USUAL, EXTREME, TINY, NOT_FINITE };
 
-// A power of two that scales the largest magnitude to 2^12 .. 2^13, and its inverse. Magnitudes
-// below 2^-115 are scaled by 2^127, which makes them multiples of 2^-22.
+// A power of two that scales the largest magnitude to 2^12 .. 2^13, and its inverse. TINY magnitudes
+// are scaled by 2^127, which makes them multiples of 2^-22.
 struct Scale {
     float scale, factor;
     Range range;
@@ -228,6 +229,7 @@ __device__ __forceinline__ Scale scale_for(unsigned largest) {
             __uint_as_float(exponent > 12 ? (exponent - 12) << 23 : 1 << 22),
             usual             ? USUAL
             : exponent == 255 ? NOT_FINITE
+            : exponent < 12   ? TINY
                               : EXTREME};
 }
 
@@ -514,7 +516,8 @@ __device__ __forceinline__ bool split_segment(const float* from, const Shape& s,
     if (!WIDE) squares = sum_of_warp(squares);
     if (lane == 0) {
         *to.factor = chosen.factor;
-        if (!WIDE && chosen.range == EXTREME) end_first_pass(s, epoch);
+        if (!WIDE && chosen.range == TINY) end_first_pass(s, epoch);
+        if (!WIDE && chosen.range == EXTREME) atomicMax(&extreme, epoch);
         if (!WIDE && is_wide(squares, segment, s)) {
             note_wide(of_b ? s.M + line : line, segment, s, c);
             if (share > 0) count_wide(share, s, epoch);
@@ -594,7 +597,7 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
         v[i] = 0.0f;
     }
     // What is too small beside an outlier is no reason for another pass.
-    const Scale chosen = scale_for(max(largest, (127u - 80) << 23));
+    const Scale chosen = scale_for(max(largest, 12u << 23));
     Destination<false> to(s, of_b, index, segment, lane);
     Noise noise(of_b, index, segment, lane);
 #pragma unroll 1
@@ -602,7 +605,10 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
         const float4 four = {v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]};
         to.store(split<false>(scaled(four, chosen.scale), noise));
     }
-    if (lane == 0) *to.factor = chosen.factor;
+    if (lane == 0) {
+        *to.factor = chosen.factor;
+        if (chosen.range == EXTREME) atomicMax(&extreme, epoch);
+    }
 }
 
 // Phase one for one block. It loads the next unit into registers while it splits one from shared
@@ -960,7 +966,7 @@ __device__ __forceinline__ float unscaled(unsigned sum, float column, float row)
     return v * column * row;
 }
 
-template <bool WIDE>
+template <bool WIDE, bool ANY>
 __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigned block, int thread,
                                                Control& c, unsigned char* slots) {
     const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
@@ -998,8 +1004,8 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
 #pragma unroll
             for (int e = 0; e < 4; ++e) asm volatile("" : "+r"(v[4 * i + e])::"memory");
             return make_float4(
-                unscaled<WIDE>(v[4 * i], left, f.x), unscaled<WIDE>(v[4 * i + 1], left, f.y),
-                unscaled<WIDE>(v[4 * i + 2], right, f.x), unscaled<WIDE>(v[4 * i + 3], right, f.y));
+                unscaled<ANY>(v[4 * i], left, f.x), unscaled<ANY>(v[4 * i + 1], left, f.y),
+                unscaled<ANY>(v[4 * i + 2], right, f.x), unscaled<ANY>(v[4 * i + 3], right, f.y));
         };
         if (piece.chunk > 0) {
 #pragma unroll
@@ -1098,6 +1104,8 @@ __device__ __forceinline__ void add_to_column(float* C, const Shape& s, const Gr
     constexpr int PARTS = (BM + 31) / 32;
     const unsigned row = tile_row * BM + lane, column = group.line - s.M;
     const unsigned char* tile = pool + (size_t)tile_row * s.chunks * (CHUNK_STAGES * A_BYTES);
+    const unsigned segment = outliers[group.start].k / SEGMENT_LENGTH;
+    const float* factors = factors_a + (tile_row * s.segments + segment) * BM + lane;
     float sum[PARTS] = {};
     for_each(group, lane, [&](unsigned k, float value) {
         const unsigned char* chunk = tile + (size_t)(k / DEPTH) * (CHUNK_STAGES * A_BYTES);
@@ -1115,15 +1123,13 @@ __device__ __forceinline__ void add_to_column(float* C, const Shape& s, const Gr
             asm("{\n.reg .f16 p;\nmov.b16 p, %1;\ncvt.f32.f16 %0, p;\n}\n"
                 : "=f"(high)
                 : "h"(bits));
-            sum[i] += fmaf((float)low, 1.0f / 64, high) * value;
+            sum[i] += fmaf((float)low, 1.0f / 64, high) * factors[32 * i] * value;
         }
     });
-    const unsigned segment = outliers[group.start].k / SEGMENT_LENGTH;
-    const float* factors = factors_a + (tile_row * s.segments + segment) * BM + lane;
 #pragma unroll
     for (int i = 0; i < PARTS; ++i)
         if (lane + 32 * i < BM && row + 32 * i < s.M)
-            atomicAdd(&C[(size_t)(row + 32 * i) * s.K + column], sum[i] * factors[32 * i]);
+            atomicAdd(&C[(size_t)(row + 32 * i) * s.K + column], sum[i]);
 }
 
 // Adds the products of outliers to the tiles of this block. A warp adds those of one segment to one
@@ -1492,9 +1498,12 @@ extern "C" __global__ void __launch_bounds__(256, 1)
             fp32_part(m, part / across * PART, part % across * PART, thread, slots);
         if (plain) return;
     } else if (wide) {
-        multiply_tiles<true>(C, s, block, thread, control, slots);
+        multiply_tiles<true, true>(C, s, block, thread, control, slots);
     } else {
-        multiply_tiles<false>(C, s, block, thread, control, slots);
+        if (*(volatile unsigned long long*)&extreme == epoch)
+            multiply_tiles<false, true>(C, s, block, thread, control, slots);
+        else
+            multiply_tiles<false, false>(C, s, block, thread, control, slots);
         if (control.outliers > 0) {
             __syncthreads();
             add_outliers(B, C, s, control.outliers, block, thread);
@@ -1513,8 +1522,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     if (thread == 0) {
         for (int pass = 0; pass < PASSES; ++pass) tickets[pass] = units_done[pass] = 0;
         wide_segments = outliers_taken = 0;
-        too_wide = 0;
-        not_finite = 0;
+        extreme = too_wide = not_finite = 0;
         blocks_done = 0;
     }
 }

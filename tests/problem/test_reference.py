@@ -167,6 +167,19 @@ def test_an_overflow_must_not_be_finite() -> None:
     assert not compare(A, B, C).passed
 
 
+@pytest.mark.parametrize("tolerance", [Tolerance.RANDOM, Tolerance.STRUCTURED])
+def test_results_near_the_largest_number_may_be_infinite(tolerance: Tolerance) -> None:
+    A, B = np.ones((2, 64), np.float32), np.full((64, 1), 2.0**121, np.float32)
+    A[1] /= 4
+    expected = A @ B  # 2^127 and 2^125
+    for row, accepted in ((0, True), (1, False)):
+        for value in (np.inf, np.nan, 0):
+            C = expected.copy()
+            C[row] = value
+            found = compare(A, B, C, tolerance=tolerance)
+            assert found.passed == (accepted and value == np.inf), (row, value)
+
+
 def test_the_tolerance_is_at_least_the_smallest_normal_number() -> None:
     A, B = np.full((16, 4), 2.0**-100, np.float32), np.full((4, 16), 2.0**-49, np.float32)
     for tolerance in (Tolerance.RANDOM, Tolerance.STRUCTURED):

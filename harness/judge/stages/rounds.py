@@ -72,7 +72,7 @@ MAX_SECONDS = 40.0
 makes a minute of the GPU's time."""
 
 
-NEAR_SIZES, NEAR_KINDS = 6, 3
+NEAR_SIZES, NEAR_KINDS = 6, 4
 """The number of sizes near the ranked one that are checked, and of kinds of inputs at each. Every
 kind is used at one of them."""
 
