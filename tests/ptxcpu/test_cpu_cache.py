@@ -56,6 +56,17 @@ def test_damaged_entries_are_made_again(tmp_path: Path, damage: bytes | None) ->
     assert cache.get(("key",), lambda: b"third") == b"second"
 
 
+def test_the_oldest_entries_go_when_there_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.ptxcpu.execution.cache.MAX_BYTES", 1000)
+    cache = Cache(tmp_path)
+    for number in range(300):
+        cache.get((str(number),), lambda: b"x" * 68)  # and a checksum
+    assert 10 <= len([*(tmp_path / "cpu").iterdir()]) < 100
+    assert cache.get(("299",), lambda: b"made again") == b"x" * 68
+
+
 def test_nobody_else_can_write_to_the_directory(tmp_path: Path) -> None:
     (tmp_path / "cpu").mkdir(mode=0o777)
     (tmp_path / "cpu").chmod(0o777)

@@ -26,6 +26,10 @@ WAIT_SECONDS = 30.0
 
 _LOOK_AGAIN_SECONDS = 0.05
 
+_LOOKS_AT_ALL = "0"
+"""How the name of an entry begins after which the oldest are looked for: one in 16. To look at all
+entries takes 20 ms."""
+
 
 class Cache:
     """Entries by key. A directory that cannot be used is treated as empty."""
@@ -76,7 +80,8 @@ class Cache:
             with os.fdopen(handle, "wb") as file:
                 file.write(_checksum(path, content) + content)
             Path(aside).replace(path)
-            self._forget_oldest()
+            if path.name.startswith(_LOOKS_AT_ALL):
+                self._forget_oldest()
         except OSError:  # a full or read-only disk: go on without
             return
 
