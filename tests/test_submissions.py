@@ -17,6 +17,8 @@ A file says what to expect in a comment line, `// expect: key=value ...`:
                     cpu: it is enough on the CPU device, which then sanitizes as thoroughly.
                     few: on the CPU device, the ranked size after few cases is enough.
                     small: the same at a smaller size, which the file names instead there.
+
+The CPU device grades most files in a second. LONG names those that it grades for longer.
 """
 
 import shlex
@@ -74,9 +76,27 @@ def name_of(path: Path) -> str:
     return f"{path.parent.name}/{path.stem}"
 
 
+LONG = {
+    *("accepted/one_row_of_elements_a_block", "accepted/whole_program_in_a_namespace"),
+    *("accepted/adds_in_another_order_where_scales_differ", "accepted/hands_out_tiles_by_ticket"),
+    *(
+        "memory-error/borrows_what_lies_behind_C",
+        "memory-error/writes_a_megabyte_behind_large_matrices",
+    ),
+    *("runtime-error/traps_at_middle_sizes", "wrong-answer/rows_left_out_at_middle_sizes"),
+    *("wrong-answer/drops_a_product_where_c_is_tall", "wrong-answer/twenty_four_bit_multiply"),
+}
+"""Files that take the CPU device 3 to 11 seconds: nox -s architectures grades them, and so does
+.ci/run."""
+
+
 def files_for(device: Choice) -> list[object]:
     return [
-        pytest.param(path, id=name_of(path))
+        pytest.param(
+            path,
+            id=name_of(path),
+            marks=[pytest.mark.architectures] if device == "cpu" and name_of(path) in LONG else [],
+        )
         for path in FILES
         if expectations(path).get("device", device) == device
     ]

@@ -153,14 +153,23 @@ def test_wrong_usage_ends_at_once_with_one_sentence(
     ],
 )
 def test_unusable_folders_are_named_with_a_cure(
-    name: str, value: str, message: str, broken: Path, tmp_path: Path
+    name: str,
+    value: str,
+    message: str,
+    broken: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "ü").mkdir()
-    variables = {"XDG_CACHE_HOME": "", name: value.format(folder=tmp_path)}
-    for command in (("grade", broken), ("arena", "--data", tmp_path / "arena")):
-        done = harness(*command, **variables)
-        assert done.returncode == 2
-        assert message in done.stderr and len(done.stderr.strip().splitlines()) == 1
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setenv(name, value.format(folder=tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    code, _, said = called(capsys, "grade", broken)
+    arena = harness("arena", "--data", tmp_path / "arena")
+    for each, sentence in ((code, said), (arena.returncode, arena.stderr)):
+        assert each == 2
+        assert message in sentence and len(sentence.strip().splitlines()) == 1
 
 
 def test_json_on_standard_output_is_only_json_even_in_ascii(tmp_path: Path) -> None:

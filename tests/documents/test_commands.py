@@ -188,9 +188,10 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     _script(programs / "jq", f'exec {python} -c "import sys; sys.stdout.write(sys.stdin.read())"')
     submit = "grade --quick --device cpu --author ada --submit --json report.json tile.cu"
-    done = shell(folder, f"python3 -m harness {submit}")
+    done = shell(
+        folder, f"python3 -m harness {submit} && python3 -m harness export > contest.jsonl"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    shell(folder, "python3 -m harness export > contest.jsonl")
     return folder
 
 

@@ -224,7 +224,7 @@ def test_every_form(cpu: Runner, family: str) -> None:
     assert_exact(cpu, chosen, table(len(chosen)))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("family", ["integer", "bits"])
 def test_every_form_of_constants(cpu: Runner, family: str, seed: int) -> None:
     chosen = [case for case in cases(FAMILIES[family]) if not REFUSED.fullmatch(case[0])]

@@ -120,7 +120,7 @@ def same(found: np.ndarray, expected: np.ndarray) -> bool:
     return bool((equal | (both & floats)).all())
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(block=blocks, seed=st.integers(0, 2**32 - 1))
 def test_random_programs(block: Block, seed: int) -> None:
     threads = 64
