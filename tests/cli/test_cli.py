@@ -264,7 +264,7 @@ def test_several_files_end_with_a_table_despite_a_missing_one(
 def test_a_solution_for_other_gpus_fails_only_if_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = Path(shutil.copy(ROOT / "solutions" / "33_wgmma_two_phase.cu", tmp_path))
+    path = Path(shutil.copy(ROOT / "solutions" / "13_async_copies.cu", tmp_path))
     monkeypatch.setattr("harness.cli.commands.grade.SOLUTIONS", tmp_path)
     timing = ("--sizes", "--host-memory", "pinned")
     wanted = ("grade", "--quick", "--device", "cpu", "--arch", "sm_75", *timing)

@@ -114,4 +114,4 @@ def test_the_capacity_of_a_gpu_limits_waiting_blocks(cpu: Runner, rows: int, fit
     if fits:
         assert (cpu.finish(shape).output == 1).all()
     else:
-        assert cpu.fault(shape, seconds=2).cause == "time-limit"
+        assert cpu.fault(shape, seconds=1).cause == "time-limit"

@@ -214,8 +214,9 @@ COPIES = {
 }
 
 
-@pytest.mark.parametrize("name", COPIES)
-@pytest.mark.parametrize("size", [4, 16])
+@pytest.mark.parametrize(
+    ("name", "size"), [*((name, 4) for name in COPIES), ("no wait", 16), ("none pending", 16)]
+)
 def test_copies_to_shared_memory(name: str, size: int) -> None:
     wait, has_arrived = COPIES[name]
     places = [place for place in PLACES if place.name != "the next one's"]
