@@ -305,23 +305,6 @@ add.u32 %r7, %r1, %r6; mul.wide.u32 %rd4, %r7, 4; add.u64 %rd5, %rd3, %rd4;
     assert found == ((set(), 1) if apart else ({Hazard.RACE}, 0))
 
 
-@pytest.mark.parametrize("is_written", [False, True])
-def test_reads_of_a_buffer_that_nobody_wrote(is_written: bool) -> None:
-    text = entry(
-        "u64 from, u64 to",
-        """
-ld.param.u64 %rd1, [from]; ld.param.u64 %rd2, [to];
-mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4;
-add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd2, %rd3;
-ld.global.u32 %r2, [%rd4]; st.global.u32 [%rd5], %r2;""",
-    )
-    fast, _ = kernels(text, (ParameterKind.READ_ONLY, ParameterKind.WRITABLE))
-    given, results = (np.zeros(THREADS, np.uint32) for _ in range(2))
-    buffers = [Buffer(given, initialised=is_written), Buffer(results, writable=True)]
-    found = {each.hazard for each in fast.check((1, 1, 1), buffers).findings}
-    assert found == (set() if is_written else {Hazard.UNINITIALISED})
-
-
 @pytest.mark.parametrize("place", [PLACES[0], PLACES[5]], ids=lambda place: place.name)
 def test_a_block_reads_nothing_that_an_earlier_block_wrote(place: Place) -> None:
     text = entry(
