@@ -247,7 +247,11 @@ LEFT = {
 
 DATA_DECIDE = named_parts(KERNELS / "data_decide.cu.in")
 SWEPT = {
-    **{name: KERNEL.format(body=body) for name, body in (BODIES | DATA_DECIDE).items()},
+    **{name: KERNEL.format(body=body) for name, body in BODIES.items()},
+    **{
+        name: f"// solve: shared_memory=1024\n{KERNEL.format(body=body)}"
+        for name, body in DATA_DECIDE.items()
+    },
     **{name: TOGETHER.format(body=body) for name, body in DEPENDENT.items()},
 }
 
@@ -286,7 +290,7 @@ def test_copies_arrive_at_the_wait_on_both_paths(wait: str) -> None:
 
 @pytest.mark.parametrize("name", SWEPT)
 def test_a_sweep_finds_the_bad_accesses_of_a_run(name: str) -> None:
-    vector, threads = kernels("// solve: shared_memory=1024\n" + SWEPT[name])
+    vector, threads = kernels(SWEPT[name])
     a = np.ones((64, 64), np.float32)
     arguments = [Buffer(a), Buffer(a), Buffer(np.ones((64, 64), np.float32), True), 64, 50, 64]
     swept = vector.sweep((4, 4, 1), arguments)
