@@ -112,9 +112,9 @@ class Expected:
 
     S_ij is the typical size of a sum of N terms of random sign. With it, the error of a block in
     which all terms cancel is not relative to nearly zero. A block whose R and S are zero must be
-    zero. Errors below 2^-126, the smallest normal number, are ignored. Where R is not finite in
-    float32 (NaN, infinity or overflow), C must not be finite either. Where R is so large that twice
-    its value, or a sum on the way to it, may overflow, C may be infinite.
+    zero. Errors below 2^-126, the smallest normal number, are ignored. Where R is not finite, or
+    twice the largest float32 number, C must not be finite either. Where R is a quarter of that
+    number, C may be infinite: it may be rounded to infinity, or a number on the way to it may.
 
     scale: the divisor of differences, for each block (random) or element (structured); None if C
         must be exact. special: where C must not be finite; None if there is no such element.
@@ -139,7 +139,7 @@ class Expected:
             with np.errstate(invalid="ignore", over="ignore"):
                 np.matmul(A64, B64, out=R[rows])
                 S = np.linalg.norm(A64, axis=1)[:, None] * norms_B
-                special[rows] = ~(np.abs(R[rows]) <= _LARGEST)
+                special[rows] = ~(np.abs(R[rows]) <= 2 * _LARGEST)
                 large[rows] = np.abs(R[rows]) > _LARGEST / 4
             if special[rows].any():
                 R[rows][special[rows]] = S[special[rows]] = 0

@@ -169,15 +169,18 @@ def test_an_overflow_must_not_be_finite() -> None:
 
 @pytest.mark.parametrize("tolerance", [Tolerance.RANDOM, Tolerance.STRUCTURED])
 def test_results_near_the_largest_number_may_be_infinite(tolerance: Tolerance) -> None:
-    A, B = np.ones((2, 64), np.float32), np.full((64, 1), 2.0**121, np.float32)
-    A[1] /= 4
-    expected = A @ B  # 2^127 and 2^125
-    for row, accepted in ((0, True), (1, False)):
-        for value in (np.inf, np.nan, 0):
+    A, B = np.ones((3, 64), np.float32), np.full((64, 1), 2.0**122, np.float32)
+    A[1] -= np.float32(2.0**-24)
+    A[2] /= 8
+    largest = np.finfo(np.float32).max
+    expected = np.array([largest, largest, 2.0**125], np.float32)[:, None]
+    for row, accepted in ((0, True), (1, True), (2, False)):
+        for value in (expected[row, 0], np.inf, np.nan, 0):
             C = expected.copy()
             C[row] = value
             found = compare(A, B, C, tolerance=tolerance)
-            assert found.passed == (accepted and value == np.inf), (row, value)
+            right = value == expected[row, 0] or (accepted and value == np.inf)
+            assert found.passed == right, (row, value)
 
 
 def test_the_tolerance_is_at_least_the_smallest_normal_number() -> None:
