@@ -9,6 +9,7 @@ from harness.ptxcpu.analysis.polling import deciding_registers
 from harness.ptxcpu.codegen.liveness import liveness
 from harness.ptxcpu.codegen.llvm_ir import Builder, IrValue, bits, constant, llvm_type
 from harness.ptxcpu.errors import CannotTranslate, InternalError
+from harness.ptxcpu.ptx.effects import read_by
 from harness.ptxcpu.ptx.syntax import (
     Address,
     Float,
@@ -241,6 +242,12 @@ class OperandTranslator(Builder):
     def deciding_registers(self) -> set[str]:
         """The registers that may decide branches."""
         return deciding_registers(self.kernel.body)
+
+    @cached_property
+    def read_registers(self) -> frozenset[str]:
+        """The registers that some instruction reads."""
+        items = (item for item in self.kernel.body if isinstance(item, Instruction))
+        return frozenset(name for item in items for name in read_by(item))
 
     @property
     def _loops(self) -> list[tuple[int, int]]:

@@ -79,11 +79,14 @@ __device__ __forceinline__ void begin_cell(Checks* k, ShadowCell* cell) {
     cell->readers = cell->last_read = cell->awaited = 0;
 }
 
-// The same as rare_of; from now on it counts.
+// The same as rare_of; from now on it counts. It is empty unless it has counted before.
 __device__ RareCell* begin_rare(Context* block, long long cell) {
     begin_cell(block->checks, cells_of(block) + cell);
+    RareCell* rare = rare_of(block, cell);
+    if (!(cells_of(block)[cell].readers & IS_RARE))
+        rare->strong.clock = rare->other_strong.clock = rare->in_flight.clock = 0;
     cells_of(block)[cell].readers |= IS_RARE;
-    return rare_of(block, cell);
+    return rare;
 }
 
 __device__ bool is_rare(Checks* k, const ShadowCell* cell) { return cell->run == (int)k->run && cell->readers & IS_RARE; }
@@ -117,6 +120,8 @@ __device__ int distance_to(Context* c, const Event* other) {
     return other->thread / c->threads == c->rank ? SAME_BLOCK : SAME_CLUSTER;
 }
 
+__device__ bool is_weak(int access) { return !(access & (ACCESS_ATOMIC | ACCESS_STRONG)); }
+
 // Returns whether two accesses are morally strong: strong, with scopes that include both threads.
 __device__ bool both_strong(Context* c, int access, const Event* other) {
     const int STRONG = ACCESS_ATOMIC | ACCESS_STRONG;
@@ -138,6 +143,48 @@ __device__ void record(Context* c, Event* e, long long t, long long pc, int acce
     e->pc = (int)pc;
     e->thread = (short)number_of(c, t);
     e->access = (short)access;
+}
+
+// Returns whether a strong write tells its thread of those before it.
+__device__ bool observes(int access) { return (access & (ACCESS_ATOMIC | ACCESS_RESULT_UNUSED)) == ACCESS_ATOMIC; }
+
+// Whether `other` of record_strong is a read.
+__device__ bool is_observer(const Event* other) { return other->clock && !(other->access & ACCESS_WRITE); }
+
+// Returns the distance of thread t from an earlier event; less than SAME_BLOCK in the same warp.
+__device__ int separation(Context* c, long long t, const Event* e) {
+    int distance = distance_to(c, e);
+    return distance == SAME_BLOCK && e->thread % c->threads / LANES == t / LANES ? -1 : distance;
+}
+
+// Strong writes do not conflict with each other, but each of them may with a weak access. In PTX a strong write
+// comes before a weak access if it does in base causality order, or if a strong access that does has observed
+// it: has read its value, or that of a later atomic operation. (So a thread that draws the last ticket, or has
+// polled a counter, may reset it.) Therefore the last strong write stands for all before it if it observes them.
+// If nothing uses its result, it might have come before the others. Then `other` is one of those that are not
+// ordered before it, the one from farthest away. After a strong read, `other` is that read, which has observed
+// all. The writes that it replaces are forgotten, for other threads, too: better to miss a rare race than to
+// refuse a correct kernel.
+__device__ void record_strong(Context* c, Event* last, Event* other, long long t, long long pc, int access) {
+    if (!(access & ACCESS_WRITE)) {
+        if (both_strong(c, access, last)) record(c, other, t, pc, access);
+        return;
+    }
+    if (observes(access) || is_observer(other)) other->clock = 0;
+    else if (last->clock && !ordered(c, t, last)) {
+        bool is_kept = other->clock && separation(c, t, other) > separation(c, t, last) && !ordered(c, t, other);
+        if (!is_kept) *other = *last;
+    }
+    record(c, last, t, pc, access);
+}
+
+// Reports conflicts with strong writes. What was observed counts for weak accesses only: a strong one whose scope
+// is too narrow is reported, because the clocks let it pass on what others have released.
+__device__ void conflict_with_strong(Context* c, long long t, long long pc, Address address, long long n, int access,
+                                     Event* last, Event* other) {
+    if (is_weak(access) && is_observer(other) && ordered(c, t, other)) return;
+    conflict(c, t, pc, address, n, access, last);
+    if (!is_observer(other)) conflict(c, t, pc, address, n, access, other);
 }
 
 // ---- products in flight: until a wait for their group, reads of wgmma have the number of the
@@ -307,8 +354,6 @@ __device__ __noinline__ void check_warpgroups(Context* c) {
     }
 }
 
-__device__ bool is_weak(int access) { return !(access & (ACCESS_ATOMIC | ACCESS_STRONG)); }
-
 // Reports a read of shared memory by the asynchronous proxy of what an ordinary store wrote, unless
 // a proxy fence is on the way. CUTLASS lets wgmma read what cp.async wrote without such a fence, so
 // writes of copies need none. It has none between reads and the bulk copies that overwrite what was
@@ -362,7 +407,7 @@ __device__ __noinline__ void note_conflicts(Context* c, long long t, long long p
     conflict(c, t, pc, address, n, access, &cell->write);
     if (reads_by_proxy) check_proxy(c, t, pc, address, n, access, &cell->write);
     if (rare) {
-        conflict(c, t, pc, address, n, access, &rare->strong);
+        conflict_with_strong(c, t, pc, address, n, access, &rare->strong, &rare->other_strong);
         if (reads_by_proxy) check_proxy(c, t, pc, address, n, access, &rare->strong);
     }
     if (access & ACCESS_WRITE)
@@ -433,9 +478,14 @@ __device__ void check_shared(Context* c, long long t, long long pc, Context* blo
         if (access & ACCESS_WRITE) {
             if (in_order && is_weak(access)) cell->readers = cell->last_read = 0;
             // A weak write is kept: later strong writes of the same thread do not replace it.
-            record(c, is_weak(access) ? &cell->write : &begin_rare(block, g)->strong, t, pc, access);
+            if (is_weak(access)) record(c, &cell->write, t, pc, access);
+            else record_strong(c, &begin_rare(block, g)->strong, &rare_of(block, g)->other_strong, t, pc, access);
             if (access & ACCESS_ASYNC) record(c, &begin_rare(block, g)->in_flight, t, pc, access);
-        } else record_read_of_cell(c, t, pc, access, block, warp, g);
+        } else {
+            if (!is_weak(access) && is_rare(k, cell))
+                record_strong(c, &rare_of(block, g)->strong, &rare_of(block, g)->other_strong, t, pc, access);
+            record_read_of_cell(c, t, pc, access, block, warp, g);
+        }
     }
     k->cells_checked = 1;
 }
@@ -600,8 +650,9 @@ __device__ __noinline__ void check_global(Context* c, long long t, long long pc,
             continue;
         }
         if (cell->write.clock) conflict(c, t, pc, address, n, access, &cell->write);
-        if (cell->strong.clock) conflict(c, t, pc, address, n, access, &cell->strong);
+        if (cell->strong.clock) conflict_with_strong(c, t, pc, address, n, access, &cell->strong, &cell->other_strong);
         if (!(access & ACCESS_WRITE)) {
+            if (!is_weak(access)) record_strong(c, &cell->strong, &cell->other_strong, t, pc, access);
             record_read(c, cell, t, pc, access);
             continue;
         }
@@ -609,7 +660,8 @@ __device__ __noinline__ void check_global(Context* c, long long t, long long pc,
             note_pair(c, FINDING_KIND_READ_ONLY_PATH, t, pc, address, n, access, &cell->read);
         else conflict(c, t, pc, address, n, access, &cell->read);
         conflict(c, t, pc, address, n, access, &cell->other_read);
-        record(c, is_weak(access) ? &cell->write : &cell->strong, t, pc, access);
+        if (is_weak(access)) record(c, &cell->write, t, pc, access);
+        else record_strong(c, &cell->strong, &cell->other_strong, t, pc, access);
     }
 }
 

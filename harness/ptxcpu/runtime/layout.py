@@ -103,7 +103,8 @@ class Access(IntFlag):
     GPU_SCOPE = 2048  # and wider; with neither, a strong access has the scope of its block
     PROXY = 4096  # a read by wgmma or a bulk copy, or a write that needs no fence before one
     SECOND = 8192  # in the record of a warp's read: a read by another lane is recorded, too
-    UNUSED = 16384  # and the next three bits: the quarters of a vector load that nothing reads
+    RESULT_UNUSED = 16384  # of an atomic operation, so that its thread learns nothing of others'
+    UNUSED = 32768  # and the next three bits: the quarters of a vector load that nothing reads
 
 
 class Collective(IntEnum):
@@ -281,8 +282,8 @@ FINDING = {
 EVENT = {"clock": "unsigned", "pc": "int", "thread": "short", "access": "short"}
 EVENT_BYTES = 12
 CELL_BYTES = EVENT_BYTES + 16
-RARE_CELL_BYTES = 2 * EVENT_BYTES
-GLOBAL_CELL_BYTES = 4 * EVENT_BYTES
+RARE_CELL_BYTES = 3 * EVENT_BYTES
+GLOBAL_CELL_BYTES = 5 * EVENT_BYTES
 GLOBAL_LINE_BYTES = 2 * 3 * EVENT_BYTES + 8
 
 # What was published at an address: by a thread of this run of a cluster, to those near it, and to
@@ -560,11 +561,13 @@ def header() -> str:
         },
         "RareCell": {
             "strong": "struct Event",  # the last strong write
+            "other_strong": "struct Event",  # one before it, or a read after it (record_strong)
             "in_flight": "struct Event",
         },
         "GlobalCell": {
             "write": "struct Event",
             "strong": "struct Event",
+            "other_strong": "struct Event",
             "read": "struct Event",
             "other_read": "struct Event",
         },

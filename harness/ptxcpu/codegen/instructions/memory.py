@@ -196,6 +196,9 @@ def _operation(m: MatchedInstruction) -> str:
 
 def _atomic_pointer(t: Translator, m: MatchedInstruction, n: int) -> IrValue:
     access = Access.WRITE | Access.ATOMIC | order_of(m)
+    results = elements(m.operands["d"]) if "d" in m.operands else ()
+    if not any(isinstance(x, Register) and x.name in t.read_registers for x in results):
+        access |= Access.RESULT_UNUSED
     return t.pointer(space(m), t.address(m.operands["a"]), MemoryAccess(m.index, n, access))
 
 
