@@ -767,16 +767,22 @@ __device__ __noinline__ void check_collective(Context* c, long long w, unsigned 
     if (!orders) return;  // only bar.warp.sync orders memory, and a wait for the instructions of all lanes
     Thread* one = c->thread + first + __ffs(here) - 1;
     if (one->collective == COLLECTIVE_WGMMA_WAIT) check_products(c, w, c->thread[first].products - one->argument);
-    for (long long t = 0; t < c->threads; ++t) k->here[t] = t / LANES == w && here >> t % LANES & 1;
-    forget(c, k->joined);
-    for (int lane = 0; lane < LANES; ++lane)
-        if (here >> lane & 1) join(c, k->joined, clock_of(c, first + lane));
-    for (int lane = 0; lane < LANES; ++lane)
-        if (here >> lane & 1) {
-            assign(c, clock_of(c, first + lane), k->joined);
-            tick(c, first + lane);
-        }
-    share_fences(c, k->here);
+    while (here) {  // lanes of different masks do not meet
+        unsigned mask = c->thread[first + __ffs(here) - 1].mask, group = 0;
+        for (int lane = 0; lane < LANES; ++lane)
+            if (here >> lane & 1 && c->thread[first + lane].mask == mask) group |= 1u << lane;
+        here &= ~group;
+        for (long long t = 0; t < c->threads; ++t) k->here[t] = t / LANES == w && group >> t % LANES & 1;
+        forget(c, k->joined);
+        for (int lane = 0; lane < LANES; ++lane)
+            if (group >> lane & 1) join(c, k->joined, clock_of(c, first + lane));
+        for (int lane = 0; lane < LANES; ++lane)
+            if (group >> lane & 1) {
+                assign(c, clock_of(c, first + lane), k->joined);
+                tick(c, first + lane);
+            }
+        share_fences(c, k->here);
+    }
 }
 
 // The clocks of threads that arrived at a barrier of the block without waiting.
