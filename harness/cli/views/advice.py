@@ -1,7 +1,9 @@
 """One sentence that says how to cure a mistake that beginners make."""
 
 import re
+from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from harness.compiling.lexical import without_comments, without_text
 from harness.protocol.report import (
@@ -53,6 +55,8 @@ _VOLATILE = (
     "and before it is overwritten."
 )
 _OTHER_NUMBERS = re.compile(r"threadIdx\b(?!\s*\.\s*x)|thread_rank|tid\.y")
+_BRANCH = re.compile(r"\b(?:if(?!\s*constexpr)|else|switch)\b")
+_ALL_LANES = ("", "~0", "-1", "0xffffffff")
 _LOCKS = re.compile(r"\batomic(?:CAS|Exch)\b|\bcompare_exchange_|\bexchange\(")
 _USES_PIPELINES = re.compile(r"\bproducer_acquire|\bconsumer_wait")
 _WAITS_FOR_A_PHASE = re.compile(r"\b(?:test|try)_wait")
@@ -383,8 +387,9 @@ def _changes_one(found: Finding, source: str) -> bool:
 
 
 def _next_iteration(found: Finding, source: str, missed: set[int | None]) -> str | None:
-    """Say so if a barrier of both threads stands between a store and a read of one iteration.
+    """Return which barrier of a loop is missing or has no effect; None if this is unknown.
 
+    If the only one stands between a store and a read, the store of the next iteration is too early.
     missed: the lines of the barriers that some threads do not reach.
     """
     at, other = found.at, found.other
@@ -394,38 +399,118 @@ def _next_iteration(found: Finding, source: str, missed: set[int | None]) -> str
     if read.line is None or write.line is None:
         return None
     same_warp = at.thread[1] // 2 == other.thread[1] // 2
-    barrier = re.compile(r"\b__sync(?:threads|warp)\b" if same_warp else r"\b__syncthreads\b")
-    lines = source.splitlines()
-    for number, text in enumerate(lines[write.line : read.line - 1], write.line + 1):
-        name = barrier.search(text)
-        if name and number in missed:
-            return _ALL_THREADS
-        if name and _is_in_a_loop(lines, number - 1, read.line - 1):
-            return (
-                f"Line {number} has a barrier between the store and the read. If all threads reach "
-                "it in each iteration, the missing one is after the read: write "
-                f"`{name[0]}();` at the end of the loop, so that no thread stores the next tile "
-                "while another still reads this one."
-            )
+    code = without_text(source)
+    lines = [re.sub(r"^\s*#.*", "", line) for line in code.splitlines()]
+    barriers = _barriers(lines, r"__sync(?:threads|warp)" if same_warp else "__syncthreads")
+    between = [each for each in barriers if write.line < each.line < read.line]
+    if any(each.line in missed for each in between):
+        return _ALL_THREADS
+    blocks = _blocks(lines)
+    loops = [block for block in blocks if block.is_loop and block.has(write.line, read.line)]
+    if not between or not loops:
+        return None
+    around = [each for each in barriers if loops[0].has(each.line) and each not in between]
+    beyond = [block for block in blocks if not block.has(write.line, read.line)]
+    for group in (between, around):
+        flaws = [_flaw(each, beyond, code) for each in group]
+        if flaws and all(flaws):
+            return flaws[0]
+    if around:
+        return None
+    barrier = next(each for each in between if not _flaw(each, beyond, code))
+    return (
+        f"Line {barrier.line} has a barrier between the store and the read. If all threads reach "
+        "it in each iteration, the missing one is after the read: write "
+        f"`{barrier.name}();` at the end of the loop, so that no thread stores the next tile "
+        "while another still reads this one."
+    )
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Statements in braces. header: the statement before them; the lines are counted from 1."""
+
+    header: str
+    first: int
+    last: int
+
+    @property
+    def is_loop(self) -> bool:
+        return re.search(r"\b(?:for|while|do)\b", self.header) is not None
+
+    def has(self, *lines: int) -> bool:
+        return all(self.first <= line <= self.last for line in lines)
+
+
+def _without_parentheses(text: str) -> str:
+    """Return the text without what is in parentheses."""
+    depth, kept = 0, []
+    for part in re.split("([()])", text):
+        depth = max(0, depth + (part == "(") - (part == ")"))
+        if not depth and part != ")":
+            kept.append(part)
+    return "".join(kept)
+
+
+def _blocks(lines: list[str]) -> list[_Block]:
+    """Return the blocks of a file, inner ones first."""
+    found, opened, header = [], [], ""
+    for number, text in enumerate(lines, 1):
+        for part in re.split("([{}])", text):
+            if part == "{":
+                opened.append((_without_parentheses(header).rpartition(";")[2], number))
+            elif part == "}" and opened:
+                before, first = opened.pop()
+                found.append(_Block(before, first, number))
+            header = "" if part in ("{", "}") else f"{header} {part}"
+    return found
+
+
+class _Barrier(NamedTuple):
+    """A barrier in a source. before: the text before it in its statement."""
+
+    line: int
+    name: str
+    mask: str
+    before: str
+
+
+def _barriers(lines: list[str], names: str) -> list[_Barrier]:
+    """Return the barriers of these names, in the order of the file."""
+    call = re.compile(rf"\b({names})\b(?:\s*\(([^)]*)\))?")
+    found, statement = [], ""
+    for number, text in enumerate(lines, 1):
+        at = 0
+        for each in call.finditer(text):
+            statement += text[at : each.start()]
+            before = re.split("[;{}]", statement)[-1]
+            found.append(_Barrier(number, each[1], (each[2] or "").strip(), before))
+            statement, at = "", each.end()
+        statement = re.split("[;{}]", statement + text[at:] + " ")[-1]
+    return found
+
+
+def _flaw(barrier: _Barrier, blocks: list[_Block], code: str) -> str | None:
+    """Return why a barrier may not order two accesses; None if it does.
+
+    blocks: the blocks of the file in which one of the accesses is missing.
+    """
+    headers = [block.header for block in blocks if block.has(barrier.line)]
+    if any(_BRANCH.search(text) for text in (barrier.before, *headers)):
+        return (
+            f"The barrier in line {barrier.line} is under a condition. Where that does not hold, "
+            "nothing orders the store and the read: move the barrier out of the condition."
+        )
+    mask = barrier.mask
+    if mask.isidentifier():
+        value = re.search(rf"\b{mask}\s*=?\s*([\w~]+)", code)
+        mask = value[1] if value else mask
+    if mask.rstrip("uUlL").lower() not in _ALL_LANES:
+        return (
+            f"The `__syncwarp` in line {barrier.line} orders only the lanes that its mask names. "
+            "If the mask does not name both lanes, write `__syncwarp();`."
+        )
     return None
-
-
-def _is_in_a_loop(lines: list[str], barrier: int, read: int) -> bool:
-    """Return whether the block of a loop has both of these lines, counted from 0."""
-    depth = lowest = 0  # of blocks, relative to the barrier
-    for text in lines[barrier + 1 : read]:
-        for brace in re.findall("[{}]", text):
-            depth += 1 if brace == "{" else -1
-            lowest = min(lowest, depth)
-    depth = 0
-    for text in reversed(lines[:barrier]):
-        for brace in reversed(re.findall("[{}]", text)):
-            depth += 1 if brace == "}" else -1
-            if depth < lowest:  # it opens a block that has both
-                if re.search(r"\b(?:for|while|do)\b", text):
-                    return True
-                lowest = depth
-    return False
 
 
 def _order_of_matrices(source: str) -> str | None:
