@@ -78,6 +78,18 @@ _MBARRIERS = (
     "it expects, have come. A wait names the parity of its phase: 0 for the first, then 1, then 0. "
     "It orders accesses only after arrivals of that phase."
 )
+_RELAXED_MBARRIER = re.compile(
+    r"\bmbarrier\.(?:arrive|test_wait|try_wait)[\w.:]*\.relaxed"
+    r"|\bmbarrier_(?:arrive|test_wait|try_wait)\w*\s*\(\s*(?:\w+::)*sem_relaxed"
+)
+_RELAXED_CLUSTER = re.compile(
+    r"\bbarrier\.cluster\.arrive\.relaxed|\bbarrier_cluster_arrive\w*\s*\(\s*(?:\w+::)*sem_relaxed"
+)
+_FENCES = re.compile(r"\b__threadfence|\bfence\.(?:acq_rel|sc)|\batomic_thread_fence")
+_RELAXED = (
+    "An arrival or a wait that is relaxed orders no accesses. Use the default: then an arrival "
+    "releases what its thread has stored, and a wait acquires it."
+)
 _PIPELINE = (
     "A stage of a pipeline is complete after `consumer_wait()`, and may be filled again after "
     "`consumer_release()`: read it only between the two. No more stages may be in use than the "
@@ -344,12 +356,16 @@ def _both_write(found: Finding) -> bool:
 
 def _missing_barrier(found: Finding, report: Report) -> str:
     source, at, other = report.submission.source, found.at, found.other
+    code, with_assembly = without_text(source), without_comments(source)
+    has_fences = _FENCES.search(with_assembly) is not None
     if other and at.block and other.block and at.block != other.block:
-        return _IN_A_CLUSTER
-    code = without_text(source)
+        is_relaxed = _RELAXED_CLUSTER.search(with_assembly) and not has_fences
+        return f"{_IN_A_CLUSTER} {_RELAXED}" if is_relaxed else _IN_A_CLUSTER
     if _USES_PIPELINES.search(code):
         return _PIPELINE
-    if _USES_MBARRIERS.search(without_comments(source)):
+    if _RELAXED_MBARRIER.search(with_assembly) and not has_fences:
+        return _RELAXED
+    if _USES_MBARRIERS.search(with_assembly):
         return _MBARRIERS + _REFILLED
     if _changes_one(found, source):
         if _LOCKS.search(code):
