@@ -157,9 +157,9 @@ def _of_output(found: Counterexample, report: Report) -> str | None:
             )
     if "not finite" in pattern and "__shfl" in without_comments(report.submission.source):
         return "A shuffle may read only lanes that its mask names and that execute it, too."
-    if "far from the right" in pattern and _HAS_VOLATILE_DATA.search(
-        without_text(report.submission.source)
-    ):
+    if any(
+        words in pattern for words in ("far from the right", "are off by")
+    ) and _HAS_VOLATILE_DATA.search(without_text(report.submission.source)):
         return _VOLATILE
     return None
 

@@ -126,29 +126,37 @@ def _values(problem: Problem, inputs: Inputs, output: Matrix, comparison: Compar
             )
         return found
     finite = np.isfinite(output)
-    if not all(np.isfinite(matrix).all() for matrix in inputs):
-        expected = np.isfinite(problem.reference(inputs))
-        if (expected & ~finite).any():
+    are_special = not all(np.isfinite(matrix).all() for matrix in inputs)
+    is_large = output.size > 1 << 20
+    R = None if is_large and not are_special else problem.reference(inputs)
+    magnitudes, largest = np.abs(0.0 if R is None else R), float(np.finfo(np.float32).max)
+    must_be_finite = magnitudes <= largest / 4  # as `Expected` in problem/reference.py says
+    if are_special:
+        if (must_be_finite & ~finite).any():
             return (
                 f"NaN or infinity reaches elements of {C} that it must not: perhaps a value that "
                 "should be left out is multiplied by zero"
             )
-        if (finite & ~expected).any():
+        if (finite & ~np.isfinite(magnitudes)).any():
             return (
                 f"NaN or infinity in the inputs does not reach all elements of {C} that it must: "
                 "0 · NaN and 0 · ∞ are NaN, too"
             )
-    elif not finite.all():
+    elif (must_be_finite & ~finite).any():
         return (
-            f"{C} is not finite somewhere: perhaps by a division by zero, by an accumulator that "
-            f"was not set to zero, or by a read outside {' or '.join(problem.signature.inputs)}, "
-            "after whose ends the judge puts NaN"
+            f"{C} is not finite somewhere: perhaps {_overflow(inputs)}by a division by zero, by an "
+            "accumulator that was not set to zero, or by a read outside "
+            f"{' or '.join(problem.signature.inputs)}, after whose ends the judge puts NaN"
+        )
+    if (finite & (magnitudes > 2 * largest)).any():
+        return (
+            f"elements of {C} are finite although their sums are too large for a float: they must "
+            "be infinite or NaN"
         )
     if not output.any():
         return f"every element of {C} is zero{_smallest(inputs)}"
-    if output.size > 1 << 20:
+    if is_large or R is None:
         return _magnitude(comparison) + _smallest(inputs)
-    R = problem.reference(inputs)
     if close(output.reshape(R.shape[::-1]).T, R) and not close(output, R):
         return f"{C} is transposed: it was written column by column"
     if typical := problem.hint(inputs, output):
@@ -203,8 +211,21 @@ def _period(written: Blocks) -> int | None:
     return None
 
 
+def _overflow(inputs: Inputs) -> str:
+    """Name overflow as a cause if a product of two inputs may be too large for FP16."""
+    largest = [float(np.abs(matrix).max()) for matrix in inputs]
+    if math.prod(largest) <= float(np.finfo(np.float16).max):
+        return ""
+    return (
+        f"by an overflow (inputs are as large as {max(largest):.2g}, and FP16 ends at 65504, "
+        "float32 at 3.4e38), "
+    )
+
+
 def _magnitude(comparison: Comparison) -> str:
     worst = comparison.worst
+    if comparison.tolerance is Tolerance.EXACT:  # then the error is not relative
+        return f"elements are off by up to {worst:.3g}, though float32 can hold every sum exactly"
     if worst < 6 * comparison.limit:
         times = f"errors up to {worst / comparison.limit:.3g} times the limit"
         return (

@@ -178,6 +178,37 @@ def test_a_scaled_output_is_recognised(factor: float, expected: str) -> None:
     assert pattern(PROBLEM, (A, B), C, compare(A, B, C)).startswith(expected)
 
 
+def test_errors_of_exact_sums_are_not_called_relative() -> None:
+    A, B = Case(Shape(20, 1, 40), ONES_TWOS).draw(1)
+    exact = "elements are off by up to 0.001, though float32 can hold every sum exactly; "
+    C = A @ B
+    C[3, 5] += 1e-3
+    assert explained(A, B, C, tolerance=Tolerance.EXACT).pattern.startswith(exact)
+    assert explained(A, B, C).pattern.startswith("errors up to")
+
+
+def test_overflow_is_named_where_numbers_are_large() -> None:
+    A, B = Case(SHAPE).draw(1)
+    C = A @ B
+    C[3, 5] = np.inf
+    assert "overflow" not in explained(A, B, C).pattern
+    A, C = A * np.float32(1e30), C * np.float32(1e30)
+    found = explained(A, B, C).pattern
+    assert found.startswith(
+        "C is not finite somewhere: perhaps by an overflow (inputs are as large as"
+    )
+    assert "by a division by zero" in found
+    A[3] = 3e38
+    with np.errstate(over="ignore"):
+        C[3] = A[3] @ B
+    assert not np.isfinite(C[3]).all()
+    C[7, 7] = np.nan  # the infinities of row 3 are right, and this is not
+    assert "overflow" in explained(A, B, C).pattern
+    C[7, 7] = A[7] @ B[:, 7]
+    C[3] = np.nan_to_num(C[3])
+    assert explained(A, B, C).pattern.startswith("elements of C are finite although their sums")
+
+
 def test_mistakes_are_not_taken_for_others() -> None:
     A, B = Case(SHAPE).draw(1)
     C = np.ascontiguousarray((A @ B).T).reshape(SHAPE.M, SHAPE.K)
