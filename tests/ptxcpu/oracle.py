@@ -286,6 +286,19 @@ def whole(root: str, mods: list[str], type_: str, a: Sequence[int]) -> int:
         amount, both = a[2] & 31 if "wrap" in mods else min(a[2], 32), u[0] | u[1] << 32
         return both << amount >> 32 if "l" in mods else both >> amount
 
+    def nth_set_bit() -> int:
+        count = integer(a[2], "s32")
+        place, left, step = u[1], abs(count) - 1, 1 if count > 0 else -1
+        if count == 0:
+            return place if place < 32 and u[0] >> place & 1 else 0xFFFFFFFF
+        while 0 <= place < 32:
+            if u[0] >> place & 1:
+                if left == 0:
+                    return place
+                left -= 1
+            place += step
+        return 0xFFFFFFFF
+
     def looked_up() -> int:
         places = (4 * (u[0] >> i & 1) + 2 * (u[1] >> i & 1) + (u[2] >> i & 1) for i in range(32))
         return sum((a[3] >> place & 1) << i for i, place in enumerate(places))
@@ -335,6 +348,7 @@ def whole(root: str, mods: list[str], type_: str, a: Sequence[int]) -> int:
         "bfe": lambda: bit_field(x[0], bits, a[1] & 255, a[2] & 255, type_[0] == "s"),
         "bfi": lambda: insert_bits(u[0], u[1], bits, a[2] & 255, a[3] & 255),
         "lop3": looked_up,
+        "fns": nth_set_bit,
         "shf": shifted_pair,
         "prmt": lambda: permute(u[0], u[1], a[2], mods),
         "dp4a": dot_product,

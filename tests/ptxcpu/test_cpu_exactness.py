@@ -184,7 +184,7 @@ REFUSED = re.compile(
 )
 """Combinations that the forms allow and the device refuses: all others must be translated."""
 
-COUNTS = {"integer": 432, "bits": 43, "select": 968, "floating": 276, "convert": 1262}
+COUNTS = {"integer": 432, "bits": 44, "select": 968, "floating": 276, "convert": 1262}
 """The number of forms that are translated, so that a lost form is detected."""
 
 
@@ -270,6 +270,18 @@ def mistakes(
             shown = ", ".join(hex(x) for x in given)
             return [f"{opcode} {shown}: {first:#x}, expected {expected.bits:#x}"]
     return []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_nth_set_bit_is_found(cpu: Runner, seed: int) -> None:
+    rng, operands = random.Random(seed), table(seed)
+    masks = [rng.getrandbits(32) | rng.getrandbits(32) for _ in range(THREADS)]
+    bases = [rng.randrange(33) for _ in range(THREADS)]
+    counts = [rng.randint(-9, 9) & (1 << 32) - 1 for _ in range(THREADS)]
+    masks[0], bases[0], counts[0] = (1 << 32) - 1, 0, 32
+    masks[1], bases[1], counts[1] = (1 << 32) - 1, 31, -32 & (1 << 32) - 1
+    operands["b32"][:3] = masks, bases, counts
+    assert_exact(cpu, [("fns.b32", ["b32", "b32", "b32"])], operands)
 
 
 def of_words(cpu: Runner, first: str, second: str) -> Iterator[tuple[int, int, int, int]]:

@@ -15,7 +15,7 @@ from harness.ptxcpu.ptx.syntax import (
 )
 
 COMPUTED = {
-    *("abs", "add", "addc", "and", "bfe", "bfi", "bfind", "brev", "clz", "cnot"),
+    *("abs", "add", "addc", "and", "bfe", "bfi", "bfind", "brev", "clz", "cnot", "fns"),
     *("copysign", "cos", "cvt", "cvta", "div", "dp2a", "dp4a", "ex2", "fence", "fma", "lg2"),
     *("lop3", "mad", "mad24", "max", "membar", "min", "mov", "mul", "mul24", "neg", "not", "or"),
     *("popc", "prefetch", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp"),

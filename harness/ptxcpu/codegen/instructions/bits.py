@@ -120,6 +120,26 @@ def prmt(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValu
     return result
 
 
+@TABLE.value("fns.type d, a, b, c", type=("b32",))
+def fns(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue) -> IrValue:
+    """The place of the c-th set bit of a, from bit b on: upward, downward if c is negative, or of
+    bit b itself if c is 0. All bits are set if there is none."""
+    last, no_bit = constant("i32", 31), constant("i32", 0)
+    is_down, count = t.compare("slt", c, 0), t.intrinsic("abs", c, constant("i1", 0))
+    bits = t.select(is_down, t.intrinsic("bitreverse", a), a)
+    start = t.op("and", t.select(is_down, t.op("sub", last, b), b), last)
+    lowest = t.op("shl", constant("i32", 1), start)
+    from_start = t.select(t.compare("eq", c, 0), lowest, t.negate(lowest))
+    is_valid = t.op("and", t.compare("ult", b, 32), t.compare("ule", count, 32))
+    left = t.select(is_valid, t.op("and", bits, from_start), no_bit)
+    for passed in range(1, 32):
+        without_lowest = t.op("and", left, t.op("sub", left, 1))
+        left = t.select(t.compare("ugt", count, passed), without_lowest, left)
+    place = t.intrinsic("cttz", left, constant("i1", 0))
+    place = t.select(is_down, t.op("sub", last, place), place)
+    return t.select(t.compare("eq", left, 0), constant("i32", -1), place)
+
+
 # ---- moves
 
 MOVED = ("pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
