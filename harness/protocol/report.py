@@ -507,7 +507,8 @@ class CaseResult(Value):
     case: Case
     error: NonNegativeFloat
     """The error of the worst block; for exact inputs the largest |C - R|."""
-    seconds: NonNegativeFloat
+    seconds: NonNegativeFloat = 0.0
+    """The time of the launch. Committed reports do not have it."""
     sampled_blocks: PositiveInt | None = None
     """The number of blocks that were run and compared, where it was not the whole launch."""
     blocks: PositiveInt | None = None

@@ -1,9 +1,9 @@
 """Write reports small enough to be committed: without spaces, defaults and needless digits.
 
 Scores keep all digits, and times of launches as many as a GPU's clock has. Data that no reader of a
-committed report uses is removed. That is the signature, times of launches by the host and in
-cycles, and loops other than the one that `explain` examines. Rounds keep whether the clocks
-disagreed.
+committed report uses is removed. That is the signature, times of verified launches, times by the
+host and in cycles, and loops other than the one that `explain` examines. Rounds keep whether the
+clocks disagreed.
 """
 
 import argparse
@@ -53,6 +53,7 @@ def compact(report: Report) -> str:
             "signature": True,
             "environment": {"isolation"},
             "kernel": {"loops": _unread_loops(report)},
+            "verification": {"cases": {"__all__": {"seconds"}}},
             "measurement": {"rounds": {"__all__": ROUND_EXTRAS}},
         },
     )
