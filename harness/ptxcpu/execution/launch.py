@@ -470,6 +470,10 @@ _UNINITIALISED = 0xFF
 """The bytes of shared and local memory before the first block: NaN, since zeros may hide that a
 kernel does not initialise them."""
 
+_FILLED = 1 << 20
+"""The number of bytes of local memory that are filled so. The local arrays of many blocks can be
+larger than the machine's memory, if all of it is touched."""
+
 
 class _Slot:
     """A cluster's contexts, one for each block, and the memory that they point to."""
@@ -513,8 +517,9 @@ class _Slot:
         """Return the fields of the context of one block, which has its own memory."""
         kernel, threads = loaded.kernel, loaded.threads
         warps = -(-threads // layout.LANES)
-        shared, local = zeros(kernel.shared.size + 64), zeros(kernel.local_bytes * threads)
-        shared[:] = local[:] = _UNINITIALISED
+        shared = zeros(kernel.shared.size + 64)
+        local = sparse_zeros(kernel.local_bytes * threads)
+        shared[:] = local[:_FILLED] = _UNINITIALISED
         memory = {
             "shared": shared,
             "local": local,
