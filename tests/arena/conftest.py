@@ -21,7 +21,7 @@ from harness.arena.store import people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Person, Role
 from harness.arena.store.preparing import prepare
-from harness.arena.store.tables import metadata, worker_keys
+from harness.arena.store.tables import board_version, metadata, worker_keys
 from harness.arena.web.app import application
 from harness.arena.web.connections import LimitedProtocol
 from harness.arena.web.context import Site
@@ -53,9 +53,10 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def engine(database: Engine) -> Engine:
-    """The database, whose tables are empty except for the key of the arena's own workers."""
+    """The database without people, submissions and results, but with the key of its own workers."""
     queue = "procrastinate_events", "procrastinate_jobs", "procrastinate_workers"
-    tables = {*queue, *metadata.tables, *board.metadata.tables} - {worker_keys.name}
+    tables = {*queue, *metadata.tables, *board.metadata.tables}
+    tables -= {worker_keys.name, board_version.name}
     statements = [
         "SET LOCAL session_replication_role = replica",
         "DELETE FROM worker_keys WHERE NOT own",

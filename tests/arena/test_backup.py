@@ -108,9 +108,11 @@ def test_a_restored_arena_of_version_0_1_works() -> None:
                 differences = compare_metadata(context, [metadata, tables.metadata])
                 known = [each for each in differences if "procrastinate" not in str(each)]
                 assert {each[1].name for each in known} == {"refused"}, "it is not read"
+                before = board.version(connection)
                 for _ in range(waiting_jobs(connection)):
                     worker.grade(1.5)
                 assert {each.state for each in watching.recent(connection)} == {State.DONE}
+                assert board.version(connection) > before
                 names = {entry.name for entry in board.counting(connection)}
                 assert names == {"counts", "again", "waits"}
             engine.dispose()

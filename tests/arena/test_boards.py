@@ -15,15 +15,16 @@ import psutil
 import psycopg
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import event
+from sqlalchemy import Connection, event, text
 
 from harness.arena.problems import Problem
+from harness.arena.store import workers
 from harness.arena.store.database import open_engine
 from harness.arena.web.app import application
 from harness.arena.web.boards import Boards, Form, Rendered, Variant, render, render_as
 from harness.arena.web.context import Site, Visitor
 from harness.arena.web.renderer import OtherProcess
-from tests.arena.submitting import FakeWorker
+from tests.arena.submitting import FakeWorker, graded
 from tests.board import factory
 from tests.waiting import PATIENCE, eventually
 
@@ -85,6 +86,22 @@ def test_a_page_says_what_version_of_the_board_it_shows(
         for file in rendered.files.values():
             said = f'<meta name="board-version" content="{rendered.version}">'
             assert said.encode() in gzip.decompress(file.compressed)
+
+
+def test_a_change_that_is_not_committed_has_no_version_yet(site: Site, worker: FakeWorker) -> None:
+    """A board that was made shortly before a change is committed must be made again."""
+    variant = Variant(Form.PAGES, site.rules_file.stamp, None)
+    worker.submit()
+    task = worker.take()
+
+    def finish(connection: Connection) -> Rendered:
+        workers.finish(connection, worker.machine, task.attempt, graded(task, 1.0))
+        connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))  # as at the commit
+        return render(site, variant)
+
+    before, after = worker.do(finish), render(site, variant)
+    assert b"Nothing is ranked yet" in gzip.decompress(before.files["index.html"].compressed)
+    assert before.version < after.version
 
 
 def test_a_large_board_stays_until_the_next_is_ready(

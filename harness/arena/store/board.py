@@ -4,9 +4,9 @@ disqualified."""
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import Connection, or_, select, text
+from sqlalchemy import Connection, or_, select
 
-from harness.arena.store.tables import gradings, submissions
+from harness.arena.store.tables import board_version, gradings, submissions
 from harness.board.document import Document
 from harness.board.entry import Entry
 from harness.board.store import counted_entries, kept_document
@@ -15,7 +15,7 @@ from harness.board.tables import counted, reports
 
 def version(connection: Connection) -> int:
     """Return a number that grows whenever the board may have changed."""
-    return int(connection.scalar(text("SELECT last_value FROM board_version")) or 0)
+    return connection.execute(select(board_version.c.number)).scalar_one()
 
 
 def counting(

@@ -26,22 +26,26 @@ END $$;
 CREATE TRIGGER arena_tell AFTER INSERT OR UPDATE ON gradings
     FOR EACH ROW EXECUTE FUNCTION arena_tell();
 
--- Count the changes of a board, so that whoever has one knows whether it is the newest.
-CREATE SEQUENCE board_version;
-SELECT nextval('board_version'); -- the first number that is drawn does not show
+-- Count the changes of a board, so that whoever has one knows whether it is the newest. The number
+-- is in a row, because others see a row's new value together with the change that it counts, and a
+-- sequence's earlier. The row is locked last, at the commit, so that this causes no deadlock.
+INSERT INTO board_version VALUES (1);
 
 CREATE FUNCTION arena_count_board() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM nextval('board_version'), pg_notify('arena', 'board');
+    -- Once in a transaction, however many rows it changes.
+    UPDATE board_version SET number = number + 1 WHERE xmin <> pg_current_xact_id()::xid;
+    PERFORM pg_notify('arena', 'board');
     RETURN NULL;
 END $$;
 
-CREATE TRIGGER arena_count_board AFTER UPDATE OF counts, withdrawn, disqualified ON submissions
-    FOR EACH ROW EXECUTE FUNCTION arena_count_board();
+CREATE CONSTRAINT TRIGGER arena_count_board
+    AFTER UPDATE OF counts, withdrawn, disqualified ON submissions
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION arena_count_board();
 
 -- A result is entered together with what makes it count; an import is an entry alone.
-CREATE TRIGGER arena_count_board AFTER INSERT ON entries
-    FOR EACH STATEMENT EXECUTE FUNCTION arena_count_board();
+CREATE CONSTRAINT TRIGGER arena_count_board AFTER INSERT ON entries
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION arena_count_board();
 
 CREATE OR REPLACE VIEW counted AS
     SELECT g.report AS id, true AS graded_here, s.received AS submitted

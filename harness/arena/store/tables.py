@@ -212,6 +212,9 @@ workers = Table(
     UniqueConstraint("session"),
 )
 
+board_version = Table("board_version", metadata, Column("number", BigInteger, nullable=False))
+"""One row, with a number that triggers of the database increase with every change of the board."""
+
 audit = Table(
     "audit",
     metadata,
