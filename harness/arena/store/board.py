@@ -15,7 +15,7 @@ from harness.board.tables import counted, reports
 
 def version(connection: Connection) -> int:
     """Return a number that grows whenever the board may have changed."""
-    return connection.execute(select(board_version.c.number)).scalar_one()
+    return int(connection.execute(select(board_version.c.number)).scalar_one())
 
 
 def counting(
