@@ -84,6 +84,9 @@ class Watch:
         """Yield a submission's status whenever it changes, until it is final."""
         queue: asyncio.Queue[Status] = asyncio.Queue()
         self._watchers[first.id].add(queue)
+        if self._last.get(first.id) != _shown(first):
+            # It may have changed since it was read, so the next look is sent to everybody.
+            self._last.pop(first.id, None)
         try:
             yield write(first)
             latest = first
