@@ -175,7 +175,7 @@ def architectures(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Run the benchmarks."""
     install(session, "judge", device_group(), "arena", "test")
-    benchmarks = [str(path) for path in sorted(Path("tests").rglob("bench_*.py"))]
+    benchmarks = [str(path) for path in sorted(Path("lab").glob("bench_*.py"))]
     run(session, "-m", "pytest", "--benchmark-only", *(session.posargs or benchmarks))
 
 

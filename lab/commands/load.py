@@ -18,11 +18,11 @@ from harness.arena.data_dir import DataDir
 from harness.arena.store import people
 from harness.arena.store.database import open_engine
 from harness.arena.store.people import Role
-from harness.board.entry import INDEXED
+from harness.board.entry import INDEXED, Entry
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from lab.arena_process import ROOT, running_arena
-from tests.board.factory import crowd
+from tests.board import factory
 
 PORT = 8933
 VISITORS = 330
@@ -86,6 +86,16 @@ _GRADED = """INSERT INTO gradings
     SELECT s.id, s.person, 0, 'done', e.id, e.verdict, now(), now(), 5
     FROM submissions s JOIN entries e ON substr(e.id, 1, 16) = s.id;
 UPDATE submissions SET counts = g.id FROM gradings g WHERE g.submission = submissions.id"""
+
+
+def crowd(count: int) -> list[Entry]:
+    """Return scored entries of so many kernels, the best first, without their reports."""
+    model = factory.entry()
+    names = ((n, f"kernel {n:05d}", f"author {n % 97:02d}") for n in range(count))
+    return [
+        factory.like(model, name, author, 1 - n / (2 * count), day=n / 144, identity=name)
+        for n, name, author in names
+    ]
 
 
 def fill(data_dir: DataDir, entries: int) -> list[str]:

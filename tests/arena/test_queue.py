@@ -17,14 +17,7 @@ from harness.arena.web.context import Site
 from harness.arena.web.workers import sweep_once
 from harness.arena.workers.api import Task
 from harness.protocol.report import Report, Stage, Verdict
-from tests.arena.submitting import (
-    Add,
-    FakeWorker,
-    graded,
-    submission,
-    submit,
-    waiting_jobs,
-)
+from tests.arena.submitting import Add, FakeWorker, graded, submission, submit, waiting_jobs
 
 CHANGES = {
     State.QUEUED: {State.GRADING, State.CANCELLED},

@@ -194,16 +194,6 @@ def entry(*args: object, **facts: object) -> Entry:
     return Entry.of(made, Document.of(made).id)._replace(verified=True)
 
 
-def crowd(count: int) -> list[Entry]:
-    """Return scored entries of so many kernels, the best first, without their reports."""
-    model = entry()
-    names = ((n, f"kernel {n:05d}", f"author {n % 97:02d}") for n in range(count))
-    return [
-        like(model, name, author, 1 - n / (2 * count), day=n / 144, identity=name)
-        for n, name, author in names
-    ]
-
-
 def like(model: Entry, name: str, author: str, score: float, *, day: float, identity: str) -> Entry:
     """Return the index row that another kernel would have, without making its report."""
     return model._replace(

@@ -51,8 +51,7 @@ def instructions(cubin: bytes, folder: Path) -> list[object]:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param("12_warp_tiling", marks=pytest.mark.architectures), "30_mma_tf32x3"],
+    "name", [pytest.param("12_warp_tiling", marks=pytest.mark.architectures), "30_mma_tf32x3"]
 )
 def test_printing_costs_nothing(name: str, tmp_path: Path) -> None:
     text = (SOLUTIONS / f"{name}.cu").read_text(encoding="utf-8")

@@ -76,10 +76,7 @@ def test_a_right_kernel_is_right_and_touches_nothing(device: Worker) -> None:
     ],
 )
 def test_guards_see_writes_next_to_C(
-    device: Worker,
-    body: str,
-    outside: tuple[str, ...],
-    changed: tuple[str, ...],
+    device: Worker, body: str, outside: tuple[str, ...], changed: tuple[str, ...]
 ) -> None:
     load(device, body)
     answer = run(device)
@@ -169,12 +166,7 @@ def test_faults_cost_the_worker_and_nothing_else(device: Worker, body: str, caus
     ],
 )
 def test_compute_sanitizer_names_the_place(
-    sanitizer: Worker,
-    body: str,
-    tool: Tool,
-    hazard: Hazard,
-    array: str | None,
-    line: int,
+    sanitizer: Worker, body: str, tool: Tool, hazard: Hazard, array: str | None, line: int
 ) -> None:
     load(sanitizer, body)
     answer = sanitizer.ask(sanitize_on(SHAPE))

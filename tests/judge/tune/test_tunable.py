@@ -130,10 +130,7 @@ SQUARES = "constexpr int C0 = BM;\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (
-            f"{SQUARES}// solve: tile=16x16\n// tune: solve tile={{C29}}x16\n",
-            "too large a number",
-        ),
+        (f"{SQUARES}// solve: tile=16x16\n// tune: solve tile={{C29}}x16\n", "too large a number"),
         ("// tune: solve tile={BM}x16\n", "the file has no `// solve:` line"),
         ("// solve: tile=16x16\n// tune: solve tile={XM}x16\n", "`XM` is no constant"),
         (

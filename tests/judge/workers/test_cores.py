@@ -17,9 +17,7 @@ def test_each_gpu_has_neighbouring_cores() -> None:
     ]
 
 
-def test_cores_are_shared_only_if_enough_are_allowed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_cores_are_shared_only_if_enough_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     for gpus, cores, enough in ((1, 4, True), (1, 3, False), (3, 11, False)):
         assert (shared_out(gpus, range(cores)) is not None) is enough
     monkeypatch.setattr(os, "sched_getaffinity", {0: {3, 5, 7, 9}}.__getitem__)

@@ -1,6 +1,6 @@
 """Benchmarks of the CPU device: verifying, watching, translation, sanitizing and counting.
 
-Run with `pytest tests/ptxcpu/bench_cpu.py --benchmark-only`. The extra info has the GFLOP/s.
+Run with `pytest lab/bench_cpu.py --benchmark-only`. The extra info has the GFLOP/s.
 """
 
 import time
@@ -65,7 +65,7 @@ def launch_of(number: str, shape: Shape) -> Launch:
     a, b = inputs(shape)
     buffers = [Buffer(a), Buffer(b), Buffer(np.empty((shape.M, shape.K), np.float32), True)]
     grid = compiled(source).launch.grid(shape.M, shape.K)
-    arguments = [*buffers, shape.M, shape.N, shape.K]
+    arguments: list[Buffer | int] = [*buffers, shape.M, shape.N, shape.K]
     return Launch(threads if number in TENSOR else vector, grid, arguments)
 
 
@@ -114,12 +114,14 @@ def test_translate(benchmark: Any, name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", TILES)
-def test_sanitize(benchmark: Any, cpu: Runner, name: str) -> None:
+def test_sanitize(benchmark: Any, name: str) -> None:
+    cpu = Runner(CpuDevice())
     cpu.load_file(name)
     benchmark(cpu.findings, Shape(136, 64, 136))
 
 
 @pytest.mark.parametrize("name", TILES)
-def test_count(benchmark: Any, cpu: Runner, name: str) -> None:
+def test_count(benchmark: Any, name: str) -> None:
+    cpu = Runner(CpuDevice())
     cpu.load_file(name)
     benchmark(cpu.count, Shape(256, 256, 256), 2)
