@@ -11,8 +11,10 @@ from harness.protocol.report import CodeLine, Counters
 from problem.cases import Shape
 from tests.ptxcpu.runner import KERNELS, Runner, line_of, quantities
 from tests.requests import inputs_of
+from tests.sources import named_parts
 
 WIDTH32 = Shape(32, 32, 32)
+COPIES = named_parts(KERNELS / "async_copies.cu.in")
 
 
 @pytest.mark.parametrize(
@@ -75,23 +77,11 @@ def test_bank_conflicts(cpu: Runner, stride: int, ways: int) -> None:
     assert counters.bank_conflicts == ways - 1
 
 
-COPIES = """// solve: shared_memory=65536
-#define COPY(how, bytes, filled) if (from >= 0) \\
-    asm volatile("cp.async." how ".shared.global [%0], [%1], " #bytes ", %2;" :: \\
-        "r"(tile + to * bytes), "l"((const char*)B + from * bytes), "r"(filled) : "memory");
-extern "C" __global__ void matrix_multiplication_kernel(
-    const float* A, const float* B, float* C, int M, int N, int K) {
-    extern __shared__ float s[];
-    const unsigned tile = (unsigned)__cvta_generic_to_shared(s);
-    int lane = threadIdx.x, from, to;
-"""
-
-
 def test_async_copies_count_as_the_hardware_counts_them(cpu: Runner) -> None:
     """Each pattern of addresses is on one line. A contains for each lane the addresses that it
     reads in B and writes."""
     patterns = json.loads((Path(__file__).parent / "async_copies.json").read_text())["patterns"]
-    text = COPIES
+    text = COPIES["a copy on each line that is added"]
     lines = {}
     for i, x in enumerate(patterns):
         filled = f"{'lane % 2 ? 0 : ' if x['zeros'] else ''}{x['bytes']}"
@@ -161,25 +151,11 @@ def test_a_divergent_warp_issues_for_each_branch(cpu: Runner) -> None:
         assert line.instructions < 20 * line.warp_instructions
 
 
-COPIES_BEHIND = """// solve: shared_memory=1024
-extern "C" __global__ void matrix_multiplication_kernel(
-    const float* A, const float* B, float* C, int M, int N, int K) {
-    __shared__ volatile STATIC
-    extern __shared__ __align__(16) float tile[];
-    int id = threadIdx.y * 16 + threadIdx.x;
-    before[0] = 1;
-    if (id < 32)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16; cp.async.wait_all;" ::
-            "r"((unsigned)__cvta_generic_to_shared(tile + 4 * id)), "l"(A + 4 * id) : "memory");
-    C[id] = tile[id] + before[0];
-}"""
-
-
 @pytest.mark.parametrize(("static", "sectors"), [("char before[1];", 32), ("int before[8];", 16)])
 def test_dynamic_shared_memory_begins_as_in_ptxas(cpu: Runner, static: str, sectors: int) -> None:
     """It begins right after the static variables. At an offset of half a sector, a copy that
     bypasses L1 has two parts per sector, as an H100 counts it for 19, and not for 20."""
-    cpu.load(COPIES_BEHIND.replace("STATIC", static))
+    cpu.load(COPIES["copies behind static variables"].replace("STATIC", static))
     counted = cpu.count(Shape(16, 16, 16))
     copy = next(line for line in counted.lines if line.copy_passes)
     assert copy.global_sectors == sectors

@@ -17,8 +17,9 @@ from harness.ptxcpu.runtime.layout import WINDOWS, Window, base_of
 from problem.cases import Shape
 from problem.launcher import BLOCK, LaunchLine
 from tests.ptxcpu.programs import HEAD
-from tests.ptxcpu.runner import Runner, inputs
+from tests.ptxcpu.runner import KERNELS, Runner, inputs
 from tests.requests import inputs_of, sanitize_on
+from tests.sources import named_parts
 
 ENTRY = (
     ".visible .entry k(.param .u64 A, .param .u64 B, .param .u64 C, "
@@ -33,45 +34,9 @@ def module(body: str, outside: str = "") -> str:
     return f"{HEAD}{outside}\n{ENTRY}\n{{\n{registers}\nld.param.u64 %rd1, [C];\n{body}\nret;\n}}\n"
 
 
-REFUSED = {
-    "unknown instruction": "frobnicate.b32 %r1, %r2;",
-    "unknown modifier": "add.strange.s32 %r1, %r2, %r3;",
-    "too few operands": "add.s32 %r1, %r2;",
-    "too many operands": "add.s32 %r1, %r2, %r3, %r4;",
-    "predicate as number": "add.s32 %r1, %p1, 1;",
-    "number as predicate": "selp.b32 %r1, 1, 2, %r3;",
-    "float for integer": "add.f32 %f1, %f2, 7;",
-    "vector of three": "ld.global.v2.u32 {%r1, %r2, %r3}, [%rd1];",
-    "vector as scalar": "add.s32 {%r1, %r2}, %r3, %r4;",
-    "store to a constant": "mov.u32 5, %r1;",
-    "guard that is no register": "@bogus add.s32 %r1, %r2, %r3;",
-    "branch to nowhere": "bra NOWHERE;",
-    "branch to a variable": "bra %r1;",
-    "unknown symbol": "mov.u64 %rd2, nothing;",
-    "address without brackets": "ld.global.u32 %r1, %rd1;",
-    "parameter outside": "ld.param.u64 %rd2, [C+8];",
-    "parameter by register": "ld.param.u32 %r1, [%rd1];",
-    "call of a stranger": "{ .param .b32 p0; call.uni malloc, (p0); }",
-    "call through a register": "call %rd1, ();",
-    "jump without a table": "brx.idx %r1, nowhere;",
-    "cluster barrier of another kind": "barrier.cluster.sync.aligned;",
-    "store with an mbarrier": "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32"
-    " [%r1], %r2, [%r3];",
-    "state of another block's mbarrier": "mbarrier.arrive.shared::cluster.b64 %rd2, [%r1];",
-    "tensor map": "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-    " [%r1], [%rd1, {%r2, %r3}], [%r4];",
-    "texture": "tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r1}];",
-    "tcgen05": "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 32;",
-    "wgmma of no shape": "wgmma.mma_async.sync.aligned.m64n9k16.f32.f16.f16"
-    " {%f1}, %rd1, %rd1, 1, 1, 1, 0, 0;",
-    "mma with a short vector": "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
-    " {%f1,%f2}, {%r1,%r2,%r3,%r4}, {%r1,%r2}, {%f1,%f2};",
+REFUSED = named_parts(KERNELS / "refused.ptx.in") | {
     "deep braces": "{" * 200 + "}" * 200,
     "deep vectors": "mov.b64 %rd1, " + "{" * 5000 + "}" * 5000 + ";",
-    "shared address of 16 bits": "ld.shared.u32 %r1, [%p1];",
-    "call of printf without arguments": "{ call.uni vprintf, (); }",
-    "pointer in a variable": ".global .u64 p = k; ",
-    "empty vector": "mov.b32 %r1, {};",
 }
 
 

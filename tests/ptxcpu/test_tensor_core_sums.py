@@ -14,6 +14,8 @@ import pytest
 from harness.compiling.ptxas import assemble
 from harness.ptxcpu.arguments import Buffer, ParameterKind
 from tests.ptxcpu.programs import entry, kernel_of
+from tests.ptxcpu.runner import KERNELS
+from tests.sources import named_parts
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint32]
@@ -52,30 +54,7 @@ FORMS = [
     *(Form(kind, 8 if kind == "tf32" else 16, True) for kind in ("f16", "bf16", "tf32")),
 ]
 
-MMA = """mad.lo.u32 %r1, %r4, 32, %r1;
-LOADS
-mma.sync.aligned.m16n8kDEPTH.row.col.f32.KIND.KIND.f32 {%c0,%c1,%c2,%c3}, A, B, {%c0,%c1,%c2,%c3};
-"""
-WGMMA = """shl.b32 %r5, %r1, 2; mov.u32 %r6, tile; add.u32 %r6, %r6, %r5;
-setp.gt.u32 %p1, %r1, 63; @%p1 bra READY;
-mad.lo.u32 %r7, %r4, 256, %r5; cvt.u64.u32 %rd5, %r7; add.u64 %rd5, %rd2, %rd5;
-ld.global.u32 %r7, [%rd5]; st.shared.u32 [%r6], %r7;
-READY: fence.proxy.async; bar.sync 0;
-mad.lo.u32 %r1, %r4, 128, %r1;
-LOADS
-mov.u32 %r6, tile; shr.u32 %r6, %r6, 4; cvt.u64.u32 %rd6, %r6;
-or.b64 %rd6, %rd6, 0x0000000800080000;
-setp.eq.u32 %p2, %r6, %r6;
-wgmma.fence.sync.aligned;
-wgmma.mma_async.sync.aligned.m64n8kDEPTH.f32.KIND.KIND {%c0,%c1,%c2,%c3}, A, %rd6, %p2, 1, 1FLAG;
-wgmma.commit_group.sync.aligned;
-wgmma.wait_group.sync.aligned 0;
-"""
-PROGRAM = """.reg .b32 %a<4>, %b<2>; .reg .f32 %c<4>;
-ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u64 %rd3, [c];
-mov.u32 %r1, %tid.x; mov.u32 %r4, %ctaid.x;
-BODY
-STORES"""
+PARTS = named_parts(KERNELS / "tensor_core_sums.ptx.in")
 
 
 def program(form: Form) -> str:
@@ -103,7 +82,7 @@ def program(form: Form) -> str:
     if not form.by_warpgroup:
         loads += moves("ld", "b", "%rd2", form.words // 2)
     fields = {
-        "BODY": WGMMA if form.by_warpgroup else MMA,
+        "BODY": PARTS["wgmma" if form.by_warpgroup else "mma"],
         "LOADS": loads,
         "STORES": moves("st", "c", "%rd3", 4),
         "DEPTH": str(form.depth),
@@ -112,7 +91,7 @@ def program(form: Form) -> str:
         "B,": vector("b", form.words // 2) + ",",
         "FLAG": "" if form.kind == "tf32" else ", 0",
     }
-    text = PROGRAM
+    text = PARTS["the kernel"]
     for name, value in fields.items():
         text = text.replace(name, value)
     return entry("u64 a, u64 b, u64 c", text, ".shared .align 128 .b8 tile[256];")
