@@ -114,11 +114,12 @@ class Expected:
     which all terms cancel is not relative to nearly zero. A block whose R and S are zero must be
     zero. Errors below 2^-126, the smallest normal number, are ignored. Where R is not finite, or
     twice the largest float32 number, C must not be finite either. Where R is a quarter of that
-    number, C may be infinite: it may be rounded to infinity, or a number on the way to it may.
+    number, C may be infinite or NaN: it may be rounded to infinity, or a number on the way to it
+    may, and a compensated sum subtracts infinity from infinity.
 
     scale: the divisor of differences, for each block (random) or element (structured); None if C
         must be exact. special: where C must not be finite; None if there is no such element.
-    large: where C may be infinite, too.
+    large: where C may also be infinite or NaN.
     """
 
     R: Float64
@@ -161,7 +162,7 @@ class Expected:
             with np.errstate(invalid="ignore"):
                 difference = C[rows] - self.R[rows]
             if self.large is not None:
-                difference[self.large[rows] & np.isinf(C[rows])] = 0
+                difference[self.large[rows] & ~np.isfinite(C[rows])] = 0
             if self.special is not None:
                 finite = np.where(np.isfinite(C[rows]), np.inf, 0)
                 difference = np.where(self.special[rows], finite, difference)
