@@ -8,6 +8,7 @@ import pytest
 
 from problem.cases import Matrix, Shape
 from tests.ptxcpu.runner import KERNELS, Runner
+from tests.sources import named_parts
 
 
 def small_integers(shape: Shape) -> tuple[Matrix, Matrix]:
@@ -30,6 +31,8 @@ PACK = {
     "bf16": 'asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(y), "f"(x));',
 }
 
+
+PARTS = named_parts(KERNELS / "tensor_parts.cu.in")
 
 WMMA = [
     ("__half", "__half", (16, 16, 16)),
@@ -57,20 +60,6 @@ def test_wmma(cpu: Runner, element: str, precision: str, tile: tuple[int, int, i
     assert cpu.findings(Shape(2 * m, 32, 2 * n)) == ()
 
 
-MMA = """#define EACH %(each)d
-__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
-    int lane = threadIdx.y * 16 + threadIdx.x, g = lane / 4, q = lane %% 4, rows = %(rows)d / 8;
-    if (lane >= 32) return;
-    union Word { %(word)s word; %(element)s each[EACH]; } a[%(a)d], b[%(b)d];
-    %(sum)s d[%(d)d] = {};
-    for (int i = 0; i < %(a)d * EACH; ++i)
-        a[i / EACH].each[i %% EACH] = A[(g + i / EACH %% rows * 8) * N + q * EACH + i %% EACH + i / EACH / rows * 4 * EACH];
-    for (int i = 0; i < %(b)d * EACH; ++i)
-        b[i / EACH].each[i %% EACH] = B[(q * EACH + i %% EACH + i / EACH * 4 * EACH) * 8 + g];
-    asm("mma.sync.aligned.%(opcode)s %(lists)s;" : %(operands)s);
-    for (int i = 0; i < %(d)d; ++i) C[(g + i / 2 * 8) * 8 + q * 2 + i %% 2] = d[i];
-}"""  # noqa: E501
-
 MMA_FORMS = [(rows, k, "f64", "f64") for rows, k in ((8, 4), (16, 4), (16, 8), (16, 16))]
 MMA_FORMS += [(16, k, a, b) for k in (16, 32) for a in ("s8", "u8") for b in ("s8", "u8")]
 
@@ -91,7 +80,7 @@ def test_mma(cpu: Runner, rows: int, k: int, one: str, other: str) -> None:
         "operands": f"{sums} : " + ", ".join(f'"{letter}"({x})' for x in names[counts["d"] :]),
     }
     fields |= dict.fromkeys(words[0], "double") if is_double else dict(zip(*words, strict=True))
-    cpu.load(MMA % {"each": each, "rows": rows, **counts, **fields})
+    cpu.load(PARTS["mma"] % {"each": each, "rows": rows, **counts, **fields})
     A, B = small_integers(Shape(rows, k, 8))
     A, B = (np.abs(x) if kind == "u8" else x for x, kind in ((A, one), (B, other)))
     assert np.array_equal(cpu.multiply(Shape(rows, k, 8), A, B), A @ B)
@@ -100,22 +89,6 @@ def test_mma(cpu: Runner, rows: int, k: int, one: str, other: str) -> None:
 WGMMA = (KERNELS / "wgmma.cu.in").read_text()
 """A is 64 x DEPTH, B is DEPTH x WIDTH."""
 ELEMENTS = {"tf32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}
-A_FROM_SHARED = (
-    "unsigned long long a = descriptor(a0 + place(0, k, TRANS_A, 64), A_LEADING, A_STRIDE);"
-)
-A_FROM_REGISTERS = """unsigned a[4];
-        for (int w = 0; w < 4; ++w) {
-            int row = 16 * warp + g + 8 * (w & 1), column = k + EACH * (4 * (w >> 1) + q);
-            float x = A[row * N + column], y = A[row * N + column + EACH - 1];
-            PACK
-        }"""
-BYTES_FROM_REGISTERS = """unsigned a[4];
-        for (int w = 0; w < 4; ++w) {
-            a[w] = 0;
-            for (int i = 0; i < 4; ++i)
-                a[w] |= ((int)A[(16 * warp + g + 8 * (w & 1)) * N +
-                                k + 16 * (w >> 1) + 4 * q + i] & 255) << 8 * i;
-        }"""
 MODES = {0: 0, 128: 1, 64: 2, 32: 3}
 
 
@@ -156,7 +129,7 @@ def wgmma_source(
     transposes = ""
     if size == 2:  # the other types cannot be transposed
         transposes = f", {int(trans_b)}" if a_registers else f", {int(trans_a)}, {int(trans_b)}"
-    from_registers = BYTES_FROM_REGISTERS if is_integer else A_FROM_REGISTERS
+    from_registers = "bytes of A in registers" if is_integer else "A in registers"
     letter = "r" if is_integer else "f"
     fields = {
         "INCLUDES": "" if is_integer else "#include <cuda_fp16.h>\n#include <cuda_bf16.h>",
@@ -165,7 +138,7 @@ def wgmma_source(
         "START": 100 if start is None else start,
         "KEEPS": int(start is not None),
         "STORED": "__int_as_float(d[i])" if is_integer else "d[i]",
-        "A_OPERANDS": from_registers if a_registers else A_FROM_SHARED,
+        "A_OPERANDS": PARTS[from_registers if a_registers else "A in shared memory"],
         "PACK": "" if is_integer else PACK[kind].replace('"=r"(w)', '"=r"(a[w])'),
         "D_LIST": ", ".join(f'"+{letter}"(d[{i}])' for i in range(registers)),
         "A_LIST": ", ".join(f'"r"(a[{i}])' for i in range(4)) if a_registers else '"l"(a)',

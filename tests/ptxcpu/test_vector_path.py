@@ -124,27 +124,9 @@ def test_order_dependent_results_are_left_to_threads(body: str) -> None:
     assert vector.units is None
 
 
-KERNEL = """extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B,
-                                                        float* C, int M, int N, int K) {{
-    __shared__ float tile[256];
-    int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
-    int thread = threadIdx.y * 16 + threadIdx.x;
-    float* c = C + row * K + col;
-    {body}
-}}"""
-
+FRAMES = named_parts(KERNELS / "vector_path_frames.cu.in")
+KERNEL, TOGETHER = FRAMES["kernel"], FRAMES["kernel of dependent blocks"]
 BODIES = named_parts(KERNELS / "vector_path.cu.in")
-
-TOGETHER = """__device__ unsigned taken, flags[4096], totals[64];
-extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
-                                                        int M, int N, int K) {{
-    __shared__ unsigned tile[256];
-    int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
-    unsigned thread = threadIdx.y * 16 + threadIdx.x, block = blockIdx.y * gridDim.x + blockIdx.x;
-    float* c = C + row * K + col;
-    {body}
-}}"""
-
 DEPENDENT = named_parts(KERNELS / "dependent_blocks.cu.in")
 
 
@@ -169,15 +151,6 @@ def test_lanes_that_wait_for_one_another_are_left_to_threads() -> None:
     assert (fast == 1).all()
 
 
-COUNTED = """float sum[8] = {{}};
-    int k = {first};
-    _Pragma("unroll 1") for (; {condition}; k += {by}) {{
-        float a = A[row * N + k] + k;
-        _Pragma("unroll") for (int j = 0; j < 8; ++j) sum[j] += a * B[{index}];
-    }}
-    for (int j = 0; j < 8; ++j) *c = j ? *c + sum[j] : sum[j] + k;"""
-"""A loop with more sums than stay in registers, whose steps are known or not."""
-
 LOOPS = {
     "counts up": ("0", "k < 24", "3", "k * K + j"),
     "counts down": ("20", "k >= 0", "-4", "k * K + j"),
@@ -191,28 +164,13 @@ LOOPS = {
 def test_counted_loops_have_the_same_result_on_both_paths(name: str) -> None:
     keys = ("first", "condition", "by", "index")
     loop = dict(zip(keys, LOOPS[name], strict=True))
-    source = KERNEL.format(body=COUNTED.format(**loop))
+    source = KERNEL.format(body=FRAMES["counted loop"].format(**loop))
     kernel = inline(parse(compiled(source).ptx), "matrix_multiplication_kernel", 0, kinds=KINDS)
     assert (len(unrolled(kernel).body) > len(kernel.body)) is (name != "an unknown bound")
     quick = run_both(source)
     assert (quick.fault is None) is (name != "an address that moves out")
     assert quick.vector_blocks > 0
 
-
-MANY_SUMS = """float sum[8][8], x[8], y[8], all = 0;
-    for (int i = 0; i < 64; ++i) sum[i / 8][i % 8] = {start};
-    _Pragma("unroll 1") for (int n = 0; n < 3; ++n) {{
-        _Pragma("unroll") for (int k = 0; k < 4; ++k) {{
-            for (int i = 0; i < 8; ++i)
-                x[i] = A[(row + i) * 5 + n * 4 + k], y[i] = B[col + i * 9 + k];
-            _Pragma("unroll") for (int i = 0; i < 8; ++i)
-                _Pragma("unroll") for (int j = 0; j < 8; ++j) {{ {step} }}
-            {between}
-        }}
-    }}
-    for (int i = 0; i < 64; ++i) all = all * 0.9f + sum[i / 8][i % 8];
-    *c = all;"""
-"""A kernel whose products are ordered by tiles of sums."""
 
 STEPS = {
     "a product for each sum": ("0", "sum[i][j] += x[i] * y[j];", ""),
@@ -229,7 +187,8 @@ STEPS = {
 
 @pytest.mark.parametrize("name", STEPS)
 def test_many_sums_have_the_same_bits_on_both_paths(name: str) -> None:
-    body = MANY_SUMS.format(**dict(zip(("start", "step", "between"), STEPS[name], strict=True)))
+    keys = ("start", "step", "between")
+    body = FRAMES["many sums"].format(**dict(zip(keys, STEPS[name], strict=True)))
     done = run_both(KERNEL.format(body=body), 80, optimised=True)
     assert done.fault is None and done.vector_blocks == 16
 
@@ -256,15 +215,6 @@ SWEPT = {
 }
 
 
-COPYING = """unsigned to = __cvta_generic_to_shared(tile + thread);
-    tile[thread] = thread; __syncthreads();
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
-        :: "r"(to), "l"(A + thread), "r"(thread % 5 ? 4 : 0));
-    asm volatile("cp.async.commit_group;");
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to), "l"(B + thread));
-    asm volatile("cp.async.commit_group; {wait}" ::: "memory");
-    __syncthreads(); *c = tile[thread ^ 1];"""
-
 WAITS = {
     "": lambda a, b: np.arange(256),
     "cp.async.wait_group 2;": lambda a, b: np.arange(256),
@@ -277,7 +227,7 @@ WAITS = {
 
 @pytest.mark.parametrize("wait", WAITS)
 def test_copies_arrive_at_the_wait_on_both_paths(wait: str) -> None:
-    body = COPYING.replace("{wait}", wait)
+    body = FRAMES["two copies"].replace("{wait}", wait)
     a, b = (np.random.default_rng(seed).random((16, 16)).astype(np.float32) for seed in (1, 2))
     held = WAITS[wait](a.reshape(-1), b.reshape(-1)).astype(np.float32)
     vector, threads = kernels(KERNEL.format(body=body))
