@@ -1,4 +1,5 @@
-"""compute-sanitizer's XML, as version 2025.3.1 wrote it on an H100 (tests/devices/cuda/xml)."""
+"""compute-sanitizer's XML (tests/devices/cuda/xml), as version 2025.3.1 wrote it on an H100, unless
+a file says otherwise."""
 
 from pathlib import Path
 
@@ -73,24 +74,13 @@ def test_a_race_in_a_header_names_the_function() -> None:
     assert finding.at.line is None and finding.other == Place(line=5)
 
 
-OVERFLOW = b"""<?xml version="1.0" encoding="utf-8"?><ComputeSanitizerOutput><record>
-<kind>StackOverflow</kind><level>Error</level><who><threadIdx><x>0</x><y>0</y><z>0</z></threadIdx>
-<blockIdx><x>0</x><y>0</y><z>0</z></blockIdx></who><what><text>Stack overflow</text></what><where>
-<func>dot</func><path>kernel.cu</path><line>1</line><pc>0x250</pc></where></record>
-</ComputeSanitizerOutput>"""
-"""As 2025.3.1 wrote it on an H200, shortened."""
-
-
 def test_an_error_without_an_address_quotes_the_tool() -> None:
-    (finding,) = read_xml(OVERFLOW, Tool.MEMCHECK, [])
+    (finding,) = read_xml(xml("stack_overflow.memcheck"), Tool.MEMCHECK, [])
     assert finding.message == "line 1: stack overflow" and finding.at.line == 1
 
 
 def test_a_call_that_reports_a_failed_kernel_is_no_finding() -> None:
-    told = b"""<?xml version="1.0"?><ComputeSanitizerOutput><record><kind>Memcheck</kind>
-        <what><text>Program hit unspecified launch failure on CUDA API call</text></what>
-        </record></ComputeSanitizerOutput>"""
-    assert read_xml(told, Tool.MEMCHECK, []) == ()
+    assert read_xml(xml("failed_call.memcheck"), Tool.MEMCHECK, []) == ()
 
 
 @pytest.mark.parametrize("text", [b"", b"<", b"<html/>", b"\xff\xfe", b"<a></b>"])
@@ -99,18 +89,8 @@ def test_other_xml_is_refused(text: bytes) -> None:
         read_xml(text, Tool.MEMCHECK, [])
 
 
-SHARED = b"""<?xml version="1.0"?><ComputeSanitizerOutput><record><kind>Initcheck</kind>
-<who><threadIdx><x>32</x><y>0</y><z>0</z></threadIdx><blockIdx><x>0</x><y>1</y><z>0</z></blockIdx>
-</who><what><text>Uninitialized __shared__ memory read of size 4 bytes</text>
-<address>0x480</address><size>4</size></what><where><func>k</func><line>7</line></where></record>
-<record><kind>Initcheck</kind><what><text>Host API uninitialized memory access</text></what>
-</record>
-</ComputeSanitizerOutput>"""
-"""As 13.4.92 wrote it on an H100, shortened; the second record is what a copy of C makes."""
-
-
 def test_uninitialised_shared_memory_is_named_without_copies_by_the_host() -> None:
-    (finding,) = read_xml(SHARED, Tool.INITCHECK, [])
+    (finding,) = read_xml(xml("shared_uninit.initcheck"), Tool.INITCHECK, [])
     assert finding.hazard is Hazard.UNINITIALISED and finding.array == Array.SHARED
     assert finding.at.line == 7 and finding.at.thread == (32, 0, 0)
     assert finding.message == "line 7 reads shared memory, which is uninitialised"
