@@ -185,26 +185,21 @@ def test_json_on_standard_output_is_only_json_even_in_ascii(tmp_path: Path) -> N
     assert "text  compile-error" in done.stderr
 
 
+LEADERBOARD = [sys.executable, "-m", "harness", "leaderboard", "--reports", "reports"]
+
+
 def test_a_reader_who_has_seen_enough_sees_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "harness", "leaderboard", "--reports", "reports"]
-    done = subprocess.run(command, cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        LEADERBOARD, cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, check=False
+    )
     os.close(writing)
     assert (done.returncode, done.stderr) == (2, b"")
 
 
 def test_closed_streams_do_not_matter() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "harness",
-        "leaderboard",
-        "--reports",
-        "reports",
-        "--json",
-        "-",
-    ]
+    command = [*LEADERBOARD, "--json", "-"]
     done = subprocess.run(command, cwd=ROOT, preexec_fn=lambda: os.closerange(0, 3), check=False)
     assert done.returncode == 0
 
