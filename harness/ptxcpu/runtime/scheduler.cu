@@ -11,9 +11,21 @@ __device__ void resume(Context* c, long long t) {
 
 __device__ int pc_of(Thread* thread) { return thread->pc >> 2; }
 
+// Returns those of the lanes at a collective for which all live lanes in their masks have arrived.
+__device__ __noinline__ unsigned complete_lanes(Context* c, long long w, unsigned here, unsigned alive) {
+    for (;;) {
+        unsigned left = 0;
+        for (int lane = 0; lane < LANES; ++lane)
+            if (here >> lane & 1 && !(c->thread[LANES * w + lane].mask & alive & ~here)) left |= 1u << lane;
+        if (left == here) return here;
+        here = left;
+    }
+}
+
 // Release groups of one warp that wait at a collective, the lowest program point first (so that
 // diverged lanes reconverge), until every lane waits for something else.
-// A group is complete when every live lane in its masks has arrived.
+// A group is complete when every live lane in its masks has arrived. Lanes at one program point whose
+// masks are disjoint do not wait for each other, as in tiles of 16 lanes.
 __device__ __noinline__ void run_collectives(Context* c, long long w) {
     long long first = LANES * w, last = first + LANES < c->threads ? first + LANES : c->threads;
     int passed = -1;
@@ -30,7 +42,8 @@ __device__ __noinline__ void run_collectives(Context* c, long long w) {
             here |= bit, named |= thread->mask;
         }
         if (!here) return;
-        if (named & alive & ~here) {  // a lane is missing: try the next program point
+        if (named & alive & ~here) here = complete_lanes(c, w, here, alive);
+        if (!here) {  // a lane is missing: try the next program point
             passed = pc;
             continue;
         }
