@@ -22,6 +22,21 @@ __device__ __noinline__ unsigned complete_lanes(Context* c, long long w, unsigne
     }
 }
 
+__device__ bool is_at_warp_barrier(Thread* thread) {
+    return thread->state == STATE_COLLECTIVE && thread->collective == COLLECTIVE_SYNC && thread->argument == 0;
+}
+
+// Returns the lanes of a warp that meet a lane at a barrier; 0 if one is missing. The lanes of its mask may
+// wait at several program points, as in both branches of an `if`.
+__device__ __noinline__ unsigned lanes_at_warp_barrier(Context* c, long long w, int lane, unsigned alive) {
+    Thread* thread = c->thread + LANES * w;
+    unsigned mask = thread[lane].mask, here = 0;
+    if (!is_at_warp_barrier(thread + lane)) return 0;
+    for (int other = 0; other < LANES; ++other)
+        if (alive >> other & 1 && is_at_warp_barrier(thread + other) && thread[other].mask == mask) here |= 1u << other;
+    return mask & alive & ~here ? 0 : here;
+}
+
 // Release groups of one warp that wait at a collective, the lowest program point first (so that
 // diverged lanes reconverge), until every lane waits for something else.
 // A group is complete when every live lane in its masks has arrived. Lanes at one program point whose
@@ -42,7 +57,11 @@ __device__ __noinline__ void run_collectives(Context* c, long long w) {
             here |= bit, named |= thread->mask;
         }
         if (!here) return;
-        if (named & alive & ~here) here = complete_lanes(c, w, here, alive);
+        if (named & alive & ~here) {
+            int lane = __ffs(here) - 1;
+            here = complete_lanes(c, w, here, alive);
+            if (!here) here = lanes_at_warp_barrier(c, w, lane, alive);
+        }
         if (!here) {  // a lane is missing: try the next program point
             passed = pc;
             continue;
