@@ -431,6 +431,13 @@ def _next_iteration(found: Finding, source: str, missed: set[int | None]) -> str
         flaws = [_flaw(each, beyond, code) for each in group]
         if flaws and all(flaws):
             return flaws[0]
+    for each in around if same_warp else []:
+        if each.name == "__syncwarp" and _is_conditional(each, beyond):
+            return (
+                "A `__syncwarp` completes when each lane is at one, in this line or another. So lanes "
+                f"that skip the one in line {each.line} meet the others too early: move it out of the "
+                "condition, or remove it."
+            )
     if around:
         return None
     barrier = next(each for each in between if not _flaw(each, beyond, code))
@@ -506,13 +513,18 @@ def _barriers(lines: list[str], names: str) -> list[_Barrier]:
     return found
 
 
+def _is_conditional(barrier: _Barrier, blocks: list[_Block]) -> bool:
+    """Return whether a barrier is under a condition in one of these blocks, or in its statement."""
+    headers = [block.header for block in blocks if block.has(barrier.line)]
+    return any(_BRANCH.search(text) for text in (barrier.before, *headers))
+
+
 def _flaw(barrier: _Barrier, blocks: list[_Block], code: str) -> str | None:
     """Return why a barrier may not order two accesses; None if it does.
 
     blocks: the blocks of the file in which one of the accesses is missing.
     """
-    headers = [block.header for block in blocks if block.has(barrier.line)]
-    if any(_BRANCH.search(text) for text in (barrier.before, *headers)):
+    if _is_conditional(barrier, blocks):
         return (
             f"The barrier in line {barrier.line} is under a condition. Where that does not hold, "
             "nothing orders the store and the read: move the barrier out of the condition."
