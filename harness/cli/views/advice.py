@@ -434,9 +434,9 @@ def _next_iteration(found: Finding, source: str, missed: set[int | None]) -> str
     for each in around if same_warp else []:
         if each.name == "__syncwarp" and _is_conditional(each, beyond):
             return (
-                "A `__syncwarp` completes when each lane is at one, in this line or another. So lanes "
-                f"that skip the one in line {each.line} meet the others too early: move it out of the "
-                "condition, or remove it."
+                "A `__syncwarp` completes when each lane is at one, in this line or another. So "
+                f"lanes that skip the one in line {each.line} meet the others too early: move it "
+                "out of the condition, or remove it."
             )
     if around:
         return None
