@@ -406,8 +406,8 @@ WATCHED_INPUTS = (UNIFORM, NORMAL, INTEGERS, CHANGING_SCALE)
 
 def edge_cases(rows: int, columns: int, seed: int, *, quick: bool) -> tuple[Case, ...]:
     """Return cases in which a kernel with tiles of this size has partial tiles and several full
-    ones, fewer than 16 products per sum, and a ring of three stages of 32 elements that is filled
-    again. Sizes are drawn from ranges, so that a kernel cannot recognise them."""
+    ones. One case has fewer than 16 products per sum. In another one, a ring of three stages of 32
+    elements is filled again. Sizes are drawn, so that a kernel cannot recognise them."""
     generator = np.random.default_rng([seed, CASES_VERSION, 2])
 
     def between(low: int, high: int) -> int:

@@ -113,9 +113,9 @@ class Expected:
     S_ij is the typical size of a sum of N terms of random sign. With it, the error of a block in
     which all terms cancel is not relative to nearly zero. A block whose R and S are zero must be
     zero. Errors below 2^-126, the smallest normal number, are ignored. Where R is not finite, or
-    twice the largest float32 number, C must not be finite either. Where R is a quarter of that
-    number, C may be infinite or NaN: it may be rounded to infinity, or a number on the way to it
-    may, and a compensated sum subtracts infinity from infinity.
+    more than twice the largest float32 number, C must not be finite either. Where R is more than a
+    quarter of that number, C may be infinite or NaN: C or an intermediate result may overflow, and
+    a compensated sum then subtracts infinity from infinity.
 
     scale: the divisor of differences, for each block (random) or element (structured); None if C
         must be exact. special: where C must not be finite; None if there is no such element.

@@ -85,7 +85,7 @@ class Watch:
         queue: asyncio.Queue[Status] = asyncio.Queue()
         self._watchers[first.id].add(queue)
         if self._last.get(first.id) != _shown(first):
-            # It may have changed since it was read, so the next look is sent to everybody.
+            # It may have changed since it was read, so everybody gets the next reading.
             self._last.pop(first.id, None)
         try:
             yield write(first)

@@ -85,6 +85,10 @@ _RELAXED_MBARRIER = re.compile(
 _RELAXED_CLUSTER = re.compile(
     r"\bbarrier\.cluster\.arrive\.relaxed|\bbarrier_cluster_arrive\w*\s*\(\s*(?:\w+::)*sem_relaxed"
 )
+_STORE_AND_ATOMICS = (
+    "One block stores what others change by an atomic, perhaps later. Let the block store it whose "
+    "own atomic has returned the last number: all others have come before."
+)
 _FENCES = re.compile(r"\b__threadfence|\bfence\.(?:acq_rel|sc)|\batomic_thread_fence")
 _RELAXED = (
     "An arrival or a wait that is relaxed orders no accesses. Use the default: then an arrival "
@@ -257,6 +261,8 @@ def _of_finding(found: Finding, report: Report) -> str | None:
         case Hazard.RACE if "has not delivered" in found.message:
             return _COPIES if _WAITS_FOR_COPIES.search(code) else None
         case Hazard.RACE if found.array == Array.MODULE and _both_write(found):
+            if found.other is not None and "atomic" in _line_of(code, found.other.line):
+                return _STORE_AND_ATOMICS
             return (
                 "Two blocks store one element of a `__device__` array. Give each block a part of "
                 "its own, numbered by `blockIdx.y * gridDim.x + blockIdx.x`, or use atomics."
@@ -347,6 +353,10 @@ def _of_lanes(source: str) -> str:
             "lanes, and may move a branch out of a loop: write `asm volatile`."
         )
     return _LANES
+
+
+def _line_of(code: str, line: int | None) -> str:
+    return code.splitlines()[line - 1] if line is not None else ""
 
 
 def _both_write(found: Finding) -> bool:

@@ -144,7 +144,7 @@ def compile_kernel(compiler: Process, request: Compile) -> Compiled:
 
 
 def _result(answer: T | CompileError | RuntimeFault | Unsupported | Fault, seconds: float) -> T:
-    """Return the compiler's result. Raises Ended if there is none."""
+    """Return the compiler's result. Raises Ended if the compiler failed."""
     if isinstance(answer, CompileError | RuntimeFault | Unsupported):
         raise Ended(answer)
     if not isinstance(answer, Fault):

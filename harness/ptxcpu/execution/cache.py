@@ -26,9 +26,9 @@ WAIT_SECONDS = 30.0
 
 _LOOK_AGAIN_SECONDS = 0.05
 
-_LOOKS_AT_ALL = "0"
-"""How the name of an entry begins after which the oldest are looked for: one in 16. To look at all
-entries takes 20 ms."""
+_CLEANING_PREFIX = "0"
+"""After an entry whose name begins so is written, the oldest entries are removed: one write in 16.
+To list all entries takes 20 ms."""
 
 
 class Cache:
@@ -80,7 +80,7 @@ class Cache:
             with os.fdopen(handle, "wb") as file:
                 file.write(_checksum(path, content) + content)
             Path(aside).replace(path)
-            if path.name.startswith(_LOOKS_AT_ALL):
+            if path.name.startswith(_CLEANING_PREFIX):
                 self._forget_oldest()
         except OSError:  # a full or read-only disk: go on without
             return

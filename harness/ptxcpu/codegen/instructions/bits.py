@@ -122,8 +122,8 @@ def prmt(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValu
 
 @TABLE.value("fns.type d, a, b, c", type=("b32",))
 def fns(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue, c: IrValue) -> IrValue:
-    """The place of the c-th set bit of a, from bit b on: upward, downward if c is negative, or of
-    bit b itself if c is 0. All bits are set if there is none."""
+    """Return the position of the c-th set bit of a, counted from bit b: upward, or downward if c is
+    negative. If c is 0, it is b, if that bit is set. Without such a bit the result is -1."""
     last, no_bit = constant("i32", 31), constant("i32", 0)
     is_down, count = t.compare("slt", c, 0), t.intrinsic("abs", c, constant("i1", 0))
     bits = t.select(is_down, t.intrinsic("bitreverse", a), a)
