@@ -75,6 +75,18 @@ def constant(type_: str, number: int | float) -> IrValue:
     return IrValue(f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}", type_)
 
 
+def all_ones(type_: str) -> IrValue:
+    """Return a constant all of whose bits are ones: of floats, a NaN."""
+    if type_.startswith("i"):
+        return constant(type_, -1)
+    element = element_of(type_) if type_.startswith("<") else type_
+    if element.startswith("i"):
+        return constant(type_, -1)
+    integer = f"i{bits(element)}"
+    whole = with_elements(type_, integer) if type_.startswith("<") else integer
+    return IrValue(f"bitcast ({constant(whole, -1)} to {type_})", type_)
+
+
 TRUE, FALSE = constant("i1", 1), constant("i1", 0)
 
 _FOLDED = {

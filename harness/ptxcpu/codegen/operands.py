@@ -7,7 +7,7 @@ from functools import cached_property
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.analysis.polling import deciding_registers
 from harness.ptxcpu.codegen.liveness import liveness
-from harness.ptxcpu.codegen.llvm_ir import Builder, IrValue, bits, constant, llvm_type
+from harness.ptxcpu.codegen.llvm_ir import Builder, IrValue, all_ones, bits, constant, llvm_type
 from harness.ptxcpu.errors import CannotTranslate, InternalError
 from harness.ptxcpu.ptx.effects import read_by
 from harness.ptxcpu.ptx.syntax import (
@@ -273,16 +273,16 @@ class OperandTranslator(Builder):
             self.emit(f"{self._temporaries[name]} = alloca [{max(8, size)} x i8], align 16")
 
     def body(self) -> None:
-        """Registers that may be read before they are written start as zero: PTX leaves them
-        undefined, which LLVM must not exploit. Clearing many thousand registers would cost LLVM
-        minutes."""
+        """Emit the statements. In PTX, a register has no defined value before it is written. One
+        that may be read before starts as NaN, so that a sum without a first value is wrong. Setting
+        all of many thousand registers would cost LLVM minutes."""
         start = len(self.lines)
-        self._statements()
+        self.statements()
         statements = self.lines[start:]
         del self.lines[start:]
         live = liveness(statements)
         for register in sorted(live.unwritten):
-            self.store(IrValue("zeroinitializer", self._types[register]), IrValue(register, "ptr"))
+            self.store(all_ones(self._types[register]), IrValue(register, "ptr"))
         self.lines += [line for at, line in enumerate(statements) if at not in live.dead]
         ends = (line.rpartition(REGISTER) for line in self.lines[start:])
         used = dict.fromkeys(f"%r{name}" for _, found, name in ends if found)
@@ -290,7 +290,7 @@ class OperandTranslator(Builder):
             f"  {register} = alloca {self._types[register]}" for register in used
         ]
 
-    def _statements(self) -> None:
+    def statements(self) -> None:
         for index, item in enumerate(self.kernel.body):
             if isinstance(item, Label):
                 self.label(index, item)

@@ -32,13 +32,18 @@ class ProductWatcher(Translator):
         self, kernel: InlinedKernel, lowerings: Lowerings, block: tuple[int, int, int]
     ) -> None:
         self._products_of = {name: Register(f"product of {name}") for name in _summed(kernel)}
-        added = [*self._products_of.values(), _COMMITTED, _COMPLETE]
-        registers = kernel.registers | {each.name: _B64 for each in added}
+        self._added = [*self._products_of.values(), _COMMITTED, _COMPLETE]
+        registers = kernel.registers | {each.name: _B64 for each in self._added}
         super().__init__(replace(kernel, registers=registers), lowerings, block, Mode.WATCH)
         self._index = 0
         self._written: IrValue | None = None
         """The product of the value that is written; None if it is no sum of one."""
         self._multiplies = False
+
+    def statements(self) -> None:
+        for register in self._added:
+            super().write(register, constant("i64", 0))
+        super().statements()
 
     def statement(self, index: int, item: Instruction) -> None:
         self._index = index

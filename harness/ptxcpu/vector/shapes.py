@@ -238,7 +238,7 @@ class ShapeAnalysis:
         self._solve()
 
     def shape(self, name: str) -> Shape:
-        """Return the shape of a register; a register that is never written is zero in all lanes."""
+        """Return the shape of a register; one that is never written is equal in all lanes."""
         return self.registers[name].shape if name in self.registers else uniform(self.lanes)
 
     def widened(self, item: Instruction) -> list[tuple[Operand, Lanes, bool]]:
@@ -287,7 +287,11 @@ class ShapeAnalysis:
 
     def _solve(self) -> None:
         """Visit the instructions in turn until nothing changes. After the first round, only those
-        are visited again of which an operand has changed since."""
+        are visited again of which an operand has changed since.
+
+        Sums without a first value depend on themselves. They have no value when nothing changes any
+        more, and are then given one that is equal in all lanes.
+        """
         steps = [
             (index, item, written_by(item), read_by(item))
             for index, item in enumerate(self.kernel.body)
@@ -301,6 +305,10 @@ class ShapeAnalysis:
                     self._visit(item, names)
                 if item.guard is not None:
                     self._visit_guard(index, item, item.guard)
+            if not self._changed:
+                without_value = {name for step in steps for name in step[3]} - {*self.registers}
+                for name in without_value & {*self.kernel.registers}:
+                    self._join(name, Lanes(uniform(self.lanes), (1 << 64) - 1))
             changed_before, self._changed, is_first = self._changed, set(), False
 
     def _visit(self, item: Instruction, names: Sequence[str]) -> None:

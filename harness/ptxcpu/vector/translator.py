@@ -26,7 +26,7 @@ from harness.ptxcpu.analysis.block_dependence import exchanged_windows
 from harness.ptxcpu.analysis.inline import InlinedKernel
 from harness.ptxcpu.analysis.ranges import decided
 from harness.ptxcpu.codegen.liveness import liveness
-from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, constant, llvm_type
+from harness.ptxcpu.codegen.llvm_ir import FALSE, IrValue, all_ones, constant, llvm_type
 from harness.ptxcpu.codegen.operands import B32, B64, CARRY, PREDICATE, MemoryAccess
 from harness.ptxcpu.codegen.table import InstructionTable
 from harness.ptxcpu.codegen.thread import Mode, Translator
@@ -203,7 +203,7 @@ class VectorTranslator(LaneMemory, Translator):
 
     def body(self) -> None:
         start = len(self.lines)
-        self._statements()
+        self.statements()
         statements = self.lines[start:]
         del self.lines[start:]
         unwritten = liveness(statements).unwritten
@@ -213,7 +213,7 @@ class VectorTranslator(LaneMemory, Translator):
             for slot in slots:
                 allocations.append(f"  {slot} = alloca {type_}")
                 if slot in unwritten:
-                    self.store(IrValue("zeroinitializer", type_), IrValue(slot, "ptr"))
+                    self.store(all_ones(type_), IrValue(slot, "ptr"))
         for name, type_ in self._allocated:
             allocations.append(f"  {name} = alloca {type_}")
             self.store(IrValue("zeroinitializer", type_), IrValue(name, "ptr"))
