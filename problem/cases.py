@@ -22,7 +22,7 @@ from problem.inputs import (
 
 Matrix = drawing.Matrix
 
-CASES_VERSION = 10
+CASES_VERSION = 11
 """This is raised whenever the cases below or the way to draw inputs change: results of different
 versions are not comparable."""
 
@@ -337,7 +337,7 @@ class Extent:
 
 def extent(quick: bool, sampled: bool) -> Extent:
     """Return the extent of a grading. sampled: the device is slow."""
-    small_work, large_work, size = (1 << 26, 1 << 28, 256) if sampled else (1 << 30, 1 << 35, 2048)
+    small_work, large_work, size = (1 << 26, 1 << 28, 256) if sampled else (1 << 30, 1 << 35, 1792)
     if quick:
         return Extent(4, 1, 2, 3, small_work, large_work // 2, size)
     return Extent(28, 4, 4, 2 * len(SPECIAL_INPUTS), small_work, large_work, size)

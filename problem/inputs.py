@@ -249,7 +249,7 @@ def _few_products_decide(A: Recipe, B: Recipe) -> bool:
     if A.magnitude is Magnitude.INNER and B.magnitude is Magnitude.INNER:
         return True
     return any(
-        recipe.magnitude in _ALONG and recipe.high - recipe.low > _EVEN_EXPONENTS
+        recipe.magnitude in _ALONG and recipe.high - recipe.low >= _UNEVEN_EXPONENTS
         for recipe in (A, B)
     )
 
@@ -260,8 +260,8 @@ _UNEVEN = (Magnitude.LINES, Magnitude.LONE_LINES, Magnitude.CHANGING, Magnitude.
 _ALONG = (Magnitude.INNER, Magnitude.CHANGING, Magnitude.RECTANGLES, Magnitude.ELEMENTS)
 """Magnitudes that differ among the products of one element of C."""
 
-_EVEN_EXPONENTS = 20
-"""If exponents differ by more than this, a few of the N products dominate their sum."""
+_UNEVEN_EXPONENTS = 20
+"""If exponents differ by this or more, a few of the N products dominate their sum."""
 
 
 # ------------------------------------------------------------------------------------- drawing

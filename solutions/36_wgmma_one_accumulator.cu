@@ -22,8 +22,7 @@
 // corrections: 4.2 to 4.8.
 // Plain FP32 is used for matrices with infinities, for N <= SHORT, and for matrices that do not fit
 // the pool.
-// Problems of up to SMALL multiply-adds use four BF16 products in a single phase, as in 32. ptxas puts
-// this code at the end, so its first instructions are fetched late: 4 us.
+// Problems of up to SMALL multiply-adds use four BF16 products in a single phase, as in 32.
 //
 //     Phase one splits A and B into the pool, in the layout that wgmma reads. A line is a row of A
 //     or a column of B. A unit of work is a segment of 16 lines.
@@ -1471,7 +1470,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     s.workers = plain ? blocks : min(multiprocessors(), blocks);
     if (block >= s.workers) return;
     const Matrices m = {A, B, C, M, N, K};
-    if (small) return multiply_small(m, block, s.workers, thread, slots);
+    if (__builtin_expect(small, 1)) return multiply_small(m, block, s.workers, thread, slots);
     const unsigned long long epoch = launch_epoch();
     bool wide = false, finite = true;
     if (!plain) {
