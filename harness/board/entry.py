@@ -113,7 +113,7 @@ class Entry(NamedTuple):
             on_gpu=device is not None and device.kind is DeviceKind.CUDA,
             driver=device.driver if device else None,
             cuda=device.cuda_runtime if device else None,
-            cublas=device.cublas if device else None,
+            cublas=device.baseline_version if device else None,
             clock_mhz=round(median(clocks)) if clocks else None,
             score=score.ratio if score else None,
             low=score.low if score else None,

@@ -92,7 +92,7 @@ def _sanitizers(session: Session, kernel: Kernel) -> Iterator[Check]:
 
 
 def _timing(session: Session) -> Check:
-    """Check whether processes can share GPU memory, and cuBLAS can be launched on it."""
+    """Check whether processes can share GPU memory, and the baseline can be launched on it."""
     assert session.timing is not None
     on_gpu = MATRIX_MULTIPLICATION.on_gpu
     arguments = MATRIX_MULTIPLICATION.arguments(CASE.shape)
@@ -104,4 +104,5 @@ def _timing(session: Session) -> Check:
     )
     if isinstance(opened, Fault):
         return Check("scores", False, opened.message)
-    return Check("scores", True, f"cuBLAS {session.info.cublas}, in a process of its own")
+    baseline = f"{MATRIX_MULTIPLICATION.baseline} {session.info.baseline_version}"
+    return Check("scores", True, f"{baseline}, in a process of its own")

@@ -20,7 +20,10 @@ from problem.signature import Arguments
 
 
 class Describe(Request[DeviceInfo]):
-    """Ask for the device's model, clocks and libraries."""
+    """Ask for the device's model, clocks and libraries. A GPU loads what measurements will need."""
+
+    on_gpu: str | None = None
+    """The module of the problem (`Problem.on_gpu`)."""
 
 
 class Ready(Value):

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
+    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
@@ -248,8 +249,10 @@ class DeviceInfo(Value):
     """The GPU of the machine, as NVIDIA's tools name it."""
     driver: str | None = None
     cuda_runtime: str | None = None
-    cublas: str | None = None
-    """Version of the baseline's library."""
+    baseline_version: str | None = Field(
+        default=None, validation_alias=AliasChoices("baseline_version", "cublas")
+    )
+    """Version of the baseline's library. Its name in older reports was `cublas`."""
     multiprocessors: PositiveInt | None = None
     max_clock_mhz: PositiveInt | None = None
     l2_bytes: PositiveInt | None = None

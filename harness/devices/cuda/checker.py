@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from functools import singledispatchmethod
 from importlib import import_module
 from typing import Any
@@ -14,9 +13,11 @@ import numpy as np
 from cuda.bindings import driver
 
 from harness.devices.cuda import memory
-from harness.devices.cuda.errors import CudaError, answer_or_fault
+from harness.devices.cuda.description import description
+from harness.devices.cuda.errors import answer_or_fault
 from harness.devices.guards import POISON
-from harness.protocol.report import Value
+from harness.protocol.device import Describe
+from harness.protocol.report import DeviceInfo, Value
 from harness.protocol.request import Done, Request
 from harness.protocol.timing import (
     Checked,
@@ -31,16 +32,14 @@ from harness.protocol.timing import (
 )
 from problem.cases import Case
 from problem.grades import Errors
-from problem.problem import MATRIX_MULTIPLICATION
 
 
 class CudaChecker:
-    """The checker. It loads its kernels at once: a measurement would have to wait for that."""
+    """The checker. It loads its kernels when it describes the GPU: a measurement would have to wait
+    for that."""
 
     def __init__(self) -> None:
         self._table: _Table | None = None
-        with suppress(*CudaError):  # the first request meets the same error, and says so
-            import_module(MATRIX_MULTIPLICATION.on_gpu).load()
 
     def ask(self, request: Request[Any]) -> Value:
         return answer_or_fault(self.answer, request)
@@ -48,6 +47,12 @@ class CudaChecker:
     @singledispatchmethod
     def answer(self, request: Request[Any]) -> Value:
         raise TypeError(f"the checker does not answer {type(request).__name__}")
+
+    @answer.register
+    def describe(self, request: Describe) -> DeviceInfo:
+        if request.on_gpu is not None:
+            import_module(request.on_gpu).load()
+        return description(request.on_gpu)
 
     @answer.register
     def share_buffers(self, request: ShareBuffers) -> SharedBuffers:

@@ -11,10 +11,8 @@ from typing import Any
 
 import cupy
 
-from harness.compiling.occupancy import multiprocessor
-from harness.devices.available import arch_named
 from harness.devices.cuda import memory
-from harness.devices.cuda.clocks import Clocks
+from harness.devices.cuda.description import description
 from harness.devices.cuda.errors import answer_or_fault
 from harness.devices.cuda.first_launch import first_launch, host_memory
 from harness.devices.cuda.loading import Loaded
@@ -22,7 +20,7 @@ from harness.devices.cuda.stopwatch import Stopwatch
 from harness.devices.guards import ALIGNMENT, POISON, Layout, changed_inputs, same_bits
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import Describe, Finished, Load, Ready, Run
-from harness.protocol.report import DeviceInfo, DeviceKind, HostMemory, Value
+from harness.protocol.report import DeviceInfo, HostMemory, Value
 from harness.protocol.request import Done, Request
 from harness.protocol.timing import (
     CloseBuffers,
@@ -37,7 +35,6 @@ from harness.protocol.timing import (
     TimeLaunch,
 )
 from problem.launcher import launch
-from problem.problem import MATRIX_MULTIPLICATION
 from problem.signature import Arguments
 
 
@@ -60,7 +57,7 @@ class CudaDevice:
 
     @answer.register
     def describe(self, request: Describe) -> DeviceInfo:
-        return _info()
+        return description(request.on_gpu)
 
     @answer.register
     def load(self, request: Load) -> Ready:
@@ -170,31 +167,3 @@ class _Timed:
 
     def sustain(self, seconds: float) -> SustainedLaunches:
         return self._stopwatch.sustain(self._launch, self._prepare, seconds)
-
-
-def _info() -> DeviceInfo:
-    properties = cupy.cuda.runtime.getDeviceProperties(0)
-    arch = arch_named(properties["major"], properties["minor"])
-    clocks = Clocks()
-    clock_mhz = clocks.max_mhz
-    lanes = multiprocessor(arch).fp32_lanes
-    count = properties["multiProcessorCount"]
-    return DeviceInfo(
-        kind=DeviceKind.CUDA,
-        name=properties["name"].decode(),
-        arch=arch,
-        uuid=clocks.uuid,
-        driver=_cuda_version(cupy.cuda.runtime.driverGetVersion()),
-        cuda_runtime=_cuda_version(cupy.cuda.runtime.runtimeGetVersion()),
-        cublas=import_module(MATRIX_MULTIPLICATION.on_gpu).baseline_version(),
-        multiprocessors=count,
-        max_clock_mhz=clock_mhz,
-        memory_gb_per_s=clocks.memory_gb_per_s,
-        l2_bytes=properties["l2CacheSize"],
-        fp32_peak_tflops=count * lanes * 2 * clock_mhz * 1e6 / 1e12,
-        notes=clocks.notes,
-    )
-
-
-def _cuda_version(number: int) -> str:
-    return f"{number // 1000}.{number % 1000 // 10}"

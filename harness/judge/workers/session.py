@@ -18,6 +18,7 @@ from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import DeviceInfo
 from harness.protocol.request import Fault
 from harness.protocol.timing import TimingWorkers
+from problem.problem import MATRIX_MULTIPLICATION
 
 Choice = Literal["auto", "cuda", "cpu"]
 
@@ -47,15 +48,17 @@ def open_sessions(
     cores: Cores | None = None,
     count: int = SESSIONS,
     arch: str | None = None,
+    on_gpu: str = MATRIX_MULTIPLICATION.on_gpu,
 ) -> Iterator[Sequence[Session]]:
     """Open sessions that take turns on one device; without cores for several, open one.
 
-    gpu: the UUID of the GPU. cores: the cores for measuring, and for everything else.
+    gpu: the UUID of the GPU. cores: the cores for measuring, and for everything else. on_gpu: the
+    module of the problem that is loaded ahead; measurements of another one wait until theirs is.
     """
     role = Role.CPU if arch else _role(choice)
     if arch and choice == "cuda":
         raise UsageError("an architecture can only be chosen for the CPU device")
-    shared = _Shared(role is Role.CUDA, gpu, cores, arch or DEFAULT_ARCH)
+    shared = _Shared(role is Role.CUDA, gpu, cores, arch or DEFAULT_ARCH, on_gpu)
     sessions = [WorkerSession(shared) for _ in range(1 if cores is None else count)]
     try:
         shared.start(sessions[0].device)
@@ -70,7 +73,9 @@ class _Shared:
     """The parts that all sessions on a device share. Only the holder of the exclusive lock asks the
     baseline and the checker."""
 
-    def __init__(self, scores: bool, gpu: str | None, cores: Cores | None, cpu_arch: str) -> None:
+    def __init__(
+        self, scores: bool, gpu: str | None, cores: Cores | None, cpu_arch: str, on_gpu: str
+    ) -> None:
         """scores: the device is a GPU, whose times mean something. cpu_arch: the architecture that
         a CPU device stands for."""
         self._cpu_arch = cpu_arch
@@ -80,28 +85,29 @@ class _Shared:
         self.baseline, self.checker = Worker(Role.CUDA, gpu), Worker(Role.CHECKER, gpu)
         self._device: Worker | None = None
         self._described: Future[DeviceInfo | Fault] | None = None
-        self._threads = ThreadPoolExecutor(2, thread_name_prefix="describing")
+        self._describe = Describe(on_gpu=on_gpu)
+        self._threads = ThreadPoolExecutor(3, thread_name_prefix="describing")
 
     def start(self, device: Worker) -> None:
         """Start the shared processes, and ask the device in the background to describe itself.
 
-        The baseline is asked, too: it loads cuBLAS for its answer, and a measurement would
-        otherwise wait for that.
+        The baseline and the checker are asked, too: they load libraries and kernels for their
+        answer, and a measurement would otherwise wait for that.
         """
         self._device = device
-        self._described = self._threads.submit(device.ask, Describe())
+        self._described = self._threads.submit(device.ask, self._describe)
         if self.scores:
             for worker in (self.baseline, self.checker):
                 worker.start()
                 worker.set_affinity(self.measuring)
-            self._threads.submit(self.baseline.ask, Describe())
+                self._threads.submit(worker.ask, self._describe)
 
     @property
     def info(self) -> DeviceInfo:
         assert self._device is not None and self._described is not None
         found = self._described.result()
         if isinstance(found, Fault):  # perhaps the process was closed before it could answer
-            self._described = self._threads.submit(self._device.ask, Describe())
+            self._described = self._threads.submit(self._device.ask, self._describe)
             found = self._described.result()
         if isinstance(found, Fault):
             raise JudgeFailure(found.message, found.details)

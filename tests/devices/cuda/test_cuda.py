@@ -209,9 +209,9 @@ def test_registers_and_occupancy_agree_with_the_driver() -> None:
 
 
 def test_the_device_describes_itself(device: Worker) -> None:
-    info = device.ask(Describe())
+    info = device.ask(Describe(on_gpu="problem.gpu"))
     assert isinstance(info, DeviceInfo)
-    assert info.cublas and info.driver and info.max_clock_mhz and info.fp32_peak_tflops
+    assert info.baseline_version and info.driver and info.max_clock_mhz and info.fp32_peak_tflops
 
 
 def test_the_kernels_process_has_no_machine_code_of_the_judge() -> None:
