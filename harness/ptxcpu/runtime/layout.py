@@ -224,6 +224,7 @@ CONTEXT = {
     "rank": "long long",
     "shared_address": "long long",  # where its shared memory begins among the cluster's
     "is_over": "long long",  # all its threads have exited
+    "chance": "long long",  # state of the random numbers that say whether a thread yields
     "phases_seen": "long long",  # of the cluster's barrier, by the checks
     "block": "long long",
     "x": "long long",

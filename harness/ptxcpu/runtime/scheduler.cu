@@ -4,9 +4,22 @@
 extern "C" __device__ void* host_start(void* entry, Context* c, long long t);
 extern "C" __device__ void host_resume(void* handle);
 
+// Lets a thread that polls memory continue, half of the time. If all threads yielded whenever one polls, they
+// would run in step. That hides a flag or a counter that already has its value before the data is there.
+__device__ void run_on(Context* c, long long t) {
+    Thread* thread = c->thread + t;
+    while (thread->state == STATE_YIELD && !c->fault) {
+        c->chance = (c->chance * 1664525 + 1013904223) & 0xffffffff;
+        if (c->chance >> 31) return;
+        thread->state = STATE_RUNNING;
+        host_resume(thread->handle);
+    }
+}
+
 __device__ void resume(Context* c, long long t) {
     c->thread[t].state = STATE_RUNNING;
     host_resume(c->thread[t].handle);
+    run_on(c, t);
 }
 
 __device__ int pc_of(Thread* thread) { return thread->pc >> 2; }
@@ -158,6 +171,7 @@ __device__ void begin_block(Context* c) {
         for (int i = 0; i < 8; ++i) word[i] = -1;  // NaN
     c->bulk_count = 0;
     c->is_over = c->cluster_phases = c->phases_seen = 0;
+    c->chance = c->block;  // for the same report each time
 }
 
 // Returns whether all threads of the block have exited; then no thread may access its shared memory.
@@ -182,6 +196,7 @@ __device__ void start_threads(Context* c, bool backward) {
         thread->met = 1 << c->rank;
         thread->lane_buffer = lane_words(c, t / LANES, 0) + t % LANES;
         thread->handle = host_start(c->entry, c, t);
+        run_on(c, t);
         if (ends_warp(c, t, backward)) run_collectives(c, t / LANES);
     }
     note_whether_over(c);

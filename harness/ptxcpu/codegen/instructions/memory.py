@@ -94,7 +94,7 @@ def _shape(
 
 
 def _give_way(t: Translator, m: MatchedInstruction) -> None:
-    """Yield to other threads in a loop that polls memory.
+    """Yield in a loop that polls memory; the scheduler decides whether other threads run then.
 
     Elsewhere a thread continues. If threads took turns at each load, they would run in step, which
     hides missing barriers.
