@@ -364,6 +364,16 @@ def test_a_launch_that_does_not_end_stops_at_its_limit() -> None:
     assert result.fault.cause is Cause.TIME_LIMIT
 
 
+def test_a_hang_of_the_vector_path_is_reported_in_its_line() -> None:
+    body = "__shared__ int go;\ngo = 0;\n__syncthreads();\nwhile (go == 0) {} *c = go;"
+    vector, _ = kernels(KERNEL.format(body=body))
+    assert vector.units is not None
+    _, result = run(vector, (4, 4, 1), 64, 50, 64, seconds=0.5)
+    first = KERNEL[: KERNEL.index("{body}")].count("\n") + 1
+    assert result.fault.cause is Cause.TIME_LIMIT
+    assert result.fault.at.line == first + 3
+
+
 class _SlowCache(Cache):
     """A cache of a machine on which a translation for the vector path takes a second."""
 

@@ -176,6 +176,8 @@ def launch(
                         undo()
                         left, vector_blocks = chosen, 0
                     rest = left[:0] if running.instruments.is_doubtful() else left
+                    if running.has_ended():
+                        running.resume(limit)
         running.on_threads(loaded, rest)
         elapsed = min(limit.elapsed(), limit.used())
     return Outcome(elapsed, running.first_fault(chosen), running.changed(), vector_blocks)
@@ -217,6 +219,11 @@ class _Launch:
 
     def _end(self) -> None:
         self._stop.value = self._stop_units.value = 1
+
+    def resume(self, limit: _TimeLimit) -> None:
+        """Let threads run after the end of the time, until they reach the loop that took it."""
+        self._stop.value = 0
+        limit.allow(LOCATING_SECONDS)
 
     def on_threads(
         self, loaded: Loaded, chosen: npt.NDArray[np.int64], count: int | None = None
@@ -336,6 +343,13 @@ class _TimeLimit:
         self._is_cancelled = True
         self._timer.cancel()
 
+    def allow(self, seconds: float) -> None:
+        """Call the function so many seconds from now."""
+        self._cancel()
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+        self._timer.start()
+
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """Do not count the time within: a slow translation is no fault of the kernel."""
@@ -383,6 +397,9 @@ it."""
 LEAST_WAIT = 0.05
 """The seconds between two looks at the processor's time."""
 
+
+LOCATING_SECONDS = 1.0
+"""If the vector path has used all the time, threads run for so long, to say in which line."""
 
 TRIAL_SECONDS = 5.0
 """After this time the finished blocks give an estimate for the whole launch."""
