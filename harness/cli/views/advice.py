@@ -58,6 +58,13 @@ _OTHER_NUMBERS = re.compile(r"threadIdx\b(?!\s*\.\s*x)|thread_rank|tid\.y")
 _BRANCH = re.compile(r"\b(?:if(?!\s*constexpr)|else|switch)\b")
 _ALL_LANES = ("", "~0", "-1", "0xffffffff")
 _LOCKS = re.compile(r"\batomic(?:CAS|Exch)\b|\bcompare_exchange_|\bexchange\(")
+_WHILE = re.compile(r"\bwhile\s*\(")
+_ONLY_WAITS = re.compile(
+    r"\s*(?:;|\{(?:\s|;|continue\b|__nanosleep\s*\(\w*\)|__threadfence\w*\(\))*\}"
+    r"|(?:continue|__nanosleep\s*\(\w*\)|__threadfence\w*\(\))\s*;)"
+)
+_VARIABLE_IN_MEMORY = re.compile(r"\b__(?:shared|device)__\b|&\s*$")
+_POINTER = re.compile(r"\*\s*(?:const\s*)?(?:__restrict__\s*)?$")
 _USES_PIPELINES = re.compile(r"\bproducer_acquire|\bconsumer_wait")
 _WAITS_FOR_A_PHASE = re.compile(r"\b(?:test|try)_wait")
 _ALL_THREADS = (
@@ -170,6 +177,9 @@ def _of_output(found: Counterexample, report: Report) -> str | None:
 
 def _of_finding(found: Finding, report: Report) -> str | None:
     source = report.submission.source
+    lines = [each.line for each in (found.at, found.other) if each is not None]
+    if found.hazard is Hazard.RACE and (polled := _plain_polling(source)) and polled.line in lines:
+        return polled.advice
     code = without_comments(source)
     in_matrix = found.array in (*SIGNATURE.inputs, SIGNATURE.output)
     line = _line(found.at, source)
@@ -581,14 +591,24 @@ def _order_of_sizes(source: str) -> str | None:
     )
 
 
-def _end_of_block(code: str, start: int) -> int:
+def _end_of_block(code: str, start: int, braces: str = "{}") -> int:
     """Return where the first block that opens from here on is closed."""
     depth = 0
-    for brace in re.compile("[{}]").finditer(code, start):
-        depth += 1 if brace[0] == "{" else -1
+    for brace in re.compile(f"[{re.escape(braces)}]").finditer(code, start):
+        depth += 1 if brace[0] == braces[0] else -1
         if depth <= 0:
             return brace.end()
     return len(code)
+
+
+def _start_of_block(code: str) -> int:
+    """Return where the block that ends with the code is opened."""
+    depth = 0
+    for at in range(len(code) - 1, -1, -1):
+        depth += (code[at] == "}") - (code[at] == "{")
+        if depth <= 0:
+            return at
+    return 0
 
 
 def _one_dimensional(source: str) -> str | None:
@@ -621,6 +641,8 @@ def _sum_without_start(source: str) -> str | None:
 
 def _of_time(outcome: TimeLimit, report: Report) -> str | None:
     """Return why a kernel may not end in time; the messages say where it was."""
+    if polled := _plain_polling(report.submission.source):
+        return polled.advice
     causes = []
     is_tiny = outcome.shape is not None and outcome.shape.flop <= _TINY_FLOP
     if state := _of_state(report.submission.source):
@@ -641,6 +663,48 @@ def _of_time(outcome: TimeLimit, report: Report) -> str | None:
             "This device is much slower than a GPU, so a slow kernel may reach the limit here only."
         )
     return " ".join(causes) or None
+
+
+class _Polling(NamedTuple):
+    """A loop that waits for a variable to change."""
+
+    line: int
+    advice: str
+
+
+def _plain_polling(source: str) -> _Polling | None:
+    """Return the first loop that only reads a variable in memory which is neither volatile nor
+    atomic."""
+    code = without_text(source)
+    for loop in _WHILE.finditer(code):
+        end = _end_of_block(code, loop.end() - 1, "()")
+        condition = code[loop.end() : end - 1]
+        before = code[: loop.start()].rstrip()
+        if before.endswith("}") and re.search(r"\bdo\s*$", before[: _start_of_block(before)]):
+            continue
+        if not _ONLY_WAITS.match(code, end) or re.search(r"\w\s*\(|(?<![=!<>])=(?!=)", condition):
+            continue
+        names = re.findall(r"(?<![\w.])[a-zA-Z_]\w*", condition)
+        declared = {name: _before_first_use(name, code) for name in names}
+        if any(re.search(r"volatile|atomic", text) for text in declared.values()):
+            continue
+        for name, text in declared.items():
+            is_loaded = re.search(rf"\*\s*{name}\b|\b{name}\s*\[", condition) is not None
+            if _VARIABLE_IN_MEMORY.search(text) or (is_loaded and _POINTER.search(text)):
+                line = code.count("\n", 0, loop.start()) + 1
+                return _Polling(
+                    line,
+                    f"The loop in line {line} waits for `{name}`, which the compiler may load only "
+                    "once: declare it `volatile`, or read it by an atomic. Execute "
+                    "`__threadfence();` before another thread sets it, and after the loop.",
+                )
+    return None
+
+
+def _before_first_use(name: str, code: str) -> str:
+    """Return the beginning of the statement, or of the parameters, in which a name is declared."""
+    found = re.search(rf"\b{name}\b", code)
+    return re.split(r"[;{}(]", code[: found.start()])[-1] if found is not None else ""
 
 
 def _of_state(source: str) -> str | None:

@@ -89,6 +89,23 @@ def test_a_hang_in_a_tiny_case_is_an_endless_loop() -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("__shared__ int ready;\nwhile (ready == 0) {}", "line 2 waits for `ready`"),
+        ("void wait(int* flag) { while (flag[1] < 2) __nanosleep(9); }", "waits for `flag`"),
+        ("__shared__ volatile int ready; while (ready == 0);", None),
+        ("__shared__ int ready; while (atomicAdd(&ready, 0) == 0);", None),
+        ("const float* p; do { s += *p++; } while (p != end);", None),
+    ],
+)
+def test_a_plain_variable_is_not_polled(source: str, said: str | None) -> None:
+    given = report(LATE, submission=TWO.model_copy(update={"source": source}))
+    found = advice(given) or ""
+    assert ("declare it `volatile`, or read it by an atomic" in found) == (said is not None)
+    assert (said or "") in found
+
+
+@pytest.mark.parametrize(
     ("shape", "tile", "is_an_index"),
     [
         (Shape(512, 384, 256), (16, 16), True),
