@@ -1,7 +1,6 @@
 """A course: its roster, deadlines, late submissions, gradebook; a student without a clone."""
 
 import csv
-import html
 import io
 import os
 import re
@@ -17,13 +16,12 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Connection, text
 
-from harness.arena import similar
 from harness.arena.problems import NotPossible
 from harness.arena.rules import Rules, RulesError, Sources, read
-from harness.arena.store import course, gradings, people
+from harness.arena.store import course, people
 from harness.arena.store.people import Person, Role
 from harness.protocol.report import Accuracy
-from tests.arena.submitting import PLENTY, Add, FakeWorker, Key, graded, submission, submit
+from tests.arena.submitting import Add, FakeWorker, Key, graded, submit
 from tests.board import factory
 from tests.judge.explain.solutions import recorded
 
@@ -242,36 +240,6 @@ def test_a_history_shows_what_changed_since_the_attempt_before(
     page = client.get(f"/submissions/{ids[1]}", headers=key(ada)).text
     assert f"/compare?of={ids[0]}&amp;of={ids[1]}" in page
     assert client.get("/organiser/people/0", headers=organiser).status_code == 404
-
-
-def test_nearly_equal_kernels_of_two_people_are_shown(
-    client: TestClient,
-    organiser: dict[str, str],
-    connection: Connection,
-    worker: FakeWorker,
-    person: Add,
-) -> None:
-    tiled = (similar.SOLUTIONS / "09_vector_loads.cu").read_text()
-    renamed = re.sub(r"\b(\w*[Tt]ile\w*)\b", r"my_\1", tiled).replace("//", "// mine:")
-    texts = {
-        "ada": tiled.replace("__syncthreads();", "__syncthreads();\n__syncwarp();"),
-        "bob": renamed,
-        "eve": factory.SOURCE,
-    }
-    for name, source in texts.items():
-        sent = submission("kernel", name, source)
-        gradings.submit(connection, person(name).id, sent, PLENTY, None)
-        worker.grade(1.0)
-    page = client.get("/organiser/similar", headers=organiser).text
-    rows = re.findall(r"(\d+) %.*?by <bdi>(.*?)</bdi>.*?by <bdi>(.*?)</bdi>", page, re.DOTALL)
-    pairs = {("solutions/", "ada"), ("solutions/", "bob"), ("ada", "bob")}
-    assert {row[1:] for row in rows} == pairs
-    assert ("100", "solutions/", "bob") in rows, "names and comments are no difference"
-    link = re.findall(r'href="\?(of=[0-9a-f]{16}&amp;of=[0-9a-f]{16})"', page)[0]
-    page = client.get(f"/organiser/similar?{html.unescape(link)}", headers=organiser).text
-    assert page.count('<tr class="changed">') == tiled.count("__syncthreads();") > 0
-    wrong = client.get("/organiser/similar?of=1&of=2", headers=organiser)
-    assert wrong.status_code == 404
 
 
 def test_no_cell_of_a_csv_is_a_formula() -> None:

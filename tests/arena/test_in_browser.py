@@ -9,12 +9,11 @@ from selenium.webdriver.common.by import By
 from sqlalchemy import Connection
 
 from harness.arena.progress import GradingProgress
-from harness.arena.similar import SOLUTIONS
-from harness.arena.store import contest, gradings, people, watching
+from harness.arena.store import contest, people, watching
 from harness.arena.store.people import Person, Role
 from harness.arena.web import guard
 from harness.protocol.report import Stage
-from tests.arena.submitting import PLENTY, Add, FakeWorker, graded, submission, submit
+from tests.arena.submitting import Add, FakeWorker, graded, submit
 from tests.arena.visiting import Visitor
 from tests.board import browser, factory
 from tests.waiting import eventually
@@ -171,9 +170,6 @@ def busy(connection: Connection, person: Add, worker: FakeWorker, rules: Path) -
     for score in (1.0, 0.5, 2.0):
         submit(connection, ada, f"{LONG}{score}")
         worker.grade(score)
-    copied = submission("copied", LONG, (SOLUTIONS / "09_vector_loads.cu").read_text())
-    gradings.submit(connection, ada.id, copied, PLENTY, None)
-    worker.grade(1.5)
     first = watching.recent(connection, person=ada.id)[-1].id
     contest.rejudge(connection, olga, [first], "to look at it")
     people.invite(connection, olga.id, Role.CONTESTANT, 20, "the course")
@@ -191,14 +187,11 @@ def test_pages_pass_axe_and_fit_a_phone(
     olga = people.named(connection, "olga")
     link = people.invite(connection, olga.id, Role.CONTESTANT, 1, "axe")
     number = contest.rejudgings(connection)[0]["id"]
-    results = [each for each in watching.recent(connection) if each.report]
-    entry = results[-1]
-    copied = next(each.id for each in results if each.name == "copied")
+    entry = [each for each in watching.recent(connection) if each.report][-1]
     visitor.go("account")
     pages = (
         *("", "runs.html", "submit", "mine", "account", "organiser", "organiser/submissions"),
-        *("organiser/people", "organiser/audit", "organiser/similar", f"submissions/{busy}"),
-        *(f"organiser/similar?of=09_vector_loads&of={copied}", f"submissions/{entry.id}"),
+        *("organiser/people", "organiser/audit", f"submissions/{busy}", f"submissions/{entry.id}"),
         *(f"organiser/rejudgings/{number}", f"compare?of={entry.id}&of={entry.id}"),
         *(f"join/{link}", "problem", "nowhere.html"),
     )

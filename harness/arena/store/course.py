@@ -10,7 +10,6 @@ from sqlalchemy import Connection, select, text, update
 
 from harness.arena.problems import NotPossible
 from harness.arena.rules import Rules
-from harness.arena.similar import Kernel
 from harness.arena.store.people import (
     Listing,
     Person,
@@ -92,46 +91,6 @@ def import_roster(
         if login not in joined and login not in waiting:
             links.append((each, invite(connection, actor.id, Role.CONTESTANT, 1, "roster", each)))
     return links
-
-
-MAX_KERNELS = 400
-MAX_OF_A_PERSON = 3
-MAX_CHARACTERS = 100_000
-"""The most kernels, of all and of one person, and the longest, that are compared."""
-
-
-def kernels(connection: Connection, ids: Collection[str] | None = None) -> list[Kernel]:
-    """Return the accepted kernels that are compared, or those with these ids, oldest first.
-
-    They are the newest programs of each person, each as it was first submitted.
-    """
-    rows = connection.execute(
-        _COMPARED,
-        {
-            "longest": MAX_CHARACTERS,
-            "of_a_person": MAX_OF_A_PERSON,
-            "most": MAX_KERNELS,
-            "ids": None if ids is None else list(ids),
-        },
-    )
-    return [Kernel(*row) for row in rows][::-1]
-
-
-_COMPARED = text(
-    """WITH programs AS (
-        SELECT DISTINCT ON (s.person, e.code) s.id, s.person, s.received, e.code
-        FROM submissions s JOIN gradings g ON g.id = s.counts JOIN entries e ON e.id = g.report
-        WHERE e.verdict = 'accepted' AND length(s.source) <= :longest
-            AND (s.id = ANY(CAST(:ids AS text[])) OR CAST(:ids AS text[]) IS NULL)
-        ORDER BY s.person, e.code, s.received
-    ), numbered AS (
-        SELECT *, row_number() OVER (PARTITION BY person ORDER BY received DESC) AS number
-        FROM programs
-    )
-    SELECT s.id, s.name, p.name, s.source, n.code
-    FROM numbered n JOIN submissions s ON s.id = n.id JOIN people p ON p.id = n.person
-    WHERE n.number <= :of_a_person ORDER BY n.received DESC LIMIT :most"""
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,27 +5,21 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import astuple, fields
 from datetime import UTC, datetime
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.encoders import jsonable_encoder
 from fastapi.responses import JSONResponse, PlainTextResponse
-from pydantic import StringConstraints
 from sqlalchemy import Connection
-from starlette.concurrency import run_in_threadpool
 
-from harness.arena import similar
-from harness.arena.problems import NotPossible, Problem, unknown_submission
+from harness.arena.problems import NotPossible, Problem
 from harness.arena.rules import FIRST, LAST
 from harness.arena.store import contest, course, people, watching, workers
 from harness.arena.store.course import Result
 from harness.arena.store.people import Role
-from harness.arena.web.context import PRIVATE, OrganisersChange, Site, ThisOrganiser, Visitor, now
+from harness.arena.web.context import PRIVATE, OrganisersChange, ThisOrganiser, Visitor, now
 from harness.arena.web.pages import history_page
-from harness.arena.web.renderer import Call
 from harness.arena.web.rendering import PER_PAGE, page
-from problem import starter
 
 router = APIRouter(prefix="/organiser", include_in_schema=False)
 
@@ -306,42 +300,3 @@ def decide(change: OrganisersChange, id: int, what: Literal["apply", "drop"]) ->
     actions = {"apply": contest.apply_rejudging, "drop": contest.drop_rejudging}
     actions[what](change.connection, change.person, id)
     return change.to("organiser")
-
-
-@router.get("/similar")
-async def similar_kernels(
-    request: Request,
-    visitor: ThisOrganiser,
-    of: Annotated[list[Annotated[str, StringConstraints(max_length=64)]] | None, Query()] = None,
-) -> Response:
-    """Show the kernels of different people that are nearly the same, or two of them side by side.
-
-    They are compared in another process.
-    """
-    call: Call = request.app.state.compare
-    kernels = await run_in_threadpool(_kernels, visitor.site, of)
-    pairs: list[similar.Pair] = []
-    rows: list[similar.Row] = []
-    if of is None:
-        pairs = await call(partial(similar.pairs, kernels, starter.text()))
-    elif len(kernels) == 2:
-        a, b = kernels
-        rows = await call(partial(similar.side_by_side, a.text, b.text))
-    else:
-        raise unknown_submission()
-    return await run_in_threadpool(
-        partial(page, visitor, "organiser_similar.html", here="organiser"),
-        pairs=pairs,
-        rows=rows,
-        kernels=kernels,
-        shortest=similar.SHORTEST,
-        of_a_person=course.MAX_OF_A_PERSON,
-    )
-
-
-def _kernels(site: Site, ids: list[str] | None) -> list[similar.Kernel]:
-    """Return the kernels with these ids, or all that are compared."""
-    with site.transaction() as connection:
-        found = course.kernels(connection, ids)
-    known = [*similar.solutions(), *found]
-    return known if ids is None else [each for id in ids for each in known if each.id == id]
