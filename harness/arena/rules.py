@@ -105,8 +105,6 @@ class Rules(Value):
     sources: Sources = Sources.PRIVATE
     quick: bool = False
     """Grade by a sample of the cases: verdicts within seconds, nothing ranked."""
-    estimates: bool = False
-    """While no GPU has given a score, show kernels in the order of their estimated times."""
     gpu: str | None = Field(default=None, min_length=1)
     """The model on which everything is graded; if left out, on any that is free."""
     points: tuple[Threshold, ...] = ()
@@ -164,7 +162,7 @@ class Rules(Value):
 THAWED = "thawed"
 """The file next to the rules that says which freeze the organiser has ended."""
 
-_OBSOLETE = frozenset({"leagues", "playoff_places"})
+_OBSOLETE = frozenset({"leagues", "playoff_places", "estimates"})
 """Rules that earlier versions had: a file with them is still valid."""
 
 

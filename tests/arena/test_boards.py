@@ -5,11 +5,9 @@ They are served even if that process was killed or the database cannot be reache
 
 import asyncio
 import gzip
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import psutil
 import psycopg
@@ -25,7 +23,6 @@ from harness.arena.web.boards import Boards, Form, Rendered, Variant, render, re
 from harness.arena.web.context import Site, Visitor
 from harness.arena.web.renderer import OtherProcess
 from tests.arena.submitting import FakeWorker, graded
-from tests.board import factory
 from tests.waiting import PATIENCE, eventually
 
 
@@ -157,27 +154,6 @@ def test_an_unchanged_board_is_answered_as_not_modified(
             assert changed.status_code == 200 and changed.headers["etag"] != first.headers["etag"]
         plain = client.get("/", headers={"Accept-Encoding": "identity"})
         assert "content-encoding" not in plain.headers and plain.text == client.get("/").text
-
-
-def test_without_a_gpu_the_board_may_show_estimates(
-    site: Site, rules: Path, worker: FakeWorker
-) -> None:
-    counts = {"slow": 9000, "unknown": 0, "fast": 3000, "as fast": 3000}
-    for day, (name, count) in enumerate(counts.items()):
-        worker.submit(name)
-        counters = factory.COUNTERS.model_copy(update={"warp_instructions": count})
-        report = factory.report(name, "ada", None, day=day)
-        worker.grade(report=report.model_copy(update={"counters": counters}))
-    worker.submit("quick")
-    worker.grade(report=factory.report("quick", "ada", None, quick=True))
-    with TestClient(application(site)) as client:
-        assert "Without a GPU a kernel gets a verdict and no score" in client.get("/").text
-        rules.write_text("estimates = true\n")
-        page = client.get("/").text
-        assert "No GPU has measured a kernel here, so nothing has a score or a rank" in page
-        rows = re.findall(r'class="rank">(.)<.*?<bdi>([\w ]+)</bdi>', page, re.DOTALL)
-        assert rows == [("1", "fast"), ("1", "as fast"), ("3", "slow"), ("–", "unknown")]
-        assert client.get("/api/v1/board").json() == [], "an estimate is no score"
 
 
 def test_another_process_makes_the_same_boards_and_may_be_killed(

@@ -202,16 +202,6 @@ def test_pages_pass_axe_and_fit_a_phone(
         visitor.sees("Organiser", "nav")
 
 
-def test_a_board_of_estimates_passes_axe(
-    visitor: Visitor, connection: Connection, person: Add, worker: FakeWorker, rules: Path
-) -> None:
-    rules.write_text("estimates = true\n")
-    submit(connection, person(LONG), LONG)
-    worker.grade(None)
-    look(visitor, "")
-    visitor.sees("By estimate", "h1")
-
-
 def look(visitor: Visitor, path: str) -> None:
     """Check a page on a phone in light colours and on a wide screen in dark colours.
 

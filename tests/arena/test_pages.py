@@ -214,7 +214,8 @@ def test_everybody_reads_the_rules(browser: Callable[[], Browser], rules: Path) 
     assert "it does not end" in browser().get("/problem")
     rules.write_text(
         'ends = 2999-12-19T18:00:00Z\nsources = "after-end"\n'
-        '[leagues]\ncores = ["a rule of an earlier version"]\n[limits]\nin_flight = 3\n'
+        'estimates = true\n[leagues]\ncores = ["a rule of an earlier version"]\n'
+        "[limits]\nin_flight = 3\n"
     )
     page = browser().get("/problem")
     for said in ("2999-12-19 18:00 UTC", "after the end everybody does", "3 submis"):

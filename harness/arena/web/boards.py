@@ -8,15 +8,13 @@ import asyncio
 import json
 import os
 import time
-from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.problems import Problem
@@ -25,13 +23,8 @@ from harness.arena.store import board, people
 from harness.arena.web.context import Site, Visitor, now
 from harness.arena.web.rendering import LEADERBOARD, File, page
 from harness.board import keys
-from harness.board.entry import Entry
 from harness.board.ranking import as_data, rank
 from harness.board.site import Page, board_page, file_names, runs_page
-from harness.judge.explain.examination import from_report
-from harness.judge.explain.explain import explain
-from harness.protocol.report import Report
-from problem.cases import RANKED
 
 FRESH_SECONDS = 0.5
 """The age up to which a board is shown without a check, so that a burst is ranked together."""
@@ -169,7 +162,6 @@ def render(site: Site, variant: Variant) -> Rendered:
         shown_as = people.pseudonyms(connection) if variant.pseudonyms else {}
         entries = [each._replace(author=shown_as.get(each.author, each.author)) for each in entries]
         boards = rank(entries)
-        estimates = by_estimate(connection, entries) if site.rules.estimates and not boards else ()
     if variant.form is Form.DATA:
         data = [as_data(each) for each in boards]
         return Rendered(version, {DATA: File.of(json.dumps(data).encode())})
@@ -197,10 +189,7 @@ def render(site: Site, variant: Variant) -> Rendered:
     best = "The best {} of {} kernels."
     for each in boards:
         add(names[each.gpu], "board.html", "rows", best, board_page(each))
-    if estimates:
-        values = {"rows": estimates, "ranked": RANKED.shape}
-        add("index.html", "estimates.html", "rows", best, values)
-    elif not boards:
+    if not boards:
         add("index.html", "empty.html", "", "", {})
     runs = [each for each in entries if variant.everything or each.accepted]
     values = runs_page(runs, boards)
@@ -218,46 +207,3 @@ def _site(settings: str, database: str) -> Site:
     """Open the site when this process is first asked for a board."""
     os.nice(NICENESS)
     return Site.opened(settings, database, connections=1)
-
-
-# ------------------------------------------------------- kernels that no GPU has measured
-
-
-class Row(NamedTuple):
-    """A kernel by estimate. Place and time are None where its report does not suffice."""
-
-    place: int | None
-    entry: Entry
-    ms: float | None
-
-
-_known: dict[str, float | None] = {}
-"""Times that were estimated from reports, by the reports' ids."""
-
-
-def by_estimate(connection: Connection, entries: Iterable[Entry]) -> list[Row]:
-    """Return the accepted kernels that no GPU ran, the fastest by estimate first.
-
-    As on a board, each author's kernel of one name has one row, with the best program of that name.
-    Equal estimates share a place.
-    """
-    rows: dict[tuple[str, str], Row] = {}
-    chosen = (each for each in entries if each.verified and each.accepted and not each.on_gpu)
-    found = [(_estimate(connection, each), each) for each in chosen if not each.quick]
-    found.sort(key=lambda each: (each[0] or float("inf"), each[1].created))
-    for ms, entry in found:
-        rows.setdefault((entry.author, entry.name), Row(None, entry, ms))
-    times = [row.ms for row in rows.values() if row.ms is not None]
-    return [
-        row if row.ms is None else row._replace(place=1 + bisect_left(times, row.ms))
-        for row in rows.values()
-    ]
-
-
-def _estimate(connection: Connection, entry: Entry) -> float | None:
-    """Return the estimated milliseconds at the ranked size on an H100."""
-    if entry.id not in _known:
-        text = board.report_text(connection, entry.id)
-        examined = from_report(Report.model_validate_json(text)) if text else None
-        _known[entry.id] = explain(examined).estimated_ms if examined else None
-    return _known[entry.id]
