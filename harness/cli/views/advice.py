@@ -1,11 +1,14 @@
 """One sentence that says how to cure a mistake that beginners make."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from tree_sitter import Node
+
 from harness.compiling.lexical import without_comments, without_text
+from harness.compiling.syntax import descendants, syntax_tree, text_of
 from harness.protocol.report import (
     Array,
     Counterexample,
@@ -55,7 +58,8 @@ _VOLATILE = (
     "and before it is overwritten."
 )
 _OTHER_NUMBERS = re.compile(r"threadIdx\b(?!\s*\.\s*x)|thread_rank|tid\.y")
-_BRANCH = re.compile(r"\b(?:if(?!\s*constexpr)|else|switch)\b")
+_BRANCHES = ("if_statement", "else_clause", "switch_statement")
+_LOOPS = ("for_statement", "for_range_loop", "while_statement", "do_statement")
 _ALL_LANES = ("", "~0", "-1", "0xffffffff")
 _LOCKS = re.compile(r"\batomic(?:CAS|Exch)\b|\bcompare_exchange_|\bexchange\(")
 _WHILE = re.compile(r"\bwhile\s*\(")
@@ -435,24 +439,23 @@ def _next_iteration(found: Finding, source: str, missed: set[int | None]) -> str
     if read.line is None or write.line is None:
         return None
     same_warp = at.thread[1] // 2 == other.thread[1] // 2
-    code = without_text(source)
-    lines = [re.sub(r"^\s*#.*", "", line) for line in code.splitlines()]
-    barriers = _barriers(lines, r"__sync(?:threads|warp)" if same_warp else "__syncthreads")
+    accesses, code = (write.line, read.line), without_text(source)
+    nodes = [*descendants(syntax_tree(source.encode()))]
+    names = ("__syncthreads", "__syncwarp")[: 1 + same_warp]
+    barriers = [*_barriers(nodes, names)]
     between = [each for each in barriers if write.line < each.line < read.line]
     if any(each.line in missed for each in between):
         return _ALL_THREADS
-    blocks = _blocks(lines)
-    loops = [block for block in blocks if block.is_loop and block.has(write.line, read.line)]
+    loops = [node for node in nodes if node.type in _LOOPS and _spans(node, *accesses)]
     if not between or not loops:
         return None
-    around = [each for each in barriers if loops[0].has(each.line) and each not in between]
-    beyond = [block for block in blocks if not block.has(write.line, read.line)]
+    around = [each for each in barriers if _spans(loops[-1], each.line) and each not in between]
     for group in (between, around):
-        flaws = [_flaw(each, beyond, code) for each in group]
+        flaws = [_flaw(each, accesses, code) for each in group]
         if flaws and all(flaws):
             return flaws[0]
     for each in around if same_warp else []:
-        if each.name == "__syncwarp" and _is_conditional(each, beyond):
+        if each.name == "__syncwarp" and _is_conditional(each, accesses):
             return (
                 "A `__syncwarp` completes when each lane is at one, in this line or another. So "
                 f"lanes that skip the one in line {each.line} meet the others too early: move it "
@@ -460,7 +463,7 @@ def _next_iteration(found: Finding, source: str, missed: set[int | None]) -> str
             )
     if around:
         return None
-    barrier = next(each for each in between if not _flaw(each, beyond, code))
+    barrier = next(each for each in between if not _flaw(each, accesses, code))
     return (
         f"Line {barrier.line} has a barrier between the store and the read. If all threads reach "
         "it in each iteration, the missing one is after the read: write "
@@ -469,82 +472,41 @@ def _next_iteration(found: Finding, source: str, missed: set[int | None]) -> str
     )
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Statements in braces. header: the statement before them; the lines are counted from 1."""
-
-    header: str
-    first: int
-    last: int
-
-    @property
-    def is_loop(self) -> bool:
-        return re.search(r"\b(?:for|while|do)\b", self.header) is not None
-
-    def has(self, *lines: int) -> bool:
-        return all(self.first <= line <= self.last for line in lines)
-
-
-def _without_parentheses(text: str) -> str:
-    """Return the text without what is in parentheses."""
-    depth, kept = 0, []
-    for part in re.split("([()])", text):
-        depth = max(0, depth + (part == "(") - (part == ")"))
-        if not depth and part != ")":
-            kept.append(part)
-    return "".join(kept)
-
-
-def _blocks(lines: list[str]) -> list[_Block]:
-    """Return the blocks of a file, inner ones first."""
-    found, opened, header = [], [], ""
-    for number, text in enumerate(lines, 1):
-        for part in re.split("([{}])", text):
-            if part == "{":
-                opened.append((_without_parentheses(header).rpartition(";")[2], number))
-            elif part == "}" and opened:
-                before, first = opened.pop()
-                found.append(_Block(before, first, number))
-            header = "" if part in ("{", "}") else f"{header} {part}"
-    return found
-
-
 class _Barrier(NamedTuple):
-    """A barrier in a source. before: the text before it in its statement."""
+    """A barrier in a source. mask: what stands between its parentheses."""
 
+    call: Node
     line: int
     name: str
     mask: str
-    before: str
 
 
-def _barriers(lines: list[str], names: str) -> list[_Barrier]:
-    """Return the barriers of these names, in the order of the file."""
-    call = re.compile(rf"\b({names})\b(?:\s*\(([^)]*)\))?")
-    found, statement = [], ""
-    for number, text in enumerate(lines, 1):
-        at = 0
-        for each in call.finditer(text):
-            statement += text[at : each.start()]
-            before = re.split("[;{}]", statement)[-1]
-            found.append(_Barrier(number, each[1], (each[2] or "").strip(), before))
-            statement, at = "", each.end()
-        statement = re.split("[;{}]", statement + text[at:] + " ")[-1]
-    return found
+def _barriers(nodes: Iterable[Node], names: Sequence[str]) -> Iterator[_Barrier]:
+    """Yield the calls of barriers with these names, in the order of the file."""
+    for call in nodes:
+        given = call.child_by_field_name("arguments")
+        if given is not None and (name := text_of(call.children[0])) in names:
+            yield _Barrier(call, call.start_point[0] + 1, name, text_of(given)[1:-1].strip())
 
 
-def _is_conditional(barrier: _Barrier, blocks: list[_Block]) -> bool:
-    """Return whether a barrier is under a condition in one of these blocks, or in its statement."""
-    headers = [block.header for block in blocks if block.has(barrier.line)]
-    return any(_BRANCH.search(text) for text in (barrier.before, *headers))
+def _spans(node: Node, *lines: int) -> bool:
+    return all(node.start_point[0] < line <= node.end_point[0] + 1 for line in lines)
 
 
-def _flaw(barrier: _Barrier, blocks: list[_Block], code: str) -> str | None:
-    """Return why a barrier may not order two accesses; None if it does.
+def _is_conditional(barrier: _Barrier, accesses: tuple[int, int]) -> bool:
+    """Return whether a barrier is in a branch that does not have both lines of the accesses."""
+    branch, around = barrier.call, barrier.call.parent
+    while around is not None:
+        known = any(each.type == "constexpr" for each in around.children)
+        if around.type in _BRANCHES and not known and not _spans(branch, *accesses):
+            return True
+        branch, around = around, around.parent
+    return False
 
-    blocks: the blocks of the file in which one of the accesses is missing.
-    """
-    if _is_conditional(barrier, blocks):
+
+def _flaw(barrier: _Barrier, accesses: tuple[int, int], code: str) -> str | None:
+    """Return why a barrier may not order two accesses in these lines; None if it does."""
+    if _is_conditional(barrier, accesses):
         return (
             f"The barrier in line {barrier.line} is under a condition. Where that does not hold, "
             "nothing orders the store and the read: move the barrier out of the condition."
