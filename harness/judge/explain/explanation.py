@@ -69,8 +69,6 @@ class Advice(Value):
     rule: str
     line: int | None
     message: str
-    figure: float
-    ideal: float
     cost: float
     """Share of the time that it takes."""
     gain: float

@@ -56,8 +56,6 @@ class Saving:
     """The finding of a rule: its sentence, and the work that would be left."""
 
     message: str
-    figure: float
-    ideal: float
     left: Workload
     line: int | None = None
     see: str | None = None
@@ -132,8 +130,6 @@ def _uncoalesced(evidence: Evidence) -> Saving | None:
     return Saving(
         f"a warp's request touches {figure:.1f} sectors where {ideal:.1f} would hold as much, "
         f"{figures.percent(share)} of all work of the L1 cache",
-        figure,
-        ideal,
         evidence.without_passes(passes),
         line.line,
     )
@@ -169,13 +165,13 @@ def _read_again(evidence: Evidence) -> Saving | None:
     tiles = sum(each.global_first_sectors for each in again) / 4 * 2  # read, and stored
     loads = sum(WAVEFRONTS_A_REQUEST * each.global_requests for each in again)
     # Sectors of arrays that are no arguments are not distinguished.
-    message, figure = "the products read an array that lies in a variable,", 1.0
+    message = "the products read an array that lies in a variable,"
     if line.global_first_sectors:
-        figure = line.global_sectors / line.global_first_sectors
-        message = f"a block reads each sector {figure:.0f} times"
+        times = line.global_sectors / line.global_first_sectors
+        message = f"a block reads each sector {times:.0f} times"
     left = evidence.without_passes(passes - tiles - loads)
     left = left.shortened(1 - LATENCY_OF_02, Unit.LATENCY)
-    return Saving(f"{message} from global memory", figure, 1.0, left, line.line)
+    return Saving(f"{message} from global memory", left, line.line)
 
 
 @_rule(
@@ -195,8 +191,6 @@ def _bank_conflicts(evidence: Evidence) -> Saving | None:
     ideal = line.shared_min_wavefronts / line.shared_requests
     return Saving(
         f"shared memory takes {figure:.1f} wavefronts per request where {ideal:.1f} would do",
-        figure,
-        ideal,
         evidence.without_passes(wavefronts),
         line.line,
     )
@@ -238,8 +232,6 @@ def _few_products_per_load(evidence: Evidence) -> Saving | None:
     return Saving(
         f"{least / fma:.2g} wavefronts of shared memory for each multiply-add of a warp, where "
         f"{ideal:.2g} would do",
-        least / fma,
-        ideal,
         left,
         max(loads, key=lambda each: each.shared_min_wavefronts).line,
         SEVERAL_OUTPUTS if outputs > prod(BLOCK) else None,
@@ -270,8 +262,6 @@ def _narrow_loads(evidence: Evidence) -> Saving | None:
         saved += FEWER_LOADS * instructions_around(loop, evidence.counters)
     return Saving(
         f"{narrow} of {loads} shared loads of the loop bring 4 bytes per thread",
-        narrow / loads,
-        0.0,
         left.without(Unit.ISSUE, saved * evidence.ratio / WARP_INSTRUCTIONS),
         max(evidence.counters.lines, key=lambda each: each.shared_requests).line,
     )
@@ -301,8 +291,6 @@ def _overhead(evidence: Evidence) -> Saving | None:
     return Saving(
         f"{figures.percent(share)} of the instructions in the loop are multiply-adds, where "
         f"{figures.percent(PRODUCTS_OF_15)} is possible",
-        share,
-        PRODUCTS_OF_15,
         evidence.work.shortened(max(1 - share / PRODUCTS_OF_15, 0.0), Unit.ISSUE),
         evidence.most_in_loop(Kind.OTHER),
     )
@@ -317,8 +305,6 @@ def _large_loop(evidence: Evidence) -> Saving | None:
     return Saving(
         f"the loop has {size >> 10} KiB of instructions, and the instruction cache holds "
         f"{INSTRUCTION_CACHE >> 10}",
-        size,
-        INSTRUCTION_CACHE,
         evidence.work.shortened(1.0, Unit.FETCH),
         evidence.most_in_loop(Kind.FMA),
     )
@@ -347,8 +333,6 @@ def _register_banks(evidence: Evidence) -> Saving | None:
     return Saving(
         f"instructions wait for operands in the same bank of registers: {figure:.2f} clocks "
         "for each",
-        figure,
-        CLOCKS_OF_16,
         evidence.work.shortened(1 - CLOCKS_OF_16 / figure, Unit.ISSUE),
         evidence.most_in_loop(Kind.FMA),
     )
@@ -384,8 +368,6 @@ def _spills(evidence: Evidence) -> Saving | None:
     return Saving(
         f"{spilled} of the loop's {evidence.loop_size} instructions {what} "
         f"from and to {SPILLED_TO[spills_to(evidence.facts, evidence.gpu)]}",
-        spilled,
-        0,
         evidence.with_loop(code).shortened(1 - waits_left, Unit.LATENCY),
         evidence.most_in_loop(Kind.LOCAL),
         remedy=None if used.spill_load_bytes else CONSTANT_INDICES,
@@ -408,8 +390,6 @@ def _double_precision(evidence: Evidence) -> Saving | None:
     return Saving(
         f"{slow} of the loop's {evidence.loop_size} instructions compute in "
         "double (FP64) or convert from and to it",
-        slow,
-        0,
         evidence.with_loop(code | {"FFMA": code.get("FFMA", 0) + fused} if fused else code),
         evidence.most(is_double),
     )
@@ -440,8 +420,6 @@ def _integer_division(evidence: Evidence) -> Saving | None:
     return Saving(
         f"an integer division or remainder takes about {figures.percent(part)} of the "
         "loop's instructions",
-        divisions,
-        0,
         evidence.with_loop(code),
         evidence.most(lambda opcode: opcode.startswith(("IMAD.HI", "I2F", "F2I"))),
     )
@@ -458,8 +436,6 @@ def _special_functions(evidence: Evidence) -> Saving | None:
     return Saving(
         f"{slow} of the loop's {evidence.loop_size} instructions "
         f"are special functions or conversions ({', '.join(sorted(special))})",
-        slow,
-        0,
         evidence.with_loop(code),
         evidence.most(lambda opcode: kind_of(opcode) is Kind.SPECIAL),
     )
@@ -484,8 +460,6 @@ def _stores_in_loop(evidence: Evidence) -> Saving | None:
     bytes_saved = (stored - needed) * SECTOR
     return Saving(
         f"each element of C is stored or changed {stored / needed:.0f} times",
-        stored / needed,
-        1.0,
         evidence.without_passes(passes).without(Unit.L2, bytes_saved / L2_BYTES * evidence.ratio),
         max(lines, key=lambda each: each.global_sectors).line,
     )
@@ -503,8 +477,6 @@ def _fences(evidence: Evidence) -> Saving | None:
     clocks = evidence.rounds * count * FENCE_PASSES / evidence.gpu.l1_passes
     return Saving(
         f"{count} of the loop's {evidence.loop_size} instructions are fences",
-        count,
-        0,
         evidence.work.without(Unit.L1, clocks),
         evidence.most(lambda opcode: opcode.startswith("MEMBAR")),
     )
@@ -549,8 +521,6 @@ def _few_warps(evidence: Evidence) -> Saving | None:
         f"{figures.percent(warps / room.max_warps)}, limited by {limit}) do not hide the "
         f"latency: a warp takes {latency * warps / evidence.rounds:.0f} clocks for an iteration of "
         f"{evidence.loop_size} instructions",
-        float(warps),
-        needed,
         replace(left, exposed=left.exposed * hidden) if has_room else left,
         evidence.most_in_loop(Kind.GLOBAL_LOAD),
         see="" if has_room else None,
@@ -578,8 +548,6 @@ def _divergence(evidence: Evidence) -> Saving | None:
     units = (Unit.ISSUE, Unit.FMA, Unit.INTEGER, Unit.LATENCY)
     return Saving(
         f"{lanes:.0f} of a warp's {WARP} threads are active: they take different branches",
-        lanes,
-        float(WARP),
         evidence.without_passes(passes).shortened(idle, *units),
         line.line,
     )
@@ -604,8 +572,6 @@ def _needless_products(evidence: Evidence) -> Saving | None:
     return Saving(
         f"{done / needed:.3g} multiply-adds for each that C needs, as if a block computed more "
         "than the tile of the launch line",
-        done / needed,
-        1.0,
         evidence.work.shortened(1 - needed / done, *Unit),
     )
 
@@ -624,8 +590,6 @@ def _last_wave(evidence: Evidence) -> Saving | None:
     return Saving(
         f"{blocks} blocks fill the GPU {waves:.2f} times, the last wave "
         f"{figures.percent(waves % 1)}",
-        waves,
-        float(-(-waves // 1)),
         replace(evidence.work, fill=1.0),
     )
 
@@ -651,8 +615,6 @@ def _tensor_cores(evidence: Evidence) -> Saving | None:
     return Saving(
         f"the FP32 units are busy {figures.percent(busy)} of the time, so other changes give at "
         f"most {1 / busy:.2f}×; the tensor cores do nothing",
-        busy,
-        1.0,
         Workload({Unit.TENSOR: macs / peak / REACHED_BY_33}),
     )
 
@@ -670,8 +632,6 @@ def _old_tensor_path(evidence: Evidence) -> Saving | None:
     left = left.shortened(loads / (evidence.loop_size or 1), Unit.ISSUE)
     return Saving(
         "the products go through mma.sync, warp by warp",
-        MMA_SYNC_SHARE,
-        1.0,
         replace(left, in_turn=False),
     )
 
@@ -691,8 +651,6 @@ def _slow_tensor_type(evidence: Evidence) -> Saving | None:
     share = slow / sum(work.values())
     return Saving(
         f"{_products(evidence, slow):.2g} products of TF32 for each useful one",
-        peak,
-        faster,
         evidence.work.shortened(share * (1 - peak / faster), Unit.TENSOR),
     )
 
@@ -726,8 +684,6 @@ def _equal_products(evidence: Evidence) -> Saving | None:
     return Saving(
         f"{products:.2g} products of {kind} for each useful one, of which all but one are "
         "corrections",
-        products,
-        1 + (products - 1) * peak / faster,
         evidence.work.shortened(saved, Unit.TENSOR),
     )
 
@@ -748,8 +704,6 @@ def _split_in_loop(evidence: Evidence) -> Saving | None:
     left = evidence.work.shortened(0.9, Unit.ISSUE)
     return Saving(
         f"{others} other instructions in the loop for {tensor} matrix instructions",
-        others / tensor,
-        32.0,
         left.shortened(0.5, Unit.L2, Unit.L1),  # the tiles can be larger
         evidence.loop.first_line,
     )
@@ -777,8 +731,6 @@ def _tensor_issue(evidence: Evidence) -> Saving | None:
     return Saving(
         f"{others} other instructions in the loop for {tensor} products on the tensor cores "
         "take the issue slots",
-        others / tensor,
-        OTHERS_OF_31,
         evidence.work.shortened(1 - share, Unit.ISSUE, Unit.INTEGER, Unit.LATENCY),
         evidence.most_in_loop(Kind.OTHER),
     )
@@ -800,8 +752,6 @@ def _waits(evidence: Evidence) -> Saving | None:
         f"the {blocks} blocks of a multiprocessor wait for global memory at the same time"
         if blocks > 1
         else "the only block of a multiprocessor waits for global memory",
-        work.exposed / work.fill / work.total,
-        0.0,
         replace(without, exposed=0.0),
         line[0].line if line else None,
     )
@@ -879,8 +829,6 @@ def _advice(evidence: Evidence, rule: Rule, saving: Saving) -> Advice:
         rule=rule.name,
         line=saving.line,
         message=saving.message,
-        figure=saving.figure,
-        ideal=saving.ideal,
         cost=1 - 1 / gain,
         gain=gain,
         remedy=saving.remedy or rule.remedy,
