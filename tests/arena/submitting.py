@@ -83,7 +83,7 @@ class FakeWorker:
         own = text("SELECT id FROM worker_keys WHERE own")
         self.machine: int = machine or self.do(lambda c: c.scalar(own))
         message = join or asking()
-        self.session = self.do(lambda c: workers.join(c, self.machine, message, self.build)).session
+        self.session = self.do(lambda c: workers.join(c, self.machine, message, self.build))
 
     def do(self, what: Callable[[Connection], Answer]) -> Answer:
         with self._engine.begin() as connection:

@@ -38,7 +38,6 @@ from harness.arena.workers.api import (
     Heartbeat,
     HeartbeatAnswer,
     Join,
-    Joined,
     Outcome,
     Task,
 )
@@ -104,8 +103,9 @@ def revoke(connection: Connection, actor: Person, id: int) -> None:
 # ----------------------------------------------------------------------------------- one worker
 
 
-def join(connection: Connection, machine: int, join: Join, build: Build) -> Joined:
-    """Let a worker in: one for each GPU, and all with the same judge. Raises Problem."""
+def join(connection: Connection, machine: int, join: Join, build: Build) -> UUID:
+    """Let a worker in: one for each GPU, and all with the same judge. Return its session. Raises
+    Problem."""
     if join.build != build:
         raise Problem(403, refusal(build, join.build))
     # A worker that was still starting when its machine was drained leaves with the others.
@@ -134,7 +134,7 @@ def join(connection: Connection, machine: int, join: Join, build: Build) -> Join
     if connection.scalar(statement.returning(workers.c.id)) is None:
         name = connection.scalar(select(workers.c.name).where(workers.c.id == join.worker))
         raise Problem(409, f"the device {join.worker} has a worker already: {name}")
-    return Joined(session=session)
+    return session
 
 
 def heartbeat(

@@ -24,13 +24,10 @@ from harness.arena.workers.api import (
     MAX_MESSAGE,
     PATH,
     POLL_SECONDS,
-    ArenaInfo,
-    Drained,
     Heartbeat,
     HeartbeatAnswer,
     Join,
-    Joined,
-    ResultAnswer,
+    Outcome,
     Task,
 )
 from harness.protocol.errors import StoreError, first_mistake
@@ -137,23 +134,24 @@ Body = Annotated[bytes, Depends(body)]
 
 
 @router.get("")
-def info(site: ThisSite, _: ThisMachine) -> ArenaInfo:
+def build(_: ThisMachine) -> Build:
     """Return how this arena judges."""
-    return ArenaInfo(build=Build.here())
+    return Build.here()
 
 
 @router.post("")
-def join(site: ThisSite, machine: ThisMachine, body: Body) -> Joined:
+def join(site: ThisSite, machine: ThisMachine, body: Body) -> UUID:
+    """Let a worker in, and return its session."""
     asked = _read(Join, body)
     with site.transaction() as connection:
         return workers.join(connection, machine, asked, Build.here())
 
 
 @router.post("/drain")
-def drain(site: ThisSite, machine: ThisMachine) -> Drained:
-    """Let this machine's workers end after their current tasks."""
+def drain(site: ThisSite, machine: ThisMachine) -> int:
+    """Let this machine's workers end after their current tasks; return how many are still there."""
     with site.transaction() as connection:
-        return Drained(left=workers.drain_machine(connection, machine))
+        return workers.drain_machine(connection, machine)
 
 
 @router.post("/{session}/heartbeat")
@@ -201,15 +199,14 @@ def leave(site: ThisSite, machine: ThisMachine, session: UUID) -> None:
 
 
 @router.put("/attempts/{attempt}/result")
-def finish(site: ThisSite, machine: ThisMachine, attempt: UUID, body: Body) -> ResultAnswer:
+def finish(site: ThisSite, machine: ThisMachine, attempt: UUID, body: Body) -> Outcome:
     """Keep a report, if its attempt still holds the grading."""
     report = _read(Report, body)
     try:
         with site.transaction() as connection:
-            outcome = workers.finish(connection, machine, attempt, report)
+            return workers.finish(connection, machine, attempt, report)
     except StoreError as error:
         raise Problem(422, str(error)) from None
-    return ResultAnswer(outcome=outcome)
 
 
 @router.post("/attempts/{attempt}/release", status_code=204)

@@ -42,12 +42,6 @@ class Join(Value):
     build: Build
 
 
-class Joined(Value):
-    """The arena takes the worker."""
-
-    session: UUID
-
-
 class Heartbeat(Value):
     """The worker is alive and holds these attempts."""
 
@@ -83,21 +77,3 @@ class Outcome(StrEnum):
     """The judge failed; the submission is graded again."""
     LOST = "lost"
     """The attempt was cancelled, or given to another worker."""
-
-
-class ResultAnswer(Value):
-    """The arena's answer to a report."""
-
-    outcome: Outcome
-
-
-class ArenaInfo(Value):
-    """The arena's description of itself."""
-
-    build: Build
-
-
-class Drained(Value):
-    """How many workers of a machine have not left yet."""
-
-    left: int

@@ -6,20 +6,17 @@ from urllib.parse import urlsplit
 from urllib.request import Request
 from uuid import UUID
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from harness.arena.build import Build
 from harness.arena.client import ask, sentence
 from harness.arena.workers.api import (
     PATH,
     POLL_SECONDS,
-    ArenaInfo,
-    Drained,
     Heartbeat,
     HeartbeatAnswer,
     Join,
-    Joined,
     Outcome,
-    ResultAnswer,
     Task,
 )
 from harness.protocol.errors import UsageError
@@ -28,7 +25,7 @@ from harness.protocol.report import Report
 TIMEOUT_SECONDS = 30.0
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
-Answer = TypeVar("Answer", bound=BaseModel)
+Answer = TypeVar("Answer")
 
 
 class Refused(UsageError):
@@ -68,12 +65,13 @@ class Connection:
         self._key = key
         self._patience = patience
 
-    def info(self) -> ArenaInfo:
-        return self._ask("GET", "", None, ArenaInfo)
+    def build(self) -> Build:
+        """Return how the arena judges."""
+        return self._ask("GET", "", None, Build)
 
     def join(self, join: Join) -> UUID:
         """Return the session. Raises Refused or Held."""
-        return self._ask("POST", "", join, Joined).session
+        return self._ask("POST", "", join, UUID)
 
     def heartbeat(self, session: UUID, heartbeat: Heartbeat) -> HeartbeatAnswer:
         """Raises Refused or SessionLost."""
@@ -89,7 +87,7 @@ class Connection:
 
     def finish(self, attempt: UUID, report: Report) -> Outcome:
         """Send a report until the arena has it. Sent twice, it counts once."""
-        return self._ask("PUT", f"/attempts/{attempt}/result", report, ResultAnswer).outcome
+        return self._ask("PUT", f"/attempts/{attempt}/result", report, Outcome)
 
     def release(self, attempt: UUID) -> None:
         """Let another worker grade it."""
@@ -100,7 +98,7 @@ class Connection:
 
     def drain(self) -> int:
         """Tell this machine's workers to leave; return how many are still there."""
-        return self._ask("POST", "/drain", None, Drained).left
+        return self._ask("POST", "/drain", None, int)
 
     def _ask(
         self, method: str, path: str, message: BaseModel | None, answer: type[Answer]
@@ -124,6 +122,6 @@ class Connection:
 def _read(answer: type[Answer], content: bytes) -> Answer:
     """Raises Refused where the answer is not that of an arena of this version."""
     try:
-        return answer.model_validate_json(content)
+        return TypeAdapter(answer).validate_json(content)
     except ValidationError:
         raise Refused("the server at this address is not an arena of this version") from None

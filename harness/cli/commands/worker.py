@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     key = _key(arguments.key, KEY_VARIABLE)
     connection = Connection(arguments.arena, key, patience=GREETING_SECONDS)
     try:
-        build = connection.info().build
+        build = connection.build()
         if arguments.drain:
             _drain(connection, terminal)
             return Exit.YES
