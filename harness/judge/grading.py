@@ -17,7 +17,6 @@ from harness.protocol.report import (
     Accuracy,
     Counters,
     Finding,
-    HostMemoryKind,
     KernelFacts,
     Measurement,
     Outcome,
@@ -53,7 +52,6 @@ class GradingOptions:
     quick: bool = False
     sizes: bool = False
     seed: int | None = None
-    host_memory: tuple[HostMemoryKind, ...] = tuple(HostMemoryKind)
     seconds: float = 20.0
     compile_seconds: float = COMPILE_SECONDS
     counted_shape: Shape | None = None

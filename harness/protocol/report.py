@@ -705,7 +705,7 @@ class Measurement(Value):
     host_memory: tuple[HostMemory, ...]
     pinning_pays_after: NonNegativeFloat | None
     """Round trips after which pinned memory has saved the time of its allocation; None where it
-    never does, or only one kind was measured."""
+    never does, or was not measured."""
     sizes: tuple[SizeScore, ...] = ()
     """Scores at other sizes, where they were asked for."""
     by_inputs: tuple[InputsTime, ...] = ()

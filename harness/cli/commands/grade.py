@@ -24,7 +24,7 @@ from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import Unreadable, read
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
-from harness.protocol.report import HostMemoryKind, Report, Submission, Verdict
+from harness.protocol.report import Report, Submission, Verdict
 
 HELP = """\
 examples:
@@ -62,12 +62,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     add_arch(parser)
     add_seed(parser, "draw the cases and inputs of the grading with this seed")
-    parser.add_argument(
-        "--host-memory",
-        choices=("pinned", "pageable", "both"),
-        default="both",
-        help="the host memory whose copies are measured",
-    )
     parser.add_argument("--author", help="the author's name")
     parser.add_argument("--submit", action="store_true", help="enter the result in the leaderboard")
     add_store(parser)
@@ -76,12 +70,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     files = arguments.files or sorted(SOLUTIONS.glob("*.cu"))
     several = len(files) > 1
-    options = GradingOptions(
-        quick=arguments.quick,
-        sizes=arguments.sizes,
-        seed=arguments.seed,
-        host_memory=tuple(k for k in HostMemoryKind if arguments.host_memory in ("both", k)),
-    )
+    options = GradingOptions(quick=arguments.quick, sizes=arguments.sizes, seed=arguments.seed)
     code, reports, readable = Exit.YES, [], []
     for file, place in zip(files, _places(files, arguments.json), strict=True):
         try:
@@ -108,11 +97,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             except (OSError, UsageError) as error:
                 terminal.note(f"grade: the report was not kept: {reason(error)}")
                 code = Exit.NO_ANSWER
-        if session.timing is None:
-            given = {"--sizes": arguments.sizes, "--host-memory": arguments.host_memory != "both"}
-            for option, is_given in given.items():
-                if is_given:
-                    terminal.note(f"grade: {option} was ignored: only a GPU is timed")
+        if session.timing is None and arguments.sizes:
+            terminal.note("grade: --sizes was ignored: only a GPU is timed")
     if several:
         terminal.show("", summary(reports))
     return code

@@ -132,10 +132,10 @@ def _first_launches(grading: Grading, workers: TimingWorkers, seconds: float) ->
 def _host_memory(
     grading: Grading, workers: TimingWorkers, seconds: float
 ) -> tuple[HostMemory, ...]:
-    """Measure each kind of host memory that the options name."""
+    """Measure each kind of host memory."""
     arguments = grading.problem.arguments(grading.problem.ranked.shape)
     found = []
-    for kind in grading.options.host_memory:
+    for kind in HostMemoryKind:
         grading.progress.step(f"{kind} host memory")
         memory = workers.kernel.ask(MeasureHostMemory(memory=kind, arguments=arguments))
         found.append(finished(memory, arguments.shape, seconds, Stage.MEASURE))
@@ -198,9 +198,9 @@ def impossible(
 
 def _pinning_pays_after(memories: Sequence[HostMemory]) -> float | None:
     """Return the round trips after which pinned memory has saved the time of its allocation."""
-    by_kind = {memory.kind: memory for memory in memories}
-    if len(by_kind) < len(HostMemoryKind):
+    if not memories:
         return None
+    by_kind = {memory.kind: memory for memory in memories}
     pinned, pageable = by_kind[HostMemoryKind.PINNED], by_kind[HostMemoryKind.PAGEABLE]
 
     def once(memory: HostMemory) -> float:
