@@ -83,12 +83,12 @@ def parse(arguments: Sequence[str], package: ModuleType = commands) -> argparse.
         subparser = subparsers.add_parser(
             file.stem,
             help=summary.removesuffix("."),
-            description=textwrap.fill(f"{summary} {more}", 80),
+            description=textwrap.fill(summary, 80),
+            epilog=more,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if arguments[:1] == [file.stem]:
             command = importlib.import_module(f"{package.__name__}.{file.stem}")
-            subparser.epilog = command.HELP
             command.arguments(subparser)
             subparser.set_defaults(run=command.run, parser=subparser)
     chosen, unknown = parser.parse_known_args(arguments)

@@ -1,6 +1,10 @@
 """Check the judge itself: cuBLAS must score 1 against cuBLAS.
 
-It also measures the error of cuBLAS in FP32, TF32 and FP16: only FP32 may pass. It needs a GPU.
+It also measures the error of cuBLAS in FP32, TF32 and FP16: only FP32 may pass.
+It needs a GPU.
+
+example:
+  python3 -m lab calibrate --json calibration.json
 """
 
 from __future__ import annotations
@@ -30,11 +34,6 @@ from problem.cases import RANKED
 from problem.inputs import Matrix
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import MAX_ERROR, compare
-
-HELP = """\
-example:
-  python3 -m lab calibrate --json calibration.json
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,9 +1,12 @@
 """Write reports small enough to be committed: without spaces, defaults and needless digits.
 
-Scores keep all digits, and times of launches as many as a GPU's clock has. Data that no reader of a
-committed report uses is removed. That is the signature, times of verified launches, times by the
-host and in cycles, and loops other than the one that `explain` examines. Rounds keep whether the
-clocks disagreed.
+Scores keep all digits, and times of launches as many as a GPU's clock has. Data
+that no reader of a committed report uses is removed. That is the signature,
+times of verified launches, times by the host and in cycles, and loops other
+than the one that `explain` examines. Rounds keep whether the clocks disagreed.
+
+example:
+  python3 -m lab compact reports/h200/*.json
 """
 
 import argparse
@@ -16,11 +19,6 @@ from harness.cli.views.console import Terminal
 from harness.judge.explain.counts import hot_loop
 from harness.protocol.files import write_whole
 from harness.protocol.report import DisassembledKernel, Report
-
-HELP = """\
-example:
-  python3 -m lab compact reports/h200/*.json
-"""
 
 DIGITS = 3
 LAUNCH_DIGITS = 8

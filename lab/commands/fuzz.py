@@ -1,7 +1,12 @@
 """Add small errors to correct kernels, and report those that the judge accepts.
 
-An oracle, which knows where each mutant may be wrong, checks it; if it is wrong, it is graded.
-Accepted ones are listed with the seed that repeats the grading.
+An oracle, which knows where each mutant may be wrong, checks it; if it is
+wrong, it is graded. Accepted ones are listed with the seed that repeats the
+grading.
+
+examples:
+  nox -s lab -- fuzz --minutes 10
+  nox -s lab -- fuzz --minutes 60 --json reports/fuzz.json solutions/0*.cu
 """
 
 import argparse
@@ -35,12 +40,6 @@ from harness.protocol.report import Stage, Submission, Tool, Value
 from harness.protocol.request import Fault
 from problem.cases import CASES_VERSION, UNIFORM, Case, Shape
 from problem.problem import MATRIX_MULTIPLICATION as PROBLEM
-
-HELP = """\
-examples:
-  nox -s lab -- fuzz --minutes 10
-  nox -s lab -- fuzz --minutes 60 --json reports/fuzz.json solutions/0*.cu
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

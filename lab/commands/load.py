@@ -1,7 +1,13 @@
 """Measure how fast the pages of a real arena are under load.
 
-The arena has 10 000 entries. Locust reads 30 pages a second while 300 pages watch the board or a
-submission, and the CPU device grades. Pages that watch the board read it again at each change.
+The arena has 10 000 entries. Locust reads 30 pages a second while 300 pages
+watch the board or a submission, and the CPU device grades. Pages that watch the
+board read it again at each change.
+
+example:
+  python3 -m lab load --out load.json
+
+It needs the packages of the dependency group `test`.
 """
 
 import argparse
@@ -27,13 +33,6 @@ from tests.board import factory
 PORT = 8933
 VISITORS = 330
 """One in eleven reads pages, the others watch."""
-
-HELP = """\
-example:
-  python3 -m lab load --out load.json
-
-It needs the packages of the dependency group `test`.
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,14 @@
 """Measure the kernels of a folder with the judge on this machine's GPU, and write their times.
 
-Each is graded quickly. The hardware counters are read, too, where the driver permits it.
+Each is graded quickly. The hardware counters are read, too, where the driver
+permits it.
+
+A kernel takes some seconds. Kernels that the file names already and that are
+not measured again keep their times.
+
+examples:
+  python3 -m lab measure --out tests/judge/explain/kernels/measured.json
+  python3 -m lab measure --out measured.json my_kernel.cu
 """
 
 import argparse
@@ -26,15 +34,6 @@ from lab.profiler import NoProfile, Profile, profile
 from problem.cases import Shape
 
 KERNELS = Path(__file__).resolve().parents[2] / "tests" / "judge" / "explain" / "kernels"
-
-HELP = """\
-A kernel takes some seconds. Kernels that the file names already and that are
-not measured again keep their times.
-
-examples:
-  python3 -m lab measure --out tests/judge/explain/kernels/measured.json
-  python3 -m lab measure --out measured.json my_kernel.cu
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,7 +1,10 @@
 """Make single changes with mutmut, and list those that no test detects.
 
-Each area is tested in a copy of the repository, which is kept. Code that has not changed since the
-last time is not tested again.
+Each area is tested in a copy of the repository, which is kept. Code that has
+not changed since the last time is not tested again.
+
+example:
+  nox -s lab -- mutants stages
 """
 
 import argparse
@@ -13,11 +16,6 @@ from pathlib import Path
 
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
-
-HELP = """\
-example:
-  nox -s lab -- mutants stages
-"""
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".mutants"

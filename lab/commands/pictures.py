@@ -1,4 +1,11 @@
-"""Make the README's pictures from reports: a grading and the board."""
+"""Make the README's pictures from reports: a grading and the board.
+
+example:
+  python3 -m lab pictures
+
+Nothing is graded: the terminal shows the report with the best score, and the
+board ranks those of the latest version. Chromium draws the board.
+"""
 
 import argparse
 import io
@@ -19,14 +26,6 @@ WIDTH = 100
 """The width of the terminal in characters."""
 
 _WEB_FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
-
-HELP = """\
-example:
-  python3 -m lab pictures
-
-Nothing is graded: the terminal shows the report with the best score, and the
-board ranks those of the latest version. Chromium draws the board.
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,8 +1,13 @@
 """Compare predictions of `explain` with the times that the judge measured.
 
-Every file of solutions/ is explained on the CPU device; the measured times are those of the
-reports. The kernels of tests/judge/explain/kernels are explained, too; `lab measure` wrote their
-times and counters.
+Every file of solutions/ is explained on the CPU device; the measured times are
+those of the reports. The kernels of tests/judge/explain/kernels are explained,
+too; `lab measure` wrote their times and counters.
+
+It takes some minutes: large kernels take long to compile and to translate.
+
+example:
+  python3 -m lab predict --out predictions.md
 """
 
 import argparse
@@ -34,13 +39,6 @@ REPORTS = SOLUTIONS.parent / "reports" / "h200"
 
 LONG_SECONDS = 600.0
 """The time limit for counting one kernel, long enough for a busy machine."""
-
-HELP = """\
-It takes some minutes: large kernels take long to compile and to translate.
-
-example:
-  python3 -m lab predict --out predictions.md
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,7 +1,13 @@
 """Write the tables of the committed reports into reports/README.md and solutions/README.md.
 
-reports/GPU/KERNEL.json belongs to solutions/KERNEL.cu. If the code of a kernel changes, its report
-is invalid; comments may change.
+reports/GPU/KERNEL.json belongs to solutions/KERNEL.cu. If the code of a kernel
+changes, its report is invalid; comments may change.
+
+example:
+  python3 -m lab readme
+
+The scores are written into the first file, and which kernel is the fastest at
+which size into the second one, each between its markers.
 """
 
 import argparse
@@ -24,14 +30,6 @@ from harness.protocol.errors import StoreError, UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Badge, Report, Score, Unscored
 from problem.cases import RANKED, Shape
-
-HELP = """\
-example:
-  python3 -m lab readme
-
-The scores are written into the first file, and which kernel is the fastest at
-which size into the second one, each between its markers.
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

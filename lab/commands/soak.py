@@ -1,7 +1,11 @@
 """Kill parts of a real arena at random while many people submit.
 
-The exit code is 0 if every submission that was answered with 202 has exactly one result, and the
-correct one. A thousand gradings take the CPU device half an hour.
+The exit code is 0 if every submission that was answered with 202 has exactly
+one result, and the correct one. A thousand gradings take the CPU device half an
+hour.
+
+example:
+  python3 -m lab soak --submissions 1000 --workers 4 --out soak.json
 """
 
 import argparse
@@ -36,11 +40,6 @@ from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.files import write_whole
 from lab.arena_process import ROOT, running_arena
-
-HELP = """\
-example:
-  python3 -m lab soak --submissions 1000 --workers 4 --out soak.json
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

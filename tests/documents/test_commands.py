@@ -108,7 +108,7 @@ def documented() -> Iterator[tuple[str, str]]:
         for line in re.findall(rf"^    ({starts}.*)$", text, re.MULTILINE):
             yield re.split(r" {2,}", line)[0], name
     for command in COMMANDS:
-        text = importlib.import_module(f"harness.cli.commands.{command}").HELP
+        text = importlib.import_module(f"harness.cli.commands.{command}").__doc__
         for line in re.findall(rf"^  ({starts}.*)$", text, re.MULTILINE):
             yield re.split(r" {2,}", line)[0], f"harness {command} --help"
 

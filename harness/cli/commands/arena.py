@@ -1,7 +1,23 @@
 """Run an arena: the judge as a web service.
 
-It prints its address and, at the first start, an organiser's key. Ctrl-C ends it; submissions are
-kept, and graded after the next start.
+It prints its address and, at the first start, an organiser's key. Ctrl-C ends
+it; submissions are kept, and graded after the next start.
+
+examples:
+  python3 -m harness arena                           this machine, ./arena-data
+  python3 -m harness arena --data contest --port 8100
+  python3 -m harness arena run --root /arena --https --proxy 127.0.0.1
+  python3 -m harness arena backup --file contest.backup --data contest
+  python3 -m harness arena restore --file contest.backup --data other
+  python3 -m harness arena key --for organiser       a new key for a lost one
+  python3 -m harness arena worker-key --name lab-3 --file lab-3.key
+
+The third example is for an arena behind a proxy with TLS. A backup can be made
+while the arena runs; it is restored into a new folder. A worker key lets
+another machine grade for the arena: see `python3 -m harness worker --help`.
+Without --database, the arena runs a PostgreSQL of its own in its folder. The
+rules of the contest are in rules.toml there. The arena needs the packages that
+`nox -s arena` installs.
 """
 
 from __future__ import annotations
@@ -24,24 +40,6 @@ from harness.cli.commands._arguments import count, number
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
-
-HELP = """\
-examples:
-  python3 -m harness arena                           this machine, ./arena-data
-  python3 -m harness arena --data contest --port 8100
-  python3 -m harness arena run --root /arena --https --proxy 127.0.0.1
-  python3 -m harness arena backup --file contest.backup --data contest
-  python3 -m harness arena restore --file contest.backup --data other
-  python3 -m harness arena key --for organiser       a new key for a lost one
-  python3 -m harness arena worker-key --name lab-3 --file lab-3.key
-
-The third example is for an arena behind a proxy with TLS. A backup can be made
-while the arena runs; it is restored into a new folder. A worker key lets
-another machine grade for the arena: see `python3 -m harness worker --help`.
-Without --database, the arena runs a PostgreSQL of its own in its folder. The
-rules of the contest are in rules.toml there. The arena needs the packages that
-`nox -s arena` installs.
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,14 @@
-"""Check each part of the judge on this machine, and say how to repair those that do not work."""
+"""Check each part of the judge on this machine, and say how to repair those that do not work.
+
+examples:
+  python3 -m harness doctor                what a grading here would use
+  python3 -m harness doctor --device cpu   the judge without a GPU
+
+exit codes:
+  0  all parts work; without a GPU, all but scores
+  1  a part does not
+  2  the judge could not be started
+"""
 
 from __future__ import annotations
 
@@ -14,17 +24,6 @@ from harness.cli.views.console import Terminal
 from harness.judge import session as sessions
 from harness.judge.doctor import Check, check_parts
 from harness.judge.progress import Silent
-
-HELP = """\
-examples:
-  python3 -m harness doctor                what a grading here would use
-  python3 -m harness doctor --device cpu   the judge without a GPU
-
-exit codes:
-  0  all parts work; without a GPU, all but scores
-  1  a part does not
-  2  the judge could not be started
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,29 @@
 """Explain what limits a kernel's speed, line by line, and how much a change would save.
 
 It needs no GPU: the CPU device counts the accesses.
+
+The screen shows
+  - how many bytes a block moves at least, and how many operations it does;
+  - how long each unit of the GPU would be busy at the ranked size;
+  - the lines that cost most: sectors and wavefronts per request (and the fewest
+    possible), how often a block reads a sector again, and active lanes;
+  - at most three findings, the largest gain first.
+Without a GPU, the figures are those of an H100, or of --gpu NAME. The kernel is
+also checked on a few cases and sanitized on three shapes. Errors are shown
+first.
+
+examples:
+  python3 -m harness explain my_kernel.cu
+  python3 -m harness explain --gpu "RTX 4090" my_kernel.cu
+  python3 -m harness explain --against old.cu my_kernel.cu
+  python3 -m harness explain --sass 6 my_kernel.cu
+  python3 -m harness explain --json - my_kernel.cu | jq .findings
+  python3 -m harness explain --shape 512x2048x512 my_kernel.cu
+
+exit codes:
+  0  the kernel is explained
+  1  it is explained but wrong or unsafe, or it does not compile
+  2  wrong usage, or a fault of the judge
 """
 
 from __future__ import annotations
@@ -33,32 +56,6 @@ from harness.judge.session import Session
 from harness.judge.submission import Unreadable, read
 from harness.protocol.errors import UsageError
 from harness.protocol.report import JudgeError
-
-HELP = """\
-The screen shows
-  - how many bytes a block moves at least, and how many operations it does;
-  - how long each unit of the GPU would be busy at the ranked size;
-  - the lines that cost most: sectors and wavefronts per request (and the fewest
-    possible), how often a block reads a sector again, and active lanes;
-  - at most three findings, the largest gain first.
-Without a GPU, the figures are those of an H100, or of --gpu NAME. The kernel is
-also checked on a few cases and sanitized on three shapes. Errors are shown
-first.
-
-examples:
-  python3 -m harness explain my_kernel.cu
-  python3 -m harness explain --gpu "RTX 4090" my_kernel.cu
-  python3 -m harness explain --against old.cu my_kernel.cu
-  python3 -m harness explain --sass 6 my_kernel.cu
-  python3 -m harness explain --json - my_kernel.cu | jq .findings
-  python3 -m harness explain --shape 512x2048x512 my_kernel.cu
-
-exit codes:
-  0  the kernel is explained
-  1  it is explained but wrong or unsafe, or it does not compile
-  2  wrong usage, or a fault of the judge
-"""
-
 
 LARGE_SECONDS = 900.0
 """The limit of counting at a size that the user asked for."""

@@ -1,4 +1,10 @@
-"""Write reports as JSON lines, or the source of one entry."""
+"""Write reports as JSON lines, or the source of one entry.
+
+examples:
+  python3 -m harness export > contest.jsonl
+  python3 -m harness export --store arena-data > contest.jsonl
+  python3 -m harness export --source ada/tile > tile.cu
+"""
 
 import argparse
 
@@ -7,13 +13,6 @@ from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import ENTRY_HELP, find, open_store
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
-
-HELP = """\
-examples:
-  python3 -m harness export > contest.jsonl
-  python3 -m harness export --store arena-data > contest.jsonl
-  python3 -m harness export --source ada/tile > tile.cu
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

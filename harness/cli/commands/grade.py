@@ -1,7 +1,20 @@
 """Grade kernel files, or all of solutions/.
 
-A grading says whether a kernel is right, whether it is safe, how fast it is relative to cuBLAS, and
-why.
+A grading says whether a kernel is right, whether it is safe, how fast it is
+relative to cuBLAS, and why.
+
+examples:
+  python3 -m harness grade my_kernel.cu
+  python3 -m harness grade --quick my_kernel.cu          a sample, while tuning
+  python3 -m harness grade --quick --arch sm_75 my_kernel.cu   for another GPU
+  python3 -m harness grade --quick --seed 12 my_kernel.cu    replay a failure
+  python3 -m harness grade --quick --json - my_kernel.cu | jq .outcome
+  python3 -m harness grade --submit --author ada my_kernel.cu
+
+exit codes:
+  0  every file was accepted
+  1  a file was not accepted
+  2  wrong usage, a fault of the judge, or a kernel that this device cannot run
 """
 
 from __future__ import annotations
@@ -25,22 +38,6 @@ from harness.judge.submission import Unreadable, read
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Report, Submission, Verdict
-
-HELP = """\
-examples:
-  python3 -m harness grade my_kernel.cu
-  python3 -m harness grade --quick my_kernel.cu          a sample, while tuning
-  python3 -m harness grade --quick --arch sm_75 my_kernel.cu   for another GPU
-  python3 -m harness grade --quick --seed 12 my_kernel.cu    replay a failure
-  python3 -m harness grade --quick --json - my_kernel.cu | jq .outcome
-  python3 -m harness grade --submit --author ada my_kernel.cu
-
-exit codes:
-  0  every file was accepted
-  1  a file was not accepted
-  2  wrong usage, a fault of the judge, or a kernel that this device cannot run
-"""
-
 
 SOLUTIONS = Path(__file__).resolve().parents[3] / "solutions"
 

@@ -1,6 +1,11 @@
 """Enter the reports of files; all of them or none.
 
 A file is what `grade --json` or `export` has written.
+
+examples:
+  python3 -m harness import contest.jsonl --store leaderboard.sqlite
+  python3 -m harness import report.json --store contest.sqlite
+  python3 -m harness import contest.jsonl --store postgresql://ada@host/team
 """
 
 import argparse
@@ -11,13 +16,6 @@ from harness.cli.commands._arguments import add_store
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import open_store, read_all
 from harness.cli.views.console import Terminal
-
-HELP = """\
-examples:
-  python3 -m harness import contest.jsonl --store leaderboard.sqlite
-  python3 -m harness import report.json --store contest.sqlite
-  python3 -m harness import contest.jsonl --store postgresql://ada@host/team
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,11 @@
 """Show the board's key and the keys that it trusts, and change the list of trusted keys.
 
 A result counts if the board's own judge signed it, or a key of this list.
+
+examples:
+  python3 -m harness keys                             this board's key, the list
+  python3 -m harness keys --trust KEY --owner "lab"   count what this key signed
+  python3 -m harness keys --distrust KEY
 """
 
 import argparse
@@ -10,13 +15,6 @@ from harness.cli.commands._arguments import add_store
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.protocol.errors import UsageError
-
-HELP = """\
-examples:
-  python3 -m harness keys                             this board's key, the list
-  python3 -m harness keys --trust KEY --owner "lab"   count what this key signed
-  python3 -m harness keys --distrust KEY
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,15 @@
 """Show the ranking, and write it as a site.
 
 Until a score is entered, it shows the reports that came with the judge.
+
+examples:
+  python3 -m harness leaderboard --badge cuda-cores --site site
+  python3 -m harness leaderboard --reports reports
+
+exit codes:
+  0  there is a ranking
+  1  nothing to rank
+  2  wrong usage
 """
 
 import argparse
@@ -26,17 +35,6 @@ from harness.protocol.errors import UsageError
 from harness.protocol.report import Badge
 
 REPORTS = Path(__file__).resolve().parents[3] / "reports"
-
-HELP = """\
-examples:
-  python3 -m harness leaderboard --badge cuda-cores --site site
-  python3 -m harness leaderboard --reports reports
-
-exit codes:
-  0  there is a ranking
-  1  nothing to rank
-  2  wrong usage
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

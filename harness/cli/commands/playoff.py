@@ -1,7 +1,19 @@
 """Find the order of kernels whose scores are too close to tell.
 
-Each kernel is graded. Then all are timed alternately with cuBLAS in one run, until their order is
-known or they differ by less than 0.1 %.
+Each kernel is graded. Then all are timed alternately with cuBLAS in one run,
+until their order is known or they differ by less than 0.1 %.
+
+examples:
+  python3 -m harness playoff one.cu other.cu
+  python3 -m harness playoff --json result.json one.cu other.cu
+
+The result is shown and not entered anywhere: a board ranks by scores alone. It
+holds for this GPU; CUDA_VISIBLE_DEVICES=1 chooses another one.
+
+exit codes:
+  0  the order of all is known, or they are equal
+  1  the order of some is not known
+  2  wrong usage, a kernel that was not accepted, or a fault of the judge
 """
 
 from __future__ import annotations
@@ -23,20 +35,6 @@ from harness.judge.playoff import PlayOff, play_off
 from harness.judge.submission import read_kernel
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Report
-
-HELP = """\
-examples:
-  python3 -m harness playoff one.cu other.cu
-  python3 -m harness playoff --json result.json one.cu other.cu
-
-The result is shown and not entered anywhere: a board ranks by scores alone. It
-holds for this GPU; CUDA_VISIBLE_DEVICES=1 chooses another one.
-
-exit codes:
-  0  the order of all is known, or they are equal
-  1  the order of some is not known
-  2  wrong usage, a kernel that was not accepted, or a fault of the judge
-"""
 
 _ORDERS = {
     "faster": "{first} is faster",

@@ -1,4 +1,9 @@
-"""Grade unverified results and those of other versions again, show the changes, and enter them."""
+"""Grade unverified results and those of other versions again, show the changes, and enter them.
+
+examples:
+  python3 -m harness regrade
+  python3 -m harness regrade --gpu H100 --yes
+"""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -19,12 +24,6 @@ from harness.judge import figures
 from harness.judge import session as sessions
 from harness.judge.grade import grade
 from harness.protocol.errors import UsageError
-
-HELP = """\
-examples:
-  python3 -m harness regrade
-  python3 -m harness regrade --gpu H100 --yes
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,24 @@
 """Find the best constants of a kernel file.
 
 Compile, check and time every variant of a file, as a quick grading does.
+
+A comment after a constant lists the values to try. The launch line may depend
+on the file's constants:
+  constexpr int BK = 16;  // tune: 8 16 32
+  // tune: solve tile={BM}x{BN} shared_memory={4 * BK * (BM + BN)}
+
+examples:
+  python3 -m harness tune --out best.cu my_kernel.cu
+  python3 -m harness tune --limit 20 my_kernel.cu      20 variants, at random
+  python3 -m harness tune --device cpu my_kernel.cu   verdicts, no times
+
+Ctrl-C ends the tuning and shows the table so far.
+
+exit codes:
+  0    a variant was accepted
+  1    none was
+  2    wrong usage, or a fault of the judge
+  130  interrupted
 """
 
 from __future__ import annotations
@@ -27,26 +45,6 @@ from harness.judge.tune.tune import Tuning, Variant, tune
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Accepted, DeviceKind, Score, Unscored
-
-HELP = """\
-A comment after a constant lists the values to try. The launch line may depend
-on the file's constants:
-  constexpr int BK = 16;  // tune: 8 16 32
-  // tune: solve tile={BM}x{BN} shared_memory={4 * BK * (BM + BN)}
-
-examples:
-  python3 -m harness tune --out best.cu my_kernel.cu
-  python3 -m harness tune --limit 20 my_kernel.cu      20 variants, at random
-  python3 -m harness tune --device cpu my_kernel.cu   verdicts, no times
-
-Ctrl-C ends the tuning and shows the table so far.
-
-exit codes:
-  0    a variant was accepted
-  1    none was
-  2    wrong usage, or a fault of the judge
-  130  interrupted
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,7 +1,20 @@
 """Let this machine's GPUs grade for an arena on another machine.
 
-Each GPU grades until the command is ended. Ctrl-C returns unfinished submissions to the queue. The
-machine speaks HTTPS with the arena and has no access to its database.
+Each GPU grades until the command is ended. Ctrl-C returns unfinished
+submissions to the queue. The machine speaks HTTPS with the arena and has no
+access to its database.
+
+examples:
+  python3 -m harness worker --arena https://a.example.org --key a.key
+  python3 -m harness worker --arena https://a.example.org --key a.key --drain
+  python3 -m harness worker --arena https://a.example.org --device cpu
+
+Make the key on the organiser's page, or on the arena's machine:
+  python3 -m harness arena worker-key --name lab-3 --file lab-3.key
+It may also be in the environment variable MATMUL_WORKER_KEY.
+
+The machine needs the same version of the judge as the arena. --drain lets its
+workers end after the submissions that they are grading.
 """
 
 from __future__ import annotations
@@ -27,20 +40,6 @@ from harness.protocol.errors import UsageError
 
 POLL_SECONDS = 1.0
 GREETING_SECONDS = 10.0
-
-HELP = """\
-examples:
-  python3 -m harness worker --arena https://a.example.org --key a.key
-  python3 -m harness worker --arena https://a.example.org --key a.key --drain
-  python3 -m harness worker --arena https://a.example.org --device cpu
-
-Make the key on the organiser's page, or on the arena's machine:
-  python3 -m harness arena worker-key --name lab-3 --file lab-3.key
-It may also be in the environment variable MATMUL_WORKER_KEY.
-
-The machine needs the same version of the judge as the arena. --drain lets its
-workers end after the submissions that they are grading.
-"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
