@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -219,6 +219,10 @@ class Explainer:
         if raw.kind == FindingKind.UNINITIALISED:
             message = f"{_line(at)} reads {raw.bytes} uninitialised bytes of {{spot}}"
             return self._access_finding(raw, Hazard.UNINITIALISED, message)
+        if raw.kind == FindingKind.PARTLY_UNINITIALISED:
+            message = f"{_line(at)} reads {raw.bytes} bytes, some uninitialised, of {{spot}}"
+            found = self._access_finding(raw, Hazard.UNINITIALISED, message)
+            return replace(found, partly=True)
         if raw.kind in _RACES:
             return self._access_finding(raw, Hazard.RACE, _race(raw, at, other))
         if raw.kind == FindingKind.SUM_IN_FLIGHT:

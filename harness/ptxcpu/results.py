@@ -42,6 +42,8 @@ class Finding:
     memory: the name of the buffer, or one of the constants above.
     index: the index of the first element accessed, in a buffer.
     bytes_outside: the distance in bytes from the nearest end of the memory.
+    partly: other words of an uninitialised read were initialised. It may be harmless: what is not
+        initialised is NaN, which reaches a result if it is used.
     """
 
     hazard: Hazard
@@ -53,6 +55,7 @@ class Finding:
     memory: str | None = None
     index: tuple[int, ...] | None = None
     bytes_outside: int | None = None
+    partly: bool = False
     occurrences: int = 1
 
     def __str__(self) -> str:

@@ -4,6 +4,7 @@ import math
 import os
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import singledispatchmethod
 from pathlib import Path
@@ -44,6 +45,7 @@ from harness.protocol.report import (
     WatchedBlocks,
 )
 from harness.protocol.request import Fault, Request
+from harness.ptxcpu import results
 from harness.ptxcpu.arguments import Argument, Buffer, ParameterKind
 from harness.ptxcpu.execution import build
 from harness.ptxcpu.execution.cache import Cache
@@ -207,7 +209,10 @@ class CpuDevice:
                 result = kernel.check(grid, arguments, seconds=left)
             except PtxError as refusal:
                 return Fault(cause="judge", message=f"the CPU device: {refusal.reason}")
-            found += [reporting.finding(each, given.shape) for each in result.findings]
+            findings = result.findings
+            if np.isfinite(output).all():
+                findings = _without_partly(findings)
+            found += [reporting.finding(each, given.shape) for each in findings]
             if result.fault:
                 fault = reporting.fault(result.fault, given.shape, result.printed)
                 ended = (Stopped(launch=number, fault=fault),)
@@ -247,7 +252,7 @@ class CpuDevice:
             result = kernel.check(grid, arguments, seconds=seconds)
         except PtxError:
             return []
-        return [reporting.finding(each, given.shape) for each in result.findings]
+        return [reporting.finding(each, given.shape) for each in _without_partly(result.findings)]
 
     def _check_sample(
         self, given: LaunchInputs, seconds: float
@@ -269,7 +274,7 @@ class CpuDevice:
             return [], None
         blocks, bounded = math.prod(grid), 0
         watched = 0 if result.fault else result.blocks
-        found = list(result.findings)
+        found = list(_without_partly(result.findings))
         is_over = result.fault is None or result.fault.cause is Cause.TIME_LIMIT
         if not found and is_over:
             left = max(seconds - (time.monotonic() - start), 0.1)
@@ -325,6 +330,12 @@ def parameter_kinds(signature: Signature) -> tuple[ParameterKind, ...]:
         ParameterKind.WRITABLE,
         *(ParameterKind.NUMBER for _ in signature.numbers),
     )
+
+
+def _without_partly(findings: Sequence[results.Finding]) -> tuple[results.Finding, ...]:
+    """Return the findings without wide reads of which only some words were not initialised. Those
+    are NaN, so they are an error only if NaN reaches the output."""
+    return tuple(each for each in findings if not each.partly)
 
 
 def _arguments(given: LaunchInputs) -> tuple[Matrix, tuple[Argument, ...]]:

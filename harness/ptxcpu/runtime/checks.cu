@@ -677,6 +677,15 @@ __device__ __noinline__ unsigned char* ready_flags(Context* c, long long t, Addr
     return k->buffer_ready[window] + offset;
 }
 
+// Returns whether an access to memory of the block or the thread meets a word that was written.
+__device__ __noinline__ bool is_partly_written(Address address, const unsigned char* ready, long long n) {
+    long long window = window_of(address);
+    if (window != WINDOW_SHARED && window != WINDOW_LOCAL) return false;
+    bool any = false;
+    for (long long i = 0; i + 4 <= n; i += 4) any |= are_written(ready + i, 4);
+    return any;
+}
+
 __device__ void check_access(Context* c, long long t, long long pc, Address address, long long n,
                              int access) {
     c->checks->unmet = 1;
@@ -689,7 +698,11 @@ __device__ void check_access(Context* c, long long t, long long pc, Address addr
         if (!reads && !(access & ACCESS_ASYNC) && ready[i] == BYTE_UNWRITTEN) ready[i] = BYTE_WRITTEN;
     }
     if (outside) note_bad_access(c, t, pc, address, n, access);
-    else if (reads && unwritten) note(c, FINDING_KIND_UNINITIALISED, pc, -1, t, -1, address, n, access, 0);
+    else if (reads && unwritten) {
+        int kind = is_partly_written(address, ready, n) ? FINDING_KIND_PARTLY_UNINITIALISED
+                                                        : FINDING_KIND_UNINITIALISED;
+        note(c, kind, pc, -1, t, -1, address, n, access, 0);
+    }
     if (window_of(address) == WINDOW_SHARED) {
         Context* block = block_at(c, address);
         check_shared(c, t, pc, block, address, n, access);

@@ -478,6 +478,7 @@ class FindingKind(IntEnum):
     READ_ONLY_PATH = 10
     NO_PROXY_FENCE = 11
     SUM_IN_FLIGHT = 12
+    PARTLY_UNINITIALISED = 13
 
 
 def _fields(struct: dict[str, str]) -> list[tuple[str, Any]]:
