@@ -11,8 +11,8 @@ import pytest
 from hypothesis import settings
 
 from harness.devices.available import why_no_cuda
-from harness.judge.session import Choice, Session, open_session
 from harness.judge.stages import rounds
+from harness.judge.workers.session import Choice, Session, open_session
 from tests import sharing
 from tests.grading import lasting, with_parts
 
@@ -105,4 +105,4 @@ def shared_workers(cpu_workers: Session, monkeypatch: pytest.MonkeyPatch) -> Non
         info = shared.info.model_copy(update={"arch": arch})
         return nullcontext(with_parts(shared, arch=arch, info=info))
 
-    monkeypatch.setattr("harness.judge.session.open_session", opened)
+    monkeypatch.setattr("harness.judge.workers.session.open_session", opened)

@@ -11,11 +11,12 @@ from typing import Any, cast
 import pytest
 
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.session import Choice, Session, open_session
+from harness.judge.session import Process, Session
 from harness.judge.submission import read
+from harness.judge.workers.session import Choice, open_session
 from harness.protocol.compiler import Disassemble, Disassembled
 from harness.protocol.report import DisassembledKernel, Report
-from harness.protocol.request import Process, Request
+from harness.protocol.request import Request
 
 
 def grade_file(path: Path, device: Choice, options: GradingOptions) -> Report:

@@ -9,8 +9,8 @@ import pytest
 from harness.cli.views.console import SafeConsole
 from harness.cli.views.grading import screen
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.session import Session
 from harness.judge.submission import read
+from harness.judge.workers.session import Session
 from tests.test_submissions import FEW_CASES
 
 LONG = {

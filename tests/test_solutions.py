@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.session import Session
 from harness.judge.submission import read
+from harness.judge.workers.session import Session
 from harness.protocol.report import Verdict
 from tests.waiting import PATIENCE
 

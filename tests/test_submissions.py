@@ -32,9 +32,9 @@ from unittest.mock import patch
 import pytest
 
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.session import Choice, Session
 from harness.judge.stages import measure, rounds
 from harness.judge.submission import read
+from harness.judge.workers.session import Choice, Session
 from harness.protocol import report as protocol
 from harness.protocol.report import Report
 from problem.cases import QUICK_CASES, Case, Extent, Shape

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.session import Session, open_session
+from harness.judge.session import Session
 from harness.judge.stages import measure, rounds
+from harness.judge.workers.session import open_session
 from harness.protocol import report as protocol
 from problem import starter
 from tests.grading import lasting

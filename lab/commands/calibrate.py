@@ -24,10 +24,11 @@ from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.cli.views.progress import TerminalProgress
 from harness.judge.progress import Progress
-from harness.judge.session import Session, open_session
+from harness.judge.session import Session
 from harness.judge.stages.outcomes import Ended
 from harness.judge.stages.rounds import FULL, Measuring, timed_rounds
 from harness.judge.stages.score import score
+from harness.judge.workers.session import open_session
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.report import DeviceInfo, Round, Score, Stage, Unscored, Value
 from problem.cases import RANKED

@@ -29,10 +29,11 @@ from harness.compiling.syntax import text_of, walked
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.grading import Grading, launch_inputs
 from harness.judge.progress import Silent
-from harness.judge.session import Session, open_session
+from harness.judge.session import Session
 from harness.judge.stages.outcomes import launch_outcome
 from harness.judge.stages.verify import prepare, run_cases
 from harness.judge.submission import read_kernel
+from harness.judge.workers.session import open_session
 from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.device import Load, Ready, Sanitize, Sanitized
 from harness.protocol.files import write_whole

@@ -22,10 +22,11 @@ from harness.cli.views.console import Terminal
 from harness.judge.explain.explanation import Unit
 from harness.judge.grade import grade
 from harness.judge.grading import GradingOptions
-from harness.judge.session import Session, open_session
+from harness.judge.session import Session
 from harness.judge.stages.compile import compile_kernel
 from harness.judge.stages.outcomes import Ended
 from harness.judge.submission import read_kernel
+from harness.judge.workers.session import open_session
 from harness.protocol.compiler import Compile
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole

@@ -28,8 +28,8 @@ from harness.judge.explain.explanation import Explanation
 from harness.judge.explain.gpu import gpu_named, gpu_of
 from harness.judge.explain.rules import RULES, advice
 from harness.judge.grading import GradingOptions
-from harness.judge.session import open_session
 from harness.judge.submission import read
+from harness.judge.workers.session import open_session
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Report, Value

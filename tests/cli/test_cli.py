@@ -16,8 +16,8 @@ import pytest
 from harness.board.keys import SigningKey
 from harness.cli.main import main, parse
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.session import Session
 from harness.judge.submission import read
+from harness.judge.workers.session import Session
 from harness.protocol.report import Report, Verdict, WrongAnswer
 from tests.forked import python
 from tests.sources import BROKEN, kernel

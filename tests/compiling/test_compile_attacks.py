@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from harness.compiling import compiler
-from harness.judge.session import Session
 from harness.judge.stages.compile import compile_kernel
 from harness.judge.stages.outcomes import Ended
 from harness.judge.submission import Unreadable, read
+from harness.judge.workers.session import Session
 from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.report import Outcome
 from tests.sources import KERNEL, PARAMETERS

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.session import Session
 from harness.judge.submission import read
+from harness.judge.workers.session import Session
 
 CLONES = os.environ.get("MATMUL_ARENA_PUBLIC_FILES")
 with Path(__file__).with_name("public_files.csv").open(encoding="utf-8", newline="") as table:

@@ -17,8 +17,9 @@ import psutil
 import pytest
 
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.session import Session, open_session
+from harness.judge.session import Session
 from harness.judge.submission import read
+from harness.judge.workers.session import open_session
 from harness.judge.workers.worker import Worker
 from harness.protocol.errors import JudgeFailure
 from harness.protocol.report import JudgeError, Report

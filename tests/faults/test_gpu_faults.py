@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.session import open_session
 from harness.judge.submission import read
+from harness.judge.workers.session import open_session
 from harness.protocol.errors import JudgeFailure
 from harness.protocol.report import Report
 from tests.grading import grade_file, lasting

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 from harness.compiling.lexical import normalised
 from harness.compiling.source import SourceError, parse, parse_launch_line
 from harness.devices.cuda.findings import Placement, read_xml
-from harness.judge.session import Session
 from harness.judge.workers import channel
+from harness.judge.workers.session import Session
 from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.device import Finished, Load, Ready
 from harness.protocol.report import CompileError, RuntimeFault, Tool, Unsupported

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.session import Session
 from harness.judge.submission import read
+from harness.judge.workers.session import Session
 from harness.protocol.report import Verdict
 from problem import starter
 from problem.cases import QUICK_CASES, Extent

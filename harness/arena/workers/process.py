@@ -34,9 +34,10 @@ from harness.arena.submitted import stored
 from harness.arena.workers.api import KEY_VARIABLE, LEASE_SECONDS, Heartbeat, Join, Outcome, Task
 from harness.arena.workers.connection import Connection, Held, Refused, SessionLost
 from harness.judge.grade import GradingOptions, grade
-from harness.judge.session import Session, open_sessions
+from harness.judge.session import Session
 from harness.judge.workers.cores import set_affinity, set_session_niceness, shared_out
 from harness.judge.workers.processes import no_children
+from harness.judge.workers.session import open_sessions
 from harness.protocol.report import DeviceKind, Stage
 
 log = logging.getLogger(__name__)

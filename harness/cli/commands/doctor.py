@@ -21,9 +21,9 @@ from rich.text import Text
 from harness.cli.commands._arguments import add_device
 from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
-from harness.judge import session as sessions
 from harness.judge.doctor import Check, check_parts
 from harness.judge.progress import Silent
+from harness.judge.workers import session as workers
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     code = Exit.YES
-    with sessions.open_session(arguments.device) as session, session.exclusive_lock(Silent()):
+    with workers.open_session(arguments.device) as session, session.exclusive_lock(Silent()):
         for part in check_parts(session):
             terminal.show(line(part))
             code = code if part.works or not part.needed else Exit.NO

@@ -44,7 +44,6 @@ from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.cli.views.explanation import machine_code, refusal, screen
 from harness.cli.views.progress import TerminalProgress
-from harness.judge import session as sessions
 from harness.judge.examine import examine
 from harness.judge.explain.compare import compare
 from harness.judge.explain.examination import Examination
@@ -54,6 +53,7 @@ from harness.judge.grading import GradingOptions
 from harness.judge.progress import Progress
 from harness.judge.session import Session
 from harness.judge.submission import Unreadable, read
+from harness.judge.workers import session as workers
 from harness.protocol.errors import UsageError
 from harness.protocol.report import JudgeError
 
@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     if arguments.shape is not None:
         options = replace(options, counted_shape=arguments.shape, counting_seconds=LARGE_SECONDS)
     with (
-        sessions.open_session(arguments.device, arch=gpu.arch if gpu else None) as session,
+        workers.open_session(arguments.device, arch=gpu.arch if gpu else None) as session,
         TerminalProgress(terminal.results, arguments.file.name) as progress,
     ):
         old = _examine_old(arguments.against, session, options, progress)

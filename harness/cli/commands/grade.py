@@ -32,9 +32,9 @@ from harness.cli.commands._stores import open_store
 from harness.cli.views.console import Terminal
 from harness.cli.views.grading import screen, summary, verdict_line
 from harness.cli.views.progress import TerminalProgress
-from harness.judge import session as sessions
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import Unreadable, read
+from harness.judge.workers import session as workers
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Report, Submission, Verdict
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
             code = Exit.NO_ANSWER
     if not readable:
         return code
-    with sessions.open_session(arguments.device, arch=arguments.arch) as session:
+    with workers.open_session(arguments.device, arch=arguments.arch) as session:
         for name, submission, place in readable:
             with TerminalProgress(terminal.results, name) as progress:
                 report = grade(submission, session, options, progress)

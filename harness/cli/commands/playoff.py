@@ -30,9 +30,9 @@ from harness.cli.commands._command import Exit
 from harness.cli.views.console import Terminal
 from harness.cli.views.grading import verdict_line
 from harness.cli.views.progress import TerminalProgress
-from harness.judge import session as sessions
 from harness.judge.playoff import PlayOff, play_off
 from harness.judge.submission import read_kernel
+from harness.judge.workers import session as workers
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Report
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.show(verdict_line(report))
 
     with (
-        sessions.open_session("cuda") as session,
+        workers.open_session("cuda") as session,
         TerminalProgress(terminal.results, "play-off") as progress,
     ):
         playoff = play_off(submissions, session, progress, graded)

@@ -21,8 +21,8 @@ from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import open_store, read_all
 from harness.cli.views.console import Terminal
 from harness.judge import figures
-from harness.judge import session as sessions
 from harness.judge.grade import grade
+from harness.judge.workers import session as workers
 from harness.protocol.errors import UsageError
 
 
@@ -37,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 @contextmanager
 def _grader() -> Iterator[Grader]:
     """Give a function that grades the sources of stored reports, in one session."""
-    with sessions.open_session("auto") as session:
+    with workers.open_session("auto") as session:
         yield lambda submission: grade(submission, session)
 
 

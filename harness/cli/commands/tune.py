@@ -37,11 +37,11 @@ from harness.cli.views.console import SafeConsole, Terminal
 from harness.cli.views.grading import RESOURCES, TIMES, resource_cells, time_cells, verdict_style
 from harness.cli.views.progress import TerminalProgress
 from harness.devices.available import why_no_cuda
-from harness.judge import session as sessions
 from harness.judge.grading import GradingOptions
 from harness.judge.submission import read_kernel
 from harness.judge.tune.tunable import Setting, as_written, find_tunables
 from harness.judge.tune.tune import Tuning, Variant, tune
+from harness.judge.workers import session as workers
 from harness.protocol.errors import UsageError
 from harness.protocol.files import write_whole
 from harness.protocol.report import Accepted, DeviceKind, Score, Unscored
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     all_of_them = f"; --limit {possible} tries all" if possible > limit else ""
     terminal.show(_extent(min(limit, possible), possible) + all_of_them)
     with (
-        sessions.open_session(arguments.device) as session,
+        workers.open_session(arguments.device) as session,
         TuningProgress(terminal.results, min(limit, possible)) as progress,
     ):
         tuning = tune(

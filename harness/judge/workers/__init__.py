@@ -1,2 +1,2 @@
 """The child processes that compile and run kernels, and the judge's side of them. Start reading in
-worker.py; harness/judge/session.py says which processes a grading uses."""
+worker.py; session.py says which processes a grading uses."""

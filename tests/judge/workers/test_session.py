@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from harness.judge import session as module
 from harness.judge.progress import Progress, Silent
-from harness.judge.session import SESSIONS, open_session, open_sessions
+from harness.judge.workers import session as module
 from harness.judge.workers.cores import Cores
 from harness.judge.workers.isolation import Role
+from harness.judge.workers.session import SESSIONS, open_session, open_sessions
 from harness.protocol.compiler import DEFAULT_ARCH
 from harness.protocol.device import Describe
 from harness.protocol.errors import JudgeFailure, UsageError
