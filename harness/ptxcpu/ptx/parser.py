@@ -352,6 +352,9 @@ class _Parser(Declarations):
         The line of the user's file, which is the first file, is kept. For inlined code of a header
         it is the line of the call. Of an inlined function of the user's, the line of the call is
         kept, too. Line 0 means that the compiler has no line, so the previous line stays.
+
+        The compiler writes where a header's code is inlined into another header's only once for
+        each call, also if it repeats that code elsewhere, such as in an unrolled loop.
         """
         start = self.at
         self.take()
@@ -370,6 +373,13 @@ class _Parser(Declarations):
         if of_user:
             self.line = of_user[0] or self.line
             self.caller = of_user[1] if len(of_user) > 1 else 0
+        elif calls := self.calls.get(tuple(places[-1])):
+            if (self.line, self.caller) not in calls:
+                self.line, self.caller = next(reversed(calls))
+        else:
+            return
+        if self.in_header:
+            self.calls[tuple(places[0])][self.line, self.caller] = None
 
     def register_declaration(self, function: Function) -> None:
         written = [self.take(), self.next]

@@ -1,6 +1,7 @@
 """The stream of tokens of a PTX text, on which all parts of the parser are built."""
 
 import re
+from collections import defaultdict
 from typing import NoReturn
 
 from harness.ptxcpu.ptx.errors import PtxError
@@ -29,6 +30,9 @@ class TokenStream:
         self.at = 0
         self.line = self.caller = 0
         self.in_header = False
+        self.calls = defaultdict[tuple[int, ...], dict[tuple[int, int], None]](dict)
+        """The user's lines, and those of their callers, from which the code at a place of a header
+        is called."""
         self.owner = ""
         self.program = Program()
 

@@ -62,6 +62,22 @@ def test_one_statement_a_line_and_no_comment() -> None:
     assert program.line_of(16) == 9 and program.line_of(1) is None and program.line_of(99) is None
 
 
+def test_repeated_code_of_a_header_has_the_line_of_its_call() -> None:
+    inlined = "function_name $info, inlined_at"
+    body = f""".loc 1 7 5
+.loc 2 10 1, {inlined} 1 7 5
+.loc 3 20 1, {inlined} 2 10 1
+mov.u32 %r1, 1;
+.loc 1 8 5
+mov.u32 %r2, 2;
+.loc 3 20 1, {inlined} 2 10 1
+mov.u32 %r3, 3;"""
+    files = "".join(f'.file {n} "{n}.h"\n' for n in (1, 2, 3))
+    program = parse(module(body, files + ".section .debug_str { $info: .b8 107,0 }"))
+    items = [i for i in program.functions["k"].body if isinstance(i, Instruction)]
+    assert [item.line for item in items[:3]] == [7, 8, 7]
+
+
 def test_what_is_printed_is_read_as_the_same_program() -> None:
     again = parse(PRINTED)
     assert canonical(again) == PRINTED and fingerprint(again) == fingerprint(parse(WRITTEN))
