@@ -1,5 +1,5 @@
 // expect: race
-// says: racecheck: line 8 (thread (0, 0, 0)) writes what line 9
+// says: racecheck: line 9 (thread (1, 0, 0)) reads what line 8
 // says: Write `__syncthreads();` between the two
 __device__ unsigned tickets;
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {

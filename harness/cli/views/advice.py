@@ -47,11 +47,13 @@ _LANES = (
     "The lanes that a warp-wide instruction reads must reach it, too: put a condition around loads "
     "and stores, not around the instruction."
 )
+_DYNAMIC_ARRAY = re.compile(r"\bextern\s+__shared__\b[^;]*?\b(\w+)\s*\[\s*\]")
 _LANE_AS_UNIFORM = re.compile(r'\basm\s*\(\s*"[^"]*%%(?:laneid|lanemask|tid)')
 _WARP_WIDE = re.compile(r"\b__\w+_sync\b")
 _USES_MBARRIERS = re.compile(r"\bmbarrier|\bcuda::barrier\b")
 _HAS_VOLATILE_DATA = re.compile(r"\bvolatile\b(?!\s*\()")
 _VOLATILE_ARRAY = re.compile(r"\bvolatile\b[^;=()]*?(\w+)\s*\[")
+_VOLATILE_POINTER = re.compile(r"\bvolatile\b[^;=(),]*\*\s*(?:const\s*)?(\w+)\b")
 _VOLATILE = (
     "Threads of a warp do not run in step, and `volatile` does not make one wait for another. "
     "Write `__syncwarp();` or `__syncthreads();` before a thread reads what another has stored, "
@@ -116,6 +118,11 @@ _COPIES = (
     "groups in flight, so each iteration must commit one, even an empty one. Wait first, then "
     "write `__syncthreads();`, then read."
 )
+_UNAWAITED = (
+    "An asynchronous copy has arrived only after its thread has waited for it, by "
+    "`__pipeline_wait_prior(0);`, `cp.async.wait_all` or `cg::wait(block);`. Then write "
+    "`__syncthreads();`, then read."
+)
 _REFILLED = (
     " All threads must also have read a stage before it is filled again: write `__syncthreads();` "
     "after the read, or let them arrive at a second mbarrier there."
@@ -138,7 +145,10 @@ def advice(report: Report) -> str | None:
                 "ones: the blocks of a launch cannot all wait for each other."
             )
         return None
-    in_source = _one_dimensional(source), _order_of_sizes(source), _sum_without_start(source)
+    in_source = (
+        *(_one_dimensional(source), _order_of_sizes(source), _sum_without_start(source)),
+        _two_dynamic_arrays(source),
+    )
     if causes := [*filter(None, in_source)]:
         return " ".join(causes)
     if isinstance(outcome, MemoryFault | Race) and outcome.findings:
@@ -245,8 +255,9 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "C holds no values when the kernel starts: add up in a variable and write "
                 "`C[…] = sum`, not `C[…] += …`."
             )
-        case Hazard.UNINITIALISED if found.array == Array.SHARED and any(
-            f" of {name} (" in found.message for name in _VOLATILE_ARRAY.findall(code)
+        case Hazard.UNINITIALISED if found.array == Array.SHARED and (
+            any(f" of {name} (" in found.message for name in _VOLATILE_ARRAY.findall(code))
+            or any(re.search(rf"\b{name}\b", line) for name in _VOLATILE_POINTER.findall(code))
         ):
             return _VOLATILE
         case Hazard.UNINITIALISED if found.array == Array.SHARED:
@@ -273,7 +284,9 @@ def _of_finding(found: Finding, report: Report) -> str | None:
         case Hazard.RACE if re.search(r"of the cluster, which may (?:not )?have", found.message):
             return _IN_A_CLUSTER
         case Hazard.RACE if "has not delivered" in found.message:
-            return _COPIES if _WAITS_FOR_COPIES.search(code) else None
+            if _WAITS_FOR_COPIES.search(code):
+                return _COPIES
+            return _MBARRIERS if _USES_MBARRIERS.search(code) else _UNAWAITED
         case Hazard.RACE if found.array == Array.MODULE and _both_write(found):
             if found.other is not None and "atomic" in _line_of(code, found.other.line):
                 return _STORE_AND_ATOMICS
@@ -387,6 +400,12 @@ def _missing_barrier(found: Finding, report: Report) -> str:
         return f"{_IN_A_CLUSTER} {_RELAXED}" if is_relaxed else _IN_A_CLUSTER
     if _USES_PIPELINES.search(code):
         return _PIPELINE
+    if _is_storage_of_cub(found, code):
+        return (
+            "A call of CUB may use the storage of another one only after a barrier: write "
+            "`__syncthreads();` between two calls that share it, also in a loop. For collectives "
+            "of a warp, `__syncwarp();` is enough."
+        )
     if _RELAXED_MBARRIER.search(with_assembly) and not has_fences:
         return _RELAXED
     if _USES_MBARRIERS.search(with_assembly):
@@ -412,6 +431,14 @@ def _missing_barrier(found: Finding, report: Report) -> str:
         "Write `__syncthreads();` between the two, where all threads of the block reach "
         "it: no thread continues past it before. If only threads of one warp share the "
         "elements, `__syncwarp();` is enough."
+    )
+
+
+def _is_storage_of_cub(found: Finding, code: str) -> bool:
+    array = re.search(r" of (\w+) \(", found.message)
+    return array is not None and any(
+        re.search(rf"\bTempStorage\b{between}\b{array[1]}\b", code)
+        for between in (r"[^;]*", r"[^}]*\}\s*")
     )
 
 
@@ -444,9 +471,12 @@ def _next_iteration(found: Finding, source: str, missed: set[int | None]) -> str
     names = ("__syncthreads", "__syncwarp")[: 1 + same_warp]
     barriers = [*_barriers(nodes, names)]
     between = [each for each in barriers if write.line < each.line < read.line]
-    if any(each.line in missed for each in between):
-        return _ALL_THREADS
     loops = [node for node in nodes if node.type in _LOOPS and _spans(node, *accesses)]
+    others = [each for each in barriers if loops and _spans(loops[-1], each.line)]
+    # Where none follows the read, threads may miss a barrier because of the race.
+    is_cause = found.access != "write" or others != between
+    if is_cause and any(each.line in missed for each in between):
+        return _ALL_THREADS
     if not between or not loops:
         return None
     around = [each for each in barriers if _spans(loops[-1], each.line) and each not in between]
@@ -580,6 +610,24 @@ def _one_dimensional(source: str) -> str | None:
     return (
         "A block has 16×16 threads: number the threads of a block by "
         "`threadIdx.y * 16 + threadIdx.x`."
+    )
+
+
+def _two_dynamic_arrays(source: str) -> str | None:
+    """Say so if the kernel uses two arrays in dynamic shared memory as if they were apart."""
+    code = without_text(source)
+    found = re.search(r"\bmatrix_multiplication_kernel\s*\(", code)
+    if found is None:
+        return None
+    body = code[found.end() : _end_of_block(code, found.end())]
+    names = dict.fromkeys(_DYNAMIC_ARRAY.findall(code))
+    used = [name for name in names if re.search(rf"\b{name}\s*(?:\[[^\]]*[^\]\s]|[+,;])", body)]
+    if len(used) < 2:
+        return None
+    return (
+        f"All arrays that are `extern __shared__` begin at the same address: `{used[0]}` and "
+        f"`{used[1]}` overlap. Declare one, and let a pointer to the second part begin behind the "
+        "first."
     )
 
 
