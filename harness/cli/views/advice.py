@@ -64,11 +64,7 @@ _BRANCHES = ("if_statement", "else_clause", "switch_statement")
 _LOOPS = ("for_statement", "for_range_loop", "while_statement", "do_statement")
 _ALL_LANES = ("", "~0", "-1", "0xffffffff")
 _LOCKS = re.compile(r"\batomic(?:CAS|Exch)\b|\bcompare_exchange_|\bexchange\(")
-_WHILE = re.compile(r"\bwhile\s*\(")
-_ONLY_WAITS = re.compile(
-    r"\s*(?:;|\{(?:\s|;|continue\b|__nanosleep\s*\(\w*\)|__threadfence\w*\(\))*\}"
-    r"|(?:continue|__nanosleep\s*\(\w*\)|__threadfence\w*\(\))\s*;)"
-)
+_ONLY_WAITS = re.compile(r"(?:[\s;{}]|continue\b|__nanosleep\s*\(\w*\)|__threadfence\w*\s*\(\))*")
 _VARIABLE_IN_MEMORY = re.compile(r"\b__(?:shared|device)__\b|&\s*$")
 _POINTER = re.compile(r"\*\s*(?:const\s*)?(?:__restrict__\s*)?$")
 _USES_PIPELINES = re.compile(r"\bproducer_acquire|\bconsumer_wait")
@@ -583,24 +579,14 @@ def _order_of_sizes(source: str) -> str | None:
     )
 
 
-def _end_of_block(code: str, start: int, braces: str = "{}") -> int:
+def _end_of_block(code: str, start: int) -> int:
     """Return where the first block that opens from here on is closed."""
     depth = 0
-    for brace in re.compile(f"[{re.escape(braces)}]").finditer(code, start):
-        depth += 1 if brace[0] == braces[0] else -1
+    for brace in re.compile("[{}]").finditer(code, start):
+        depth += 1 if brace[0] == "{" else -1
         if depth <= 0:
             return brace.end()
     return len(code)
-
-
-def _start_of_block(code: str) -> int:
-    """Return where the block that ends with the code is opened."""
-    depth = 0
-    for at in range(len(code) - 1, -1, -1):
-        depth += (code[at] == "}") - (code[at] == "{")
-        if depth <= 0:
-            return at
-    return 0
 
 
 def _one_dimensional(source: str) -> str | None:
@@ -686,13 +672,13 @@ def _plain_polling(source: str) -> _Polling | None:
     """Return the first loop that only reads a variable in memory which is neither volatile nor
     atomic."""
     code = without_text(source)
-    for loop in _WHILE.finditer(code):
-        end = _end_of_block(code, loop.end() - 1, "()")
-        condition = code[loop.end() : end - 1]
-        before = code[: loop.start()].rstrip()
-        if before.endswith("}") and re.search(r"\bdo\s*$", before[: _start_of_block(before)]):
+    for loop in descendants(syntax_tree(source.encode())):
+        parts = [loop.child_by_field_name(each) for each in ("condition", "body")]
+        if loop.type != "while_statement" or None in parts:
             continue
-        if not _ONLY_WAITS.match(code, end) or re.search(r"\w\s*\(|(?<![=!<>])=(?!=)", condition):
+        condition, body = (without_text(text_of(each)) for each in parts if each is not None)
+        is_call_or_assignment = re.search(r"\w\s*\(|(?<![=!<>])=(?!=)", condition)
+        if is_call_or_assignment or not _ONLY_WAITS.fullmatch(body):
             continue
         names = re.findall(r"(?<![\w.])[a-zA-Z_]\w*", condition)
         declared = {name: _before_first_use(name, code) for name in names}
@@ -701,7 +687,7 @@ def _plain_polling(source: str) -> _Polling | None:
         for name, text in declared.items():
             is_loaded = re.search(rf"\*\s*{name}\b|\b{name}\s*\[", condition) is not None
             if _VARIABLE_IN_MEMORY.search(text) or (is_loaded and _POINTER.search(text)):
-                line = code.count("\n", 0, loop.start()) + 1
+                line = loop.start_point[0] + 1
                 return _Polling(
                     line,
                     f"The loop in line {line} waits for `{name}`, which the compiler may load only "
