@@ -6,19 +6,7 @@ A file of one person and the database of an arena have the same tables.
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    DateTime,
-    Float,
-    ForeignKey,
-    MetaData,
-    Table,
-    Text,
-    column,
-    table,
-)
+import sqlalchemy as sa
 
 from harness.board.entry import INDEXED, Entry
 
@@ -29,50 +17,50 @@ NAMING = {
     "fk": "fk_%(table_name)s_%(column_0_N_name)s",
     "pk": "pk_%(table_name)s",
 }
-metadata = MetaData(naming_convention=NAMING)
+metadata = sa.MetaData(naming_convention=NAMING)
 
 
-_TYPES = {str: Text, int: BigInteger, bool: Boolean, float: Float}
+_TYPES = {str: sa.Text, int: sa.BigInteger, bool: sa.Boolean, float: sa.Float}
 _FIELDS = get_type_hints(Entry)
 
 
-def _column(name: str) -> Column[Any]:
+def _column(name: str) -> sa.Column[Any]:
     """Return the column of a field of entries."""
     kinds = get_args(_FIELDS[name]) or (_FIELDS[name],)
     (kind,) = (each for each in kinds if each is not NoneType)
-    return Column(name, _TYPES[kind], nullable=NoneType in kinds)
+    return sa.Column(name, _TYPES[kind], nullable=NoneType in kinds)
 
 
-reports = Table(
+reports = sa.Table(
     "reports",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("report", Text, nullable=False),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("report", sa.Text, nullable=False),
 )
 """The reports themselves, apart from their index so that ranking never reads them."""
 
-entries = Table(
+entries = sa.Table(
     "entries",
     metadata,
-    Column("id", Text, ForeignKey("reports.id"), primary_key=True),
+    sa.Column("id", sa.Text, sa.ForeignKey("reports.id"), primary_key=True),
     *(_column(name) for name in INDEXED if name != "id"),
 )
 """The facts of each report that ranking needs: a column per field of `board.entry.INDEXED`."""
 
-signatures = Table(
+signatures = sa.Table(
     "signatures",
     metadata,
-    Column("id", Text, ForeignKey("reports.id"), primary_key=True),
-    Column("key", Text, primary_key=True),
-    Column("value", Text, nullable=False),
+    sa.Column("id", sa.Text, sa.ForeignKey("reports.id"), primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
 )
 """Signatures of reports, which were checked when they were entered."""
 
-counted = table(
+counted = sa.table(
     "counted",
-    column("id", Text),
-    column("graded_here", Boolean),
-    column("submitted", DateTime(timezone=True)),
+    sa.column("id", sa.Text),
+    sa.column("graded_here", sa.Boolean),
+    sa.column("submitted", sa.DateTime(timezone=True)),
 )
 """A view of the entries that count.
 

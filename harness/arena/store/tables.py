@@ -5,224 +5,213 @@ worker begins a grading is an attempt. The reports and their index are the board
 (harness/board/tables.py).
 """
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    DateTime,
-    Float,
-    ForeignKey,
-    Identity,
-    Index,
-    Integer,
-    MetaData,
-    SmallInteger,
-    Table,
-    Text,
-    UniqueConstraint,
-    Uuid,
-    func,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from harness.board.tables import NAMING, reports
 
-metadata = MetaData(naming_convention=NAMING)
+metadata = sa.MetaData(naming_convention=NAMING)
 
 
-def _now() -> Column[object]:
-    return Column("created", DateTime(timezone=True), nullable=False, server_default=func.now())
+def _now() -> sa.Column[object]:
+    return sa.Column(
+        "created", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.now()
+    )
 
 
-def _number() -> Column[int]:
-    return Column("id", BigInteger, Identity(always=True), primary_key=True)
+def _number() -> sa.Column[int]:
+    return sa.Column("id", sa.BigInteger, sa.Identity(always=True), primary_key=True)
 
 
-def _person(name: str = "person", *, nullable: bool = False) -> Column[int]:
-    return Column(name, BigInteger, ForeignKey("people.id"), nullable=nullable)
+def _person(name: str = "person", *, nullable: bool = False) -> sa.Column[int]:
+    return sa.Column(name, sa.BigInteger, sa.ForeignKey("people.id"), nullable=nullable)
 
 
-people = Table(
+people = sa.Table(
     "people",
     metadata,
     _number(),
-    Column("name", Text, nullable=False),
-    Column("role", Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("role", sa.Text, nullable=False),
     _now(),
-    Column("disabled", DateTime(timezone=True)),
-    Column("issuer", Text, comment="of the OpenID provider that vouches for this person"),
-    Column("subject", Text, comment="who this is at that provider"),
-    Column("login", Text, comment="in the course's roster: an e-mail address, say"),
-    Column("section", Text, comment="the group of the course"),
-    Column("pseudonym", Text, comment="the name on the boards, where the rules want one"),
-    Column("extended", DateTime(timezone=True), comment="a deadline of this person's own"),
-    CheckConstraint("role IN ('contestant', 'organiser')", name="role"),
-    UniqueConstraint("issuer", "subject"),
-    Index("ix_people_name_unique", func.lower(text("name")), unique=True),
-    Index("ix_people_pseudonym_unique", "pseudonym", unique=True),
+    sa.Column("disabled", sa.DateTime(timezone=True)),
+    sa.Column("issuer", sa.Text, comment="of the OpenID provider that vouches for this person"),
+    sa.Column("subject", sa.Text, comment="who this is at that provider"),
+    sa.Column("login", sa.Text, comment="in the course's roster: an e-mail address, say"),
+    sa.Column("section", sa.Text, comment="the group of the course"),
+    sa.Column("pseudonym", sa.Text, comment="the name on the boards, where the rules want one"),
+    sa.Column("extended", sa.DateTime(timezone=True), comment="a deadline of this person's own"),
+    sa.CheckConstraint("role IN ('contestant', 'organiser')", name="role"),
+    sa.UniqueConstraint("issuer", "subject"),
+    sa.Index("ix_people_name_unique", sa.func.lower(sa.text("name")), unique=True),
+    sa.Index("ix_people_pseudonym_unique", "pseudonym", unique=True),
 )
 
-keys = Table(
+keys = sa.Table(
     "keys",
     metadata,
-    Column("hash", Text, primary_key=True, comment="sha256 of a key: the key itself is not kept"),
+    sa.Column(
+        "hash", sa.Text, primary_key=True, comment="sha256 of a key: the key itself is not kept"
+    ),
     _person(),
-    Column("label", Text, nullable=False),
+    sa.Column("label", sa.Text, nullable=False),
     _now(),
-    Column("expires", DateTime(timezone=True)),
-    Column("revoked", DateTime(timezone=True)),
-    Index(None, "person"),
+    sa.Column("expires", sa.DateTime(timezone=True)),
+    sa.Column("revoked", sa.DateTime(timezone=True)),
+    sa.Index(None, "person"),
 )
 
-sessions = Table(
+sessions = sa.Table(
     "sessions",
     metadata,
-    Column("hash", Text, primary_key=True, comment="sha256 of what the cookie holds"),
+    sa.Column("hash", sa.Text, primary_key=True, comment="sha256 of what the cookie holds"),
     _person(),
-    Column("key", Text, ForeignKey("keys.hash"), comment="by which the person signed in"),
+    sa.Column("key", sa.Text, sa.ForeignKey("keys.hash"), comment="by which the person signed in"),
     _now(),
-    Column("expires", DateTime(timezone=True), nullable=False),
-    Index(None, "person"),
+    sa.Column("expires", sa.DateTime(timezone=True), nullable=False),
+    sa.Index(None, "person"),
 )
 
-invitations = Table(
+invitations = sa.Table(
     "invitations",
     metadata,
     _number(),
-    Column("hash", Text, nullable=False, unique=True, comment="sha256 of what the link holds"),
-    Column("role", Text, nullable=False),
-    Column("note", Text, nullable=False),
-    Column("name", Text, comment="of the one person whom the roster names"),
-    Column("login", Text),
-    Column("section", Text),
-    Column("uses_left", Integer, nullable=False),
+    sa.Column(
+        "hash", sa.Text, nullable=False, unique=True, comment="sha256 of what the link holds"
+    ),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, comment="of the one person whom the roster names"),
+    sa.Column("login", sa.Text),
+    sa.Column("section", sa.Text),
+    sa.Column("uses_left", sa.Integer, nullable=False),
     _person("made_by"),
     _now(),
-    Column("expires", DateTime(timezone=True), nullable=False),
-    CheckConstraint("uses_left >= 0", name="uses_left"),
-    CheckConstraint("role IN ('contestant', 'organiser')", name="role"),
+    sa.Column("expires", sa.DateTime(timezone=True), nullable=False),
+    sa.CheckConstraint("uses_left >= 0", name="uses_left"),
+    sa.CheckConstraint("role IN ('contestant', 'organiser')", name="role"),
 )
 
-submissions = Table(
+submissions = sa.Table(
     "submissions",
     metadata,
-    Column("id", Text, primary_key=True, comment="random: not to be guessed or counted"),
+    sa.Column("id", sa.Text, primary_key=True, comment="random: not to be guessed or counted"),
     _person(),
-    Column("name", Text, nullable=False),
-    Column("sha256", Text, nullable=False),
-    Column("source", Text, nullable=False),
-    Column("received", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    Column("idempotency_key", Text),
-    Column("counts", BigInteger, comment="the grading whose report is the result"),
-    Column("withdrawn", DateTime(timezone=True)),
-    Column("disqualified", Text, comment="why"),
-    UniqueConstraint("person", "idempotency_key"),
-    Index(None, "person", "received"),
-    Index(None, "received"),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("sha256", sa.Text, nullable=False),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("received", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.now()),
+    sa.Column("idempotency_key", sa.Text),
+    sa.Column("counts", sa.BigInteger, comment="the grading whose report is the result"),
+    sa.Column("withdrawn", sa.DateTime(timezone=True)),
+    sa.Column("disqualified", sa.Text, comment="why"),
+    sa.UniqueConstraint("person", "idempotency_key"),
+    sa.Index(None, "person", "received"),
+    sa.Index(None, "received"),
 )
 
-rejudges = Table(
+rejudges = sa.Table(
     "rejudges",
     metadata,
     _number(),
     _person("made_by"),
-    Column("reason", Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
     _now(),
-    Column("applied", DateTime(timezone=True)),
-    Column("dropped", DateTime(timezone=True)),
+    sa.Column("applied", sa.DateTime(timezone=True)),
+    sa.Column("dropped", sa.DateTime(timezone=True)),
 )
 
-gradings = Table(
+gradings = sa.Table(
     "gradings",
     metadata,
     _number(),
-    Column("submission", Text, ForeignKey("submissions.id"), nullable=False),
-    Column("rejudge", BigInteger, ForeignKey("rejudges.id")),
+    sa.Column("submission", sa.Text, sa.ForeignKey("submissions.id"), nullable=False),
+    sa.Column("rejudge", sa.BigInteger, sa.ForeignKey("rejudges.id")),
     _person(),  # the person whose place in the queue it uses: an organiser if it is a regrading
-    Column("turn", Integer, nullable=False),
-    Column("model", Text, comment="of GPU; none: any worker"),
-    Column("state", Text, nullable=False, server_default="queued"),
-    Column("attempt", Uuid, comment="the attempt that holds it"),
-    Column("attempts", SmallInteger, nullable=False, server_default="0"),
-    Column("queued", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    Column("started", DateTime(timezone=True)),
-    Column("seen", DateTime(timezone=True), comment="the attempt's last sign of life"),
-    Column("ended", DateTime(timezone=True)),
-    Column("progress", JSONB(none_as_null=True)),
-    Column("verdict", Text),
-    Column("report", Text, ForeignKey(reports.c.id)),
-    Column("seconds", Float, comment="that a worker spent on it, dead attempts included"),
-    CheckConstraint("state IN ('queued', 'grading', 'done', 'cancelled')", name="state"),
-    CheckConstraint("(state = 'grading') = (attempt IS NOT NULL)", name="held_by_an_attempt"),
-    CheckConstraint("(state = 'done') = (report IS NOT NULL)", name="done_with_a_report"),
-    Index(None, "submission"),
-    Index(None, "rejudge"),
-    Index(None, "person", "turn"),
-    Index("ix_gradings_waiting", "turn", "id", postgresql_where=text("state = 'queued'")),
-    Index("ix_gradings_held", "id", postgresql_where=text("state = 'grading'")),
-    Index("ix_gradings_started_turn", "turn", postgresql_where=text("started IS NOT NULL")),
-    Index("ix_gradings_ended", "ended"),
-    Index("ix_gradings_report", "report", postgresql_ops={"report": "text_pattern_ops"}),
+    sa.Column("turn", sa.Integer, nullable=False),
+    sa.Column("model", sa.Text, comment="of GPU; none: any worker"),
+    sa.Column("state", sa.Text, nullable=False, server_default="queued"),
+    sa.Column("attempt", sa.Uuid, comment="the attempt that holds it"),
+    sa.Column("attempts", sa.SmallInteger, nullable=False, server_default="0"),
+    sa.Column("queued", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.now()),
+    sa.Column("started", sa.DateTime(timezone=True)),
+    sa.Column("seen", sa.DateTime(timezone=True), comment="the attempt's last sign of life"),
+    sa.Column("ended", sa.DateTime(timezone=True)),
+    sa.Column("progress", JSONB(none_as_null=True)),
+    sa.Column("verdict", sa.Text),
+    sa.Column("report", sa.Text, sa.ForeignKey(reports.c.id)),
+    sa.Column("seconds", sa.Float, comment="that a worker spent on it, dead attempts included"),
+    sa.CheckConstraint("state IN ('queued', 'grading', 'done', 'cancelled')", name="state"),
+    sa.CheckConstraint("(state = 'grading') = (attempt IS NOT NULL)", name="held_by_an_attempt"),
+    sa.CheckConstraint("(state = 'done') = (report IS NOT NULL)", name="done_with_a_report"),
+    sa.Index(None, "submission"),
+    sa.Index(None, "rejudge"),
+    sa.Index(None, "person", "turn"),
+    sa.Index("ix_gradings_waiting", "turn", "id", postgresql_where=sa.text("state = 'queued'")),
+    sa.Index("ix_gradings_held", "id", postgresql_where=sa.text("state = 'grading'")),
+    sa.Index("ix_gradings_started_turn", "turn", postgresql_where=sa.text("started IS NOT NULL")),
+    sa.Index("ix_gradings_ended", "ended"),
+    sa.Index("ix_gradings_report", "report", postgresql_ops={"report": "text_pattern_ops"}),
 )
 
-attempts = Table(
+attempts = sa.Table(
     "attempts",
     metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("grading", BigInteger, ForeignKey("gradings.id"), nullable=False),
-    Column("number", SmallInteger, nullable=False),
-    Column("worker", Text, nullable=False),
-    Column("worker_id", Text, ForeignKey("workers.id")),
-    Column("quick", Boolean, nullable=False, server_default=text("false")),
-    Column("started", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    Column("ended", DateTime(timezone=True)),
-    Column("fate", Text),
-    CheckConstraint("fate IN ('finished', 'died', 'given back', 'cancelled')", name="fate"),
-    UniqueConstraint("grading", "number"),
-    Index("ix_attempts_open", "worker_id", postgresql_where=text("ended IS NULL")),
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("grading", sa.BigInteger, sa.ForeignKey("gradings.id"), nullable=False),
+    sa.Column("number", sa.SmallInteger, nullable=False),
+    sa.Column("worker", sa.Text, nullable=False),
+    sa.Column("worker_id", sa.Text, sa.ForeignKey("workers.id")),
+    sa.Column("quick", sa.Boolean, nullable=False, server_default=sa.text("false")),
+    sa.Column("started", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.now()),
+    sa.Column("ended", sa.DateTime(timezone=True)),
+    sa.Column("fate", sa.Text),
+    sa.CheckConstraint("fate IN ('finished', 'died', 'given back', 'cancelled')", name="fate"),
+    sa.UniqueConstraint("grading", "number"),
+    sa.Index("ix_attempts_open", "worker_id", postgresql_where=sa.text("ended IS NULL")),
 )
 
-worker_keys = Table(
+worker_keys = sa.Table(
     "worker_keys",
     metadata,
     _number(),
-    Column("name", Text, nullable=False),
-    Column("hash", Text, nullable=False, unique=True, comment="sha256 of the worker key"),
-    Column("own", Boolean, nullable=False, server_default=text("false")),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False, unique=True, comment="sha256 of the worker key"),
+    sa.Column("own", sa.Boolean, nullable=False, server_default=sa.text("false")),
     _now(),
-    Column("revoked", DateTime(timezone=True)),
+    sa.Column("revoked", sa.DateTime(timezone=True)),
 )
 """The machines whose workers may grade. The arena's own workers have one of these keys, too."""
 
-workers = Table(
+workers = sa.Table(
     "workers",
     metadata,
-    Column("id", Text, primary_key=True, comment="the GPU's UUID; for a CPU a name"),
-    Column("name", Text, nullable=False),
-    Column("machine", BigInteger, ForeignKey("worker_keys.id")),
-    Column("model", Text, comment="of the GPU; none: it gives no score"),
-    Column("session", Uuid, nullable=False, comment="of the process that has the GPU now"),
-    Column("supervisor", Uuid, nullable=False, comment="the process that started the worker"),
-    Column("build", Text, nullable=False, comment="the version of its judge"),
-    Column("joined", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    Column("seen", DateTime(timezone=True), comment="none: it has left"),
-    Column("draining", Boolean, nullable=False),
-    UniqueConstraint("session"),
+    sa.Column("id", sa.Text, primary_key=True, comment="the GPU's UUID; for a CPU a name"),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("machine", sa.BigInteger, sa.ForeignKey("worker_keys.id")),
+    sa.Column("model", sa.Text, comment="of the GPU; none: it gives no score"),
+    sa.Column("session", sa.Uuid, nullable=False, comment="of the process that has the GPU now"),
+    sa.Column("supervisor", sa.Uuid, nullable=False, comment="the process that started the worker"),
+    sa.Column("build", sa.Text, nullable=False, comment="the version of its judge"),
+    sa.Column("joined", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.now()),
+    sa.Column("seen", sa.DateTime(timezone=True), comment="none: it has left"),
+    sa.Column("draining", sa.Boolean, nullable=False),
+    sa.UniqueConstraint("session"),
 )
 
-board_version = Table("board_version", metadata, Column("number", BigInteger, nullable=False))
+board_version = sa.Table(
+    "board_version", metadata, sa.Column("number", sa.BigInteger, nullable=False)
+)
 """One row, with a number that triggers of the database increase with every change of the board."""
 
-audit = Table(
+audit = sa.Table(
     "audit",
     metadata,
     _number(),
-    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    sa.Column("at", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.now()),
     _person("actor", nullable=True),  # none where the arena itself acted
-    Column("action", Text, nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("details", JSONB, nullable=False, server_default=text("'{}'::jsonb")),
+    sa.Column("action", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("details", JSONB, nullable=False, server_default=sa.text("'{}'::jsonb")),
 )
 """A trigger of the database lets no one change or delete a row of this table."""
