@@ -75,12 +75,18 @@ def functions(tree: Walked) -> Functions:
             continue
         # The grammar does not know all attributes of CUDA, and ends declarations at some of them.
         words: dict[str, Node] = {}
+        in_braces = 0  # of what the declaration contains, such as a member's initial value
         for place in reversed(range(index[body.start_byte])):
             leaf = tree.leaves[place]
             text = text_of(leaf)
-            if text in _ENDS_A_DECLARATION or leaf.id in in_directives:
+            if leaf.start_byte > node.start_byte and (text == "}" or (in_braces and text == "{")):
+                in_braces += 1 if text == "}" else -1
+            elif in_braces:
+                continue
+            elif text in _ENDS_A_DECLARATION or leaf.id in in_directives:
                 break
-            words[text] = leaf
+            else:
+                words[text] = leaf
         if words.keys() & _CLASS_WORDS and not _is_function(node):
             class_until = max(class_until, node.end_byte)
         elif words.keys() & device_words:

@@ -50,6 +50,8 @@ def test_a_host_function_leaves_spaces_and_its_line_ends(text: str, left: str) -
         "struct S { constexpr S() = default; };",
         "constexpr struct { int a; } x = {1};",
         "__device__ int f {}",
+        "__device__ auto f(P p = {1, 2}) -> decltype(T{}) { return 1; }",
+        "template <class T> requires requires(T t) { t + t; } __device__ int f() { return 1; }",
     ],
 )
 def test_possible_device_code_stays(text: str) -> None:
@@ -59,6 +61,8 @@ def test_possible_device_code_stays(text: str) -> None:
 def test_unmarked_constexpr_functions_are_for_host_and_device() -> None:
     said = "__device__ constexpr int f() { return 1; }\nstruct S { constexpr S() = default; };"
     assert device_code(f"{said}\nconstexpr {HOST}") == f"{said}\n__hdconst {HOST}"
+    braces = "struct S { int a; constexpr S() : a{1} { a++; } };"
+    assert device_code(braces) == braces.replace("constexpr", "__hdconst")
 
 
 def at(line: int | None, column: int | None = None) -> list[Diagnostic]:
