@@ -95,12 +95,10 @@ def integer_to_float(t: Translator, m: MatchedInstruction) -> None:
 def _narrow_double(t: Translator, way: str, x: IrValue, to: Type) -> IrValue:
     if to.name == "f64":
         return x
-    if to.name == "f32":
-        if way == "rn":
-            return t.convert("fptrunc", x, "float")
-        return round_directed(t, way, x, constant("double", 0.0))[0]
     if way != "rn":
-        raise CannotTranslate(f"rounding .{way} to .{to.name}")
+        return round_directed(t, way, x, constant("double", 0.0), llvm_type(to))[0]
+    if to.name == "f32":
+        return t.convert("fptrunc", x, "float")
     return narrow(t, x, None, llvm_type(to))
 
 
@@ -134,7 +132,9 @@ def float_to_float(t: Translator, m: MatchedInstruction) -> None:
     t.write(m.operands["d"], _saturated(t, m, flush(t, m, x)))
 
 
-@TABLE.value("cvt.rn{.relu}.type.f32 d, a:f32, b:f32", type=("f16x2", "bf16x2"))
+@TABLE.value(
+    "cvt.rnd{.relu}.type.f32 d, a:f32, b:f32", rnd=("rn", "rz"), type=("f16x2", "bf16x2")
+)
 def pack_halves(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
     """Two floats as a pair: a in the upper half, b in the lower."""
     if m["relu"]:
@@ -142,7 +142,11 @@ def pack_halves(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) ->
     half = "half" if m["type"] == "f16x2" else "bfloat"
     pair = IrValue("poison", llvm_type(m.type))
     for i, x in enumerate((b, a)):
-        pair = t.insert(pair, narrow_float(t, x, half), i)
+        if m["rnd"] == "rn":
+            rounded = narrow_float(t, x, half)
+        else:
+            rounded = _narrow_double(t, "rz", t.convert("fpext", x, "double"), TYPES[m["type"][:-2]])
+        pair = t.insert(pair, rounded, i)
     return pair
 
 

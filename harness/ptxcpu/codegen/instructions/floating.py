@@ -54,30 +54,36 @@ def two_sum(t: Translator, a: IrValue, b: IrValue) -> tuple[IrValue, IrValue]:
 
 
 def round_directed(
-    t: Translator, way: str, high: IrValue, lost: IrValue
+    t: Translator, way: str, high: IrValue, lost: IrValue, type_: str = "float"
 ) -> tuple[IrValue, IrValue]:
-    """Return the sum of two doubles as a float, rounded once towards 0 (rz), -inf (rm) or +inf
-    (rp), and whether the result is inexact.
+    """Return the sum of two doubles as a float, half or bfloat, rounded once towards 0 (rz), -inf
+    (rm) or +inf (rp), and whether the result is inexact.
 
     The sum is rounded to nearest, then corrected by one unit in the last place if that was the
     wrong direction.
     """
-    nearest = t.convert("fptrunc", high, "float")
-    distance = t.op("fsub", high, t.convert("fpext", nearest, "double"))
+    if type_ == "float":
+        nearest = wide = t.convert("fptrunc", high, "float")
+    else:
+        nearest = narrow(t, high, lost, type_)
+        wide = widen_half(t, nearest)
+    distance = t.op("fsub", high, t.convert("fpext", wide, "double"))
     distance = t.select(t.compare("oeq", distance, 0.0), lost, distance)
     too_high, too_low = t.compare("olt", distance, 0.0), t.compare("ogt", distance, 0.0)
-    number = t.bitcast(nearest, "i32")
-    negative, zero = t.compare("slt", number, 0), t.compare("oeq", nearest, 0.0)
-    one, minus = constant("i32", 1), constant("i32", -1)
+    number = t.as_integer(nearest)
+    width = number.type
+    negative, zero = t.compare("slt", number, 0), t.compare("oeq", wide, 0.0)
+    one, minus = constant(width, 1), constant(width, -1)
     up = t.op("add", number, t.select(negative, minus, one))
     down = t.op("add", number, t.select(negative, one, minus))
-    up, down = t.select(zero, one, up), t.select(zero, constant("i32", 0x80000001), down)
+    least = constant(width, (1 << int(width[1:]) - 1) + 1)  # below zero
+    up, down = t.select(zero, one, up), t.select(zero, least, down)
     positive_high = t.op("and", too_high, t.op("and", t.invert(negative), t.invert(zero)))
     negative_low = t.op("and", too_low, t.op("and", negative, t.invert(zero)))
     step_down = {"rz": positive_high, "rm": too_high}.get(way, constant("i1", 0))
     step_up = {"rz": negative_low, "rp": too_low}.get(way, constant("i1", 0))
     result = t.select(step_up, up, t.select(step_down, down, number))
-    return t.bitcast(result, "float"), t.op("or", too_high, too_low)
+    return t.bitcast(result, type_), t.op("or", too_high, too_low)
 
 
 def narrow(t: Translator, high: IrValue, lost: IrValue | None, type_: str) -> IrValue:
