@@ -132,21 +132,19 @@ def float_to_float(t: Translator, m: MatchedInstruction) -> None:
     t.write(m.operands["d"], _saturated(t, m, flush(t, m, x)))
 
 
-@TABLE.value(
-    "cvt.rnd{.relu}.type.f32 d, a:f32, b:f32", rnd=("rn", "rz"), type=("f16x2", "bf16x2")
-)
+@TABLE.value("cvt.rnd{.relu}.type.f32 d, a:f32, b:f32", rnd=("rn", "rz"), type=("f16x2", "bf16x2"))
 def pack_halves(t: Translator, m: MatchedInstruction, a: IrValue, b: IrValue) -> IrValue:
     """Two floats as a pair: a in the upper half, b in the lower."""
     if m["relu"]:
         a, b = relu(t, a), relu(t, b)
-    half = "half" if m["type"] == "f16x2" else "bfloat"
+    to = TYPES[m["type"].removesuffix("x2")]
     pair = IrValue("poison", llvm_type(m.type))
     for i, x in enumerate((b, a)):
         if m["rnd"] == "rn":
-            rounded = narrow_float(t, x, half)
+            half = narrow_float(t, x, llvm_type(to))
         else:
-            rounded = _narrow_double(t, "rz", t.convert("fpext", x, "double"), TYPES[m["type"][:-2]])
-        pair = t.insert(pair, rounded, i)
+            half = _narrow_double(t, m["rnd"], t.convert("fpext", x, "double"), to)
+        pair = t.insert(pair, half, i)
     return pair
 
 
