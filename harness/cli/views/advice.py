@@ -112,7 +112,8 @@ _WAITS_FOR_COPIES = re.compile(r"\bwait_group|wait_prior|wait_all|\bcg::wait|gro
 _COPIES = (
     "A thread waits for its own copies only. A wait with a number leaves that many of the newest "
     "groups in flight, so each iteration must commit one, even an empty one. Wait first, then "
-    "write `__syncthreads();`, then read."
+    "write `__syncthreads();`, then read. Write it also between the reads and the copies that fill "
+    "the same stage again."
 )
 _UNAWAITED = (
     "An asynchronous copy has arrived only after its thread has waited for it, by "

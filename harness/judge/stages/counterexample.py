@@ -238,15 +238,24 @@ def _magnitude(comparison: Comparison) -> str:
 
 
 def _smallest(inputs: Inputs) -> str:
-    """Say so if inputs are subnormal, or their last bits are when a kernel splits them."""
+    """Say so if inputs are subnormal, or their last bits are when a kernel splits them. Next to
+    much larger ones they may also be lost in a sum of elements."""
     sizes = [np.abs(matrix[np.isfinite(matrix) & (matrix != 0)]) for matrix in inputs]
-    smallest = min((float(size.min()) for size in sizes if size.size), default=1.0)
+    ranges = [(float(size.min()), float(size.max())) for size in sizes if size.size]
+    smallest, largest = min(ranges, default=(1.0, 1.0))
     if smallest >= 2.0**-103:
         return ""
-    return (
-        f" (inputs are as small as 2^{math.floor(math.log2(smallest))}: these numbers, or the "
-        "parts into which a kernel splits them, are subnormal and must not become zero)"
+    low, high = (math.floor(math.log2(size)) for size in (smallest, largest))
+    found = (
+        f"inputs are as small as 2^{low}: these numbers, or the parts into which a kernel splits "
+        "them, are subnormal and must not become zero"
     )
+    if high - low > np.finfo(np.float32).nmant:
+        found += (
+            f", or they are lost in sums with inputs as large as 2^{high}, such as those of "
+            "Strassen's algorithm"
+        )
+    return f" ({found})"
 
 
 def _places(wrong: Blocks, shape: tuple[int, ...], output: str) -> str:
