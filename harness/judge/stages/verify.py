@@ -32,6 +32,10 @@ afresh each time. SAMPLED_ELEMENTS allows fewer if the tile of a block is large.
 SAMPLED_ELEMENTS = 100_000
 """Elements of the output that the blocks of one launch may compute together."""
 
+MAX_BLOCKS = 1 << 18
+"""The most blocks of a case on the CPU device. Unknown cases have up to 2^24 elements, which are
+more blocks than it runs in the time limit if the tile of a block is a single element."""
+
 EXPLAINED_FLOP = 1 << 26
 """The largest case when a kernel is only explained, without a GPU: every access is checked."""
 
@@ -119,10 +123,17 @@ def _all_cases(grading: Grading) -> list[Step[Prepared]]:
     quick, sampled, seed = grading.quick, not grading.scores, grading.seed
     max_flop = EXPLAINED_FLOP if grading.few_cases and sampled else inf
     chosen = grading.problem.cases(seed, quick=quick, sampled=sampled)
+    if sampled and (grading.compiled or grading.program):
+        chosen = tuple(case for case in chosen if _blocks(grading, case) <= MAX_BLOCKS)
     found = [_preparing(grading, case) for case in chosen if case.shape.flop <= max_flop]
     if not quick and not _runs_smaller(grading):
         found.append(_preparing(grading, grading.problem.ranked_case(seed), whole=not sampled))
     return found
+
+
+def _blocks(grading: Grading, case: Case) -> int:
+    output = grading.problem.arguments(case.shape).output
+    return prod(grading.launch.grid(output.rows, output.columns))
 
 
 def _runs_smaller(grading: Grading) -> bool:
@@ -183,7 +194,7 @@ def _sample(grading: Grading, prepared: Prepared) -> CaseResult:
         error=worst,
         seconds=seconds,
         sampled_blocks=sum(len(blocks) for blocks in samples),
-        blocks=prod(grading.launch.grid(output.rows, output.columns)),
+        blocks=_blocks(grading, prepared.case),
     )
 
 
