@@ -29,7 +29,7 @@
 //
 // Expected gain over 17: 8/7, less 4 % for phase one and the additions, which is 1.25 x cuBLAS.
 // 254 registers, 49936 B of shared memory, a pool of 512 MiB.
-// In the judge, on an H200: 1.218 x cuBLAS (95 %: 1.218 to 1.219), 6.688 ms.
+// In the judge, on an H200: 1.214 x cuBLAS (95 %: 1.214 to 1.214), 6.684 ms.
 // reports/h200/19_strassen_two_phases.json has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // tile of a block; elements of a stage along N

@@ -27,7 +27,7 @@
 // Expected gain over 17: 64/49, less 2 % for phase one (1.4 GB), 1 % for the two sums, and 5 % for
 // the additions and the start. That is 1.3 x cuBLAS.
 // 255 registers, 181312 B of shared memory, a pool of 1.25 GiB.
-// In the judge, on an H200: 1.338 x cuBLAS (95 %: 1.338 to 1.338), 6.091 ms.
+// In the judge, on an H200: 1.336 x cuBLAS (95 %: 1.335 to 1.336), 6.085 ms.
 // reports/h200/20_strassen_two_levels.json has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // tile of a block; elements of a stage along N

@@ -20,7 +20,7 @@
 //
 // Expected gain over 30: the tensor cores multiply BF16 at twice the rate of TF32. Registers: 252,
 // of which 64 are accumulators, 64 sums and 32 loaded values. Shared memory: 2 stages, 64 KiB.
-// In the judge, on an H200: 1.998 x cuBLAS (95 %: 1.998 to 1.999), 4.079 ms, 1.65 x the speed
+// In the judge, on an H200: 2.008 x cuBLAS (95 %: 2.004 to 2.009), 4.040 ms, 1.65 x the speed
 // of 30; 252 registers, 65536 B of shared memory, 1 block a multiprocessor.
 // reports/h200/31_mma_bf16x3.json has the rest.
 

@@ -21,7 +21,7 @@
 // Expected gain over 31: wgmma reaches the full rate of the tensor cores, mma.sync about 60 % of
 // it. But each element is split by all of the 32 or 64 blocks that use it. Of the registers, 64 are
 // accumulators, 64 sums and 64 loaded values.
-// In the judge, on an H200: 3.167 x cuBLAS (95 %: 3.164 to 3.169), 2.572 ms, 1.59 x the speed
+// In the judge, on an H200: 3.191 x cuBLAS (95 %: 3.188 to 3.193), 2.545 ms, 1.59 x the speed
 // of 31; 250 registers, 132096 B of shared memory, 1 block a multiprocessor.
 // reports/h200/32_wgmma_split_while_loading.json has the rest.
 // The best public library has 2.96 x at 8192^3 on an H100, in several kernels.

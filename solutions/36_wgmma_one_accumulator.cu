@@ -57,7 +57,7 @@
 // one sign. Therefore at most eight chunks share an accumulator.
 //
 // Expected gain over 33: four units of work instead of six, so at most 1.5 x.
-// In the judge, on an H200: 6.410 x cuBLAS (95 %: 6.407 to 6.415), 1.272 ms, 1.32 x the speed of
+// In the judge, on an H200: 6.437 x cuBLAS (95 %: 6.421 to 6.445), 1.261 ms, 1.33 x the speed of
 // 33; 254 registers, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h200/36_wgmma_one_accumulator.json has the rest.
 constexpr int BM = 144;          // rows of C in a tile: wgmma's N
