@@ -1,11 +1,14 @@
 """The arena's own PostgreSQL server, from a wheel. It listens on a Unix socket only."""
 
 import logging
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +23,8 @@ log = logging.getLogger(__name__)
 
 OWNER, DATABASE = "postgres", "arena"
 START_SECONDS = 60.0
-MAX_PATH = 90
-"""The longest path of a cluster, whose socket is in it: Linux takes 107 characters for its name."""
+MAX_SOCKET_PATH = 90
+"""The longest path of a folder for a socket: Linux takes 107 characters for the whole name."""
 
 MOST_CONNECTIONS = 60
 """The limit of connections: the web process has about 20, the renderer and each command one."""
@@ -34,6 +37,14 @@ _HBA = "# Written by the arena: nobody without a password, and nothing but the s
 _HBA += "local all all scram-sha-256\n"
 
 
+def socket_folder(folder: Path) -> Path:
+    """Return the folder of the socket: the cluster's own, unless its name is too long."""
+    if len(str(folder)) <= MAX_SOCKET_PATH:
+        return folder
+    # The judge deletes unlocked folders that have its own prefix, so this one has another.
+    return Path(tempfile.gettempdir(), f"postgres-of-arena-{folder.stat().st_ino}")
+
+
 def address(folder: Path, password: str) -> URL:
     """Return the address of the server in this folder, for its owner."""
     return URL.create(
@@ -41,7 +52,7 @@ def address(folder: Path, password: str) -> URL:
         username=OWNER,
         password=password,
         database=DATABASE,
-        query={"host": str(folder)},
+        query={"host": str(socket_folder(folder))},
     )
 
 
@@ -54,8 +65,6 @@ class Server:
         Raises ServerFailed.
         """
         self.folder = folder.resolve()
-        if len(str(self.folder)) > MAX_PATH:
-            raise ServerFailed(f"the path {self.folder} is too long; name another with --data")
         self._password = password
         self._process: subprocess.Popen[bytes] | None = None
         self._refusal = ""
@@ -66,6 +75,7 @@ class Server:
         self.programs: Path = wheel.bin_path
         self.user: str | None = wheel.system_user
         self.folder.chmod(0o700)
+        self._sockets = socket_folder(self.folder)
         if (self.folder / "postmaster.pid").exists():  # a killed arena has left its server running
             self._run("pg_ctl", "-D", str(self.folder), "-m", "fast", "-w", "stop", check=False)
 
@@ -103,14 +113,19 @@ class Server:
                 self._process.kill()
                 self._process.wait()
         self._process = None
+        if self._sockets != self.folder:
+            with suppress(OSError):
+                self._sockets.rmdir()
 
     def _spawn(self) -> subprocess.Popen[bytes]:
+        if self._sockets != self.folder:
+            self._make_socket_folder()
         with open(self._log, "ab") as output:
             return subprocess.Popen(
                 [
                     self.programs / "postgres",
                     *("-D", self.folder),
-                    *("-k", self.folder),
+                    *("-k", self._sockets),
                     *("-c", "listen_addresses="),
                     *("-c", f"max_connections={MOST_CONNECTIONS}"),
                     *RECOVERY,
@@ -143,6 +158,15 @@ class Server:
             self._refusal = str(error)
             return False
         return True
+
+    def _make_socket_folder(self) -> None:
+        self._sockets.mkdir(mode=0o700, exist_ok=True)
+        if self.user:
+            shutil.chown(self._sockets, self.user, self.user)
+        elif self._sockets.stat().st_uid != os.geteuid():
+            raise ServerFailed(
+                f"{self._sockets} belongs to somebody else; shorten the path of the data"
+            )
 
     def _create(self) -> None:
         """Make a cluster in another folder, which is renamed once it is complete, so that a kill
