@@ -119,10 +119,13 @@ class Problem:
     def many_blocks_case(self, rows: int, columns: int, seed: int, max_flop: int) -> Case:
         """Return a case with more tiles of this size than an H100 has multiprocessors, or as many
         as this work permits, but at least four. A kernel is sanitized on it if its blocks depend on
-        one another. Persistent blocks share tiles, or take several, only if there are many."""
+        one another. Persistent blocks share tiles, or take several, only if there are many. Those
+        that share the iterations of a tile need sums of several."""
         generator = np.random.default_rng([seed, cases.CASES_VERSION, 8])
-        N = 2 * int(generator.integers(16, 25)) + 1
-        side = min(12, max(2, math.isqrt(max_flop // (2 * N * rows * columns))))
+        N, most = 2 * int(generator.integers(16, 25)) + 1, 12
+        if max_flop // (2 * rows * columns * most**2) >= 3 * N:
+            N *= 3
+        side = min(most, max(2, math.isqrt(max_flop // (2 * N * rows * columns))))
         M, K = (side * size - int(generator.integers(0, 16)) for size in (rows, columns))
         return Case(Shape(M, N, K))
 
