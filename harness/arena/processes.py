@@ -6,7 +6,6 @@ import threading
 from enum import IntEnum
 from pathlib import Path
 
-from harness.arena.workers.api import LEASE_SECONDS
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Value
 
@@ -39,8 +38,6 @@ class Settings(Value):
     """People reach it by https alone."""
     proxy: str = ""
     """The address of the proxy whose X-Forwarded-For is trusted; empty without one."""
-    lease: float = LEASE_SECONDS
-    """Seconds without a heartbeat after which a worker counts as dead."""
 
     @property
     def address(self) -> str:

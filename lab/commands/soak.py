@@ -54,8 +54,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         data_dir = DataDir(Path(folder, "data"))
         data_dir.make()
         data_dir.rules.write_text(RULES)
-        more = ("--lease", "5", "--workers", str(arguments.workers))
-        with running_arena(data_dir.folder, PORT, *more) as arena:
+        workers = "--workers", str(arguments.workers)
+        with running_arena(data_dir.folder, PORT, *workers) as arena:
             return soak(data_dir, arena, arguments)
 
 

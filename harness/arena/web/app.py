@@ -21,7 +21,6 @@ from harness.arena.web.live import Watch
 from harness.arena.web.renderer import Call
 from harness.arena.web.rendering import page
 from harness.arena.web.workers import Jobs
-from harness.arena.workers.api import LEASE_SECONDS
 
 ROUTERS = (
     workers.router,
@@ -39,7 +38,6 @@ def application(
     site: Site,
     render: Render | None = None,
     compare: Call = run_in_threadpool,
-    lease_seconds: float = LEASE_SECONDS,
     local: bool = False,
 ) -> FastAPI:
     """Return the web service.
@@ -71,7 +69,7 @@ def application(
     )
     app.state.site = site
     app.state.watch = Watch(site)
-    app.state.jobs = Jobs(site, lease_seconds)
+    app.state.jobs = Jobs(site)
     app.state.boards = Boards(site, render)
     app.state.compare = compare
     for each in ROUTERS:

@@ -36,7 +36,6 @@ def main(settings: Settings) -> None:
             Site.opened(*given, connections=20),
             render,
             OtherProcess().call,
-            settings.lease,
             local=not settings.proxy and settings.host in ("127.0.0.1", "::1", "localhost"),
         ),
         host=settings.host,

@@ -21,6 +21,7 @@ from harness.arena.store.workers import SessionEnded
 from harness.arena.web.context import Site, ThisSite
 from harness.arena.web.live import listen
 from harness.arena.workers.api import (
+    LEASE_SECONDS,
     MAX_MESSAGE,
     PATH,
     POLL_SECONDS,
@@ -43,6 +44,8 @@ JOB_POLL_SECONDS = 2.0
 CHANNEL = "procrastinate_any_queue_v1"
 """The channel on which PostgreSQL says that there is a new job."""
 
+SWEEP_SECONDS = LEASE_SECONDS / 5
+
 LATE_SECONDS = 2.0
 """A sweep that is this late was delayed, and workers' heartbeats may have been, too."""
 
@@ -55,9 +58,8 @@ Message = TypeVar("Message", bound=BaseModel)
 class Jobs:
     """Wakes the workers that wait for a task, and finds gradings whose worker has died."""
 
-    def __init__(self, site: Site, lease_seconds: float) -> None:
+    def __init__(self, site: Site) -> None:
         self._site = site
-        self._lease = lease_seconds
         self.next = asyncio.Event()
         """Set when another grading waits; an event for the one after it takes its place."""
 
@@ -75,12 +77,12 @@ class Jobs:
         """Sweep. A lease runs only while workers reach this process, and it the database."""
         reachable_since = time.monotonic()
         while True:
-            due = time.monotonic() + self._lease / 5
-            await asyncio.sleep(self._lease / 5)
+            due = time.monotonic() + SWEEP_SECONDS
+            await asyncio.sleep(SWEEP_SECONDS)
             if time.monotonic() > due + LATE_SECONDS:
                 reachable_since = time.monotonic()
-            held_up = time.monotonic() < reachable_since + self._lease
-            lease = NO_LEASE if held_up else self._lease
+            held_up = time.monotonic() < reachable_since + LEASE_SECONDS
+            lease = NO_LEASE if held_up else LEASE_SECONDS
             try:
                 await asyncio.to_thread(sweep_once, self._site, lease)
             except (DBAPIError, PoolTimeoutError) as error:

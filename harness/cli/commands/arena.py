@@ -92,13 +92,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=count, metavar="N", help="default: one for each GPU; without a GPU, one"
     )
-    parser.add_argument(
-        "--lease",
-        type=_seconds,
-        default=15.0,
-        metavar="SECONDS",
-        help="a worker without a heartbeat for this long is dead (default: %(default)s)",
-    )
     parser.set_defaults(starts_workers=True)
 
 
@@ -118,7 +111,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     try:
         match arguments.what:
             case "run":
-                names = ("host", "port", "root", "proxy", "lease")
+                names = ("host", "port", "root", "proxy")
                 chosen = {name: getattr(arguments, name) for name in names}
                 settings = Settings(data=data_dir.folder, secure=arguments.https, **chosen)
                 arena.serve(data_dir, url, settings, arguments.workers, terminal.show)
@@ -168,16 +161,6 @@ def _write_private(path: Path, key: str) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(f"{key}\n")
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 2 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"a lease is from 2 to 3600 seconds, not {text!r}")
-    return seconds
 
 
 def _proxy(text: str) -> str:
