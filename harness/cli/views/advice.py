@@ -188,9 +188,11 @@ def _of_output(found: Counterexample, report: Report) -> str | None:
 
 def _of_finding(found: Finding, report: Report) -> str | None:
     source = report.submission.source
-    lines = [each.line for each in (found.at, found.other) if each is not None]
-    if found.hazard is Hazard.RACE and (polled := _plain_polling(source)) and polled.line in lines:
-        return polled.advice
+    if found.hazard is Hazard.RACE and (polled := _plain_polling(source)):
+        # The compiler may have moved the load, which then has no line.
+        lines = [each.line for each in (found.at, found.other) if each is not None]
+        if polled.line in lines or f" of {polled.name} (" in found.message:
+            return polled.advice
     code = without_comments(source)
     in_matrix = found.array in (*SIGNATURE.inputs, SIGNATURE.output)
     line = _line(found.at, source)
@@ -666,6 +668,7 @@ class _Polling(NamedTuple):
     """A loop that waits for a variable to change."""
 
     line: int
+    name: str
     advice: str
 
 
@@ -691,6 +694,7 @@ def _plain_polling(source: str) -> _Polling | None:
                 line = loop.start_point[0] + 1
                 return _Polling(
                     line,
+                    name,
                     f"The loop in line {line} waits for `{name}`, which the compiler may load only "
                     "once: declare it `volatile`, or read it by an atomic. Execute "
                     "`__threadfence();` before another thread sets it, and after the loop.",

@@ -59,7 +59,8 @@ MAX_EDGE = 512
 blocks, and distributes the work among them itself."""
 
 HANG_SECONDS = 2.0
-"""The time limit with which a barrier that some threads do not reach is found."""
+"""The time limit with which the reason of a hang is found, such as a barrier that some threads do
+not reach."""
 
 KILLED = "SIGKILL"
 """The signal of a worker that another process killed. Its grading is repeated, since the worker
@@ -346,16 +347,18 @@ def sanitizers_may_say_more(grading: Grading, failure: Failure) -> bool:
         case Race():  # threads that wait without end; an earlier mistake may be the cause
             return failure.case.shape.flop <= SMALL_FLOP
         case TimeLimit():
-            small = failure.case.shape.flop <= SMALL_FLOP
-            return small and grading.session.cpu_sanitizer is not None
+            return grading.watched_by is not Executor.DEVICE
         case _:
             return False
 
 
 def _diagnosed_hang(grading: Grading, failure: Failure) -> MemoryFault | Race | None:
     """Return why a launch does not end, such as a barrier that only some threads reach. Only the
-    CPU device can find this, since it observes each thread."""
-    watched = Watched(Executor.CPU_SANITIZER, (failure.case,), seconds=HANG_SECONDS)
+    CPU device can find this, since it observes each thread. In place of a large case it runs small
+    ones, which may have the same mistake."""
+    small = failure.case.shape.flop <= SMALL_FLOP
+    cases = (failure.case,) if small else sanitizer_cases(grading)
+    watched = Watched(grading.watched_by, cases, seconds=HANG_SECONDS)
     grading.steps.start_instead(_step(grading, watched))
     answer = _result(grading, watched)
     return unsafe(answer.findings, None) if isinstance(answer, Sanitized) else None

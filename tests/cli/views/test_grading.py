@@ -105,6 +105,15 @@ def test_a_plain_variable_is_not_polled(source: str, said: str | None) -> None:
     assert (said or "") in found
 
 
+def test_a_race_of_a_plain_variable_that_is_polled_is_explained() -> None:
+    source = "__shared__ int ready;\nif (last)\n  ready = 1;\nwhile (ready == 0) {}"
+    message = "line 1 reads what line 3 writes, with no barrier between them: byte 0 of ready (4"
+    found = FINDING.model_copy(update={"message": message})
+    race = protocol.Race(stage=SANITIZE, message="", findings=(found,))
+    given = report(race, submission=TWO.model_copy(update={"source": source}))
+    assert "The loop in line 4 waits for `ready`" in (advice(given) or "")
+
+
 @pytest.mark.parametrize(
     ("shape", "tile", "is_an_index"),
     [

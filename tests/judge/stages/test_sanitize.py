@@ -262,10 +262,13 @@ def test_a_wrong_kernel_whose_sanitizer_was_killed_is_graded_again(
 LATE = protocol.TimeLimit(stage=protocol.Stage.VERIFY, message="no end", seconds=20)
 
 
-def hanging(answer: Any, case: Case) -> tuple[protocol.Outcome | None, Sanitize]:
+def hanging(
+    answer: Any, case: Case, *, has_gpu: bool = True
+) -> tuple[protocol.Outcome | None, Sanitize]:
     """Sanitize a kernel whose launch did not end in this case, with what the CPU device says."""
     cpu = FakeDevice({Sanitize: answer})
-    made = grading(on_gpu(FakeDevice(), cpu), problem=PROBLEM)
+    session = on_gpu(FakeDevice(), cpu) if has_gpu else on_cpu(cpu)
+    made = grading(session, problem=PROBLEM)
     made.failure = Failure(case, LATE)
     assert sanitize.sanitizers_may_say_more(made, made.failure)
     return outcome_of(sanitize.sanitize_on_device, made), cpu.asked[-1]
@@ -283,13 +286,20 @@ def test_a_hang_is_explained_by_the_cpu_device() -> None:
         assert isinstance(hanging(answer, case)[0], protocol.TimeLimit)
 
 
+@pytest.mark.parametrize("has_gpu", [False, True])
+def test_a_hang_of_a_large_case_is_explained_by_small_ones(has_gpu: bool) -> None:
+    sanitized = Sanitized(program="cpu", runs=(), findings=(BARRIER,), products=())
+    found, asked = hanging(sanitized, RANKED, has_gpu=has_gpu)
+    assert isinstance(found, protocol.Race) and found.findings == (BARRIER,)
+    assert asked.launches and all(each.shape.flop < 1 << 26 for each in asked.launches)
+    assert asked.seconds == 2
+
+
 SOMEWHERE = OUTSIDE.model_copy(update={"at": protocol.Place()})
 
 
-def test_only_small_hangs_and_errors_without_a_line_are_explained() -> None:
-    gpu, cpu = (grading(each(FakeDevice()), problem=PROBLEM) for each in (on_gpu, on_cpu))
+def test_only_errors_without_a_line_are_explained() -> None:
+    gpu = grading(on_gpu(FakeDevice()), problem=PROBLEM)
     for findings, may_say_more in (((), True), ((SOMEWHERE,), True), ((OUTSIDE,), False)):
         fault = protocol.MemoryFault(stage=protocol.Stage.VERIFY, message="", findings=findings)
         assert sanitize.sanitizers_may_say_more(gpu, Failure(RANKED, fault)) is may_say_more
-    assert not sanitize.sanitizers_may_say_more(gpu, Failure(RANKED, LATE))
-    assert not sanitize.sanitizers_may_say_more(cpu, Failure(Case(Shape(16, 16, 16)), LATE))
