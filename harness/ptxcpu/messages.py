@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -46,6 +46,10 @@ _RACES = {
     FindingKind.IN_FLIGHT,
     FindingKind.READ_ONLY_PATH,
     FindingKind.NO_PROXY_FENCE,
+}
+_UNINITIALISED = {
+    FindingKind.UNINITIALISED: "uninitialised bytes",
+    FindingKind.PARTLY_UNINITIALISED: "bytes, some uninitialised,",
 }
 _UNBOUNDED_VISITS = {
     FindingKind.BLOCK_NOT_BEGUN: "may not have begun: nothing here waited for it",
@@ -156,8 +160,7 @@ class Explainer:
         cause, line = Cause(stopped.fault), _line(at)
         found: Finding | None = None
         if cause is Cause.MEMORY:
-            place = stopped.fault_address, stopped.fault_bytes, stopped.block
-            found = self._bad_access(at, instruction, *place, stopped.fault_access, 1)
+            found = self.finding(_bad_access(stopped))
         elif cause is Cause.DEADLOCK:
             threads = f"{stopped.fault_count} threads wait for each other without end"
             message = f"{threads}, the first at {line}{self._awaited(stopped)}"
@@ -213,16 +216,10 @@ class Explainer:
         """Return the finding of one row of the runtime's checks."""
         at, other = self._location(raw.pc, raw.thread, raw.block), self._other(raw)
         if raw.kind == FindingKind.BAD_ACCESS:
-            item = self.kernel.instruction(raw.pc)
-            place = raw.address, raw.bytes, raw.block
-            return self._bad_access(at, item.text if item else "", *place, raw.access, raw.count)
-        if raw.kind == FindingKind.UNINITIALISED:
-            message = f"{_line(at)} reads {raw.bytes} uninitialised bytes of {{spot}}"
+            return self._access_finding(raw, *self._mistake(raw, at))
+        if raw.kind in _UNINITIALISED:
+            message = f"{_line(at)} reads {raw.bytes} {_UNINITIALISED[raw.kind]} of {{spot}}"
             return self._access_finding(raw, Hazard.UNINITIALISED, message)
-        if raw.kind == FindingKind.PARTLY_UNINITIALISED:
-            message = f"{_line(at)} reads {raw.bytes} bytes, some uninitialised, of {{spot}}"
-            found = self._access_finding(raw, Hazard.UNINITIALISED, message)
-            return replace(found, partly=True)
         if raw.kind in _RACES:
             return self._access_finding(raw, Hazard.RACE, _race(raw, at, other))
         if raw.kind == FindingKind.SUM_IN_FLIGHT:
@@ -234,55 +231,33 @@ class Explainer:
             return Finding(Hazard.RACE, message, at, other, access="read", occurrences=raw.count)
         if raw.kind in _UNBOUNDED_VISITS:
             _, offset = window_and_offset(raw.address)
-            return Finding(
-                Hazard.RACE,
+            message = (
                 f"{_access_of(at)} {_verb(raw.access)}s shared memory of block "
-                f"{offset >> BLOCK_BITS} of the cluster, which {_UNBOUNDED_VISITS[raw.kind]}",
-                at,
-                access=_access(raw.access),
-                size=raw.bytes or None,
-                memory=SHARED_MEMORY,
-                occurrences=raw.count,
+                f"{offset >> BLOCK_BITS} of the cluster, which {_UNBOUNDED_VISITS[raw.kind]}"
             )
+            return self._access_finding(raw, Hazard.RACE, message)
         message = _barrier_message(raw, at, other)
         return Finding(Hazard.DIVERGENT_BARRIER, message, at, other, occurrences=raw.count)
 
-    def _bad_access(
-        self,
-        at: Location,
-        instruction: str,
-        address: int,
-        size: int,
-        block: int,
-        access: int,
-        count: int,
-    ) -> Finding:
-        spot = self._spot(address, size, block)
+    def _mistake(self, raw: RawFinding, at: Location) -> tuple[Hazard, str]:
+        """Return what is wrong with an access that no memory allows, as a text that contains
+        {spot}."""
+        spot = self._spot(raw.address, raw.bytes, raw.block)
+        item = self.kernel.instruction(raw.pc)
+        instruction = item.text if item else ""
         how = ", by a matrix descriptor," if instruction.startswith("wgmma") else ""
-        what = f"{_line(at)} {_verb(access)}s{how} {size} bytes of {spot.text}"
-        alignment = _alignment(size, instruction)
-        if spot.memory is not None and spot.outside is None and address % alignment:
-            hazard = Hazard.MISALIGNED
+        what = f"{_line(at)} {_verb(raw.access)}s{how} {raw.bytes} bytes of {{spot}}"
+        alignment = _alignment(raw.bytes, instruction)
+        if spot.memory is not None and spot.outside is None and raw.address % alignment:
             what += f", at an address that is not a multiple of {alignment}"
-        else:
-            hazard = Hazard.OUT_OF_BOUNDS
-            what += _distance(spot, address)
-            if spot.memory == SHARED_MEMORY and spot.outside is None:  # and so in another block
-                what += _OUT_OF_REACH if access & Access.OWN else _IS_OVER
-        return Finding(
-            hazard,
-            what,
-            at,
-            access=_access(access),
-            size=size or None,
-            memory=spot.memory,
-            index=spot.index,
-            bytes_outside=spot.outside,
-            occurrences=count,
-        )
+            return Hazard.MISALIGNED, what
+        what += _distance(spot, raw.address)
+        if spot.memory == SHARED_MEMORY and spot.outside is None:  # and so in another block
+            what += _OUT_OF_REACH if raw.access & Access.OWN else _IS_OVER
+        return Hazard.OUT_OF_BOUNDS, what
 
     def _access_finding(self, raw: RawFinding, hazard: Hazard, message: str) -> Finding:
-        """Return a finding about memory. message: a text that contains {spot}."""
+        """Return a finding about memory. message: a text that may contain {spot}."""
         spot = self._spot(raw.address, raw.bytes, raw.block)
         return Finding(
             hazard,
@@ -293,8 +268,25 @@ class Explainer:
             size=raw.bytes or None,
             memory=spot.memory,
             index=spot.index,
+            bytes_outside=spot.outside if hazard is Hazard.OUT_OF_BOUNDS else None,
+            partly=raw.kind == FindingKind.PARTLY_UNINITIALISED,
             occurrences=raw.count,
         )
+
+
+def _bad_access(stopped: Context) -> RawFinding:
+    """Return the row that the checks would record for the access that stopped a launch."""
+    return RawFinding(
+        kind=FindingKind.BAD_ACCESS,
+        pc=stopped.fault_pc,
+        other_pc=-1,
+        thread=stopped.fault_thread,
+        block=stopped.block,
+        address=stopped.fault_address,
+        bytes=stopped.fault_bytes,
+        access=stopped.fault_access,
+        count=1,
+    )
 
 
 def _race(raw: RawFinding, at: Location, other: Location | None) -> str:
