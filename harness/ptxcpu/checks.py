@@ -111,7 +111,6 @@ def _memory_of_cluster(loaded: Loaded) -> dict[str, Bytes]:
         "arrival": zeros(layout.NAMED_BARRIERS * blocks * clock),
         "joined": zeros(clock),
         "shared_row": zeros(clock),
-        "shared_fences": zeros(blocks * 2 * 3 * clock),
         "here": zeros(loaded.threads),
         "fenced": zeros(3 * threads * clock),
         "fenced_far": zeros(4 * threads),

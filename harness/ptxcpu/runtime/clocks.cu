@@ -70,32 +70,14 @@ __device__ __noinline__ unsigned* own_clock(Context* c, long long t) { return c-
 // that it has read with strong reads at that distance, and joins at its next fence.
 enum { FENCED = 0, PENDING = 1 };
 
-// Bit d says whether the thread has such a clock for distance d, bit DISTANCES + d whether it is the
-// one that it shares with the threads that it met at a barrier.
+// Bit d says whether the thread has such a clock for distance d.
 __device__ int* levels_of(Context* c, int which, long long t) {
     return (which == PENDING ? c->checks->pending_from : c->checks->fenced_far) + number_of(c, t);
 }
 
-__device__ unsigned* shared_fence(Context* c, int which, int distance) {
-    return c->checks->shared_fences + ((c->rank * 2 + which) * DISTANCES + distance) * clock_words(c);
-}
-
-__device__ bool shares_fence(Context* c, int which, int distance, long long t) {
-    return *levels_of(c, which, t) >> (DISTANCES + distance) & 1;
-}
-
-// Such a clock, which the caller may change; its contents if it was shared.
-__device__ unsigned* own_fence(Context* c, int which, int distance, long long t) {
+__device__ __noinline__ unsigned* fence_of(Context* c, int which, int distance, long long t) {
     unsigned* all = which == PENDING ? c->checks->pending : c->checks->fenced;
-    unsigned* row = all + (distance * threads_of_cluster(c) + number_of(c, t)) * clock_words(c);
-    if (shares_fence(c, which, distance, t)) assign(c, row, shared_fence(c, which, distance));
-    *levels_of(c, which, t) &= ~(1 << DISTANCES + distance);
-    return row;
-}
-
-// The same for reading.
-__device__ __noinline__ const unsigned* fence_of(Context* c, int which, int distance, long long t) {
-    return shares_fence(c, which, distance, t) ? shared_fence(c, which, distance) : own_fence(c, which, distance, t);
+    return all + (distance * threads_of_cluster(c) + number_of(c, t)) * clock_words(c);
 }
 
 __device__ int reach_of(int access) {
@@ -368,12 +350,11 @@ extern "C" __device__ void rt_fence(Context* c, long long t, long long how, long
     for (int distance = 0; distance <= reach; ++distance) {
         int bit = 1 << distance;
         if (how & ACQUIRES && k->pending_from[n] & bit) join(c, clock_of(c, t), fence_of(c, PENDING, distance, t));
-        if (how & ACQUIRES) k->pending_from[n] &= ~(bit | bit << DISTANCES);
+        if (how & ACQUIRES) k->pending_from[n] &= ~bit;
     }
     if (!(how & RELEASES)) return;
     for (int distance = 0; distance <= reach; ++distance) {
-        k->fenced_far[n] &= ~(1 << DISTANCES + distance);
-        assign(c, own_fence(c, FENCED, distance, t), clock_of(c, t));
+        assign(c, fence_of(c, FENCED, distance, t), clock_of(c, t));
         k->fenced_far[n] |= 1 << distance;
     }
     if (reach == OTHER_CLUSTER) k->fenced_set[n] = 0;
@@ -406,25 +387,17 @@ __device__ void join_or_assign(Context* c, int* levels, int distance, unsigned* 
     *levels |= 1 << distance;
 }
 
-// Joins the clocks of one kind and distance of the threads at a barrier. Threads that shared one before
-// share its successor, or keep it.
+// Gives the threads at a barrier the joined clocks of one kind and distance that they have.
 __device__ void share_clocks(Context* c, const unsigned char* here, int which, int distance) {
-    unsigned *joined = c->checks->shared_row, *shared = shared_fence(c, which, distance);
+    unsigned* joined = c->checks->shared_row;
     int any = 0;
-    bool has_shared = false;
-    for (long long t = 0; t < c->threads; ++t) {
-        bool shares = shares_fence(c, which, distance, t);
-        if (here[t] && shares) has_shared = true;
-        else if (shares || (here[t] && *levels_of(c, which, t) >> distance & 1)) {
-            unsigned* own = own_fence(c, which, distance, t);
-            if (here[t]) join_or_assign(c, &any, 0, joined, own);
-        }
-    }
-    if (has_shared) join_or_assign(c, &any, 0, joined, shared);
-    assign(c, shared, joined);
+    for (long long t = 0; t < c->threads; ++t)
+        if (here[t] && *levels_of(c, which, t) >> distance & 1)
+            join_or_assign(c, &any, 0, joined, fence_of(c, which, distance, t));
     for (long long t = 0; t < c->threads; ++t) {
         if (!here[t]) continue;
-        *levels_of(c, which, t) |= (1 | 1 << DISTANCES) << distance;
+        assign(c, fence_of(c, which, distance, t), joined);
+        *levels_of(c, which, t) |= 1 << distance;
         if (which == FENCED && distance == OTHER_CLUSTER) c->checks->fenced_set[number_of(c, t)] = 0;
     }
 }
@@ -499,9 +472,9 @@ __device__ void observe(Context* c, long long t, Address address, bool acquires,
         if (reach < distance) return;
         unsigned* known = near_of(c, s, distance);
         if (acquires) join(c, clock_of(c, t), known);
-        else join_or_assign(c, k->pending_from + number, distance, own_fence(c, PENDING, distance, t), known);
+        else join_or_assign(c, k->pending_from + number, distance, fence_of(c, PENDING, distance, t), known);
     } else if (reach == OTHER_CLUSTER && s->set && window_of(address) != WINDOW_SHARED) {
-        unsigned* into = acquires ? clock_of(c, t) : own_fence(c, PENDING, OTHER_CLUSTER, t);
+        unsigned* into = acquires ? clock_of(c, t) : fence_of(c, PENDING, OTHER_CLUSTER, t);
         if (!acquires && !(k->pending_from[number] >> OTHER_CLUSTER & 1)) forget(c, into);
         if (!acquires) k->pending_from[number] |= 1 << OTHER_CLUSTER;
         into[n] = join_sets(c, into[n], s->set);

@@ -374,7 +374,6 @@ CHECKS = {
     "arrival": "unsigned*",  # [barrier][thread]: what those who arrived knew
     "joined": "unsigned*",  # [thread]
     "shared_row": "unsigned*",  # [thread]
-    "shared_fences": "unsigned*",  # [block][fenced or pending][distance][clock]
     "here": "unsigned char*",  # [thread of the block]: which ones meet
     "fenced": "unsigned*",  # [distance][thread][clock]: what each thread knew at its last fence
     "fenced_far": "int*",  # [thread]: bit d: it has fenced for threads of that distance
