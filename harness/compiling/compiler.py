@@ -148,7 +148,8 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
     The first compilation usually suffices. If it fails, possible causes are changed in turn: the
     template's instance, the standard library, and declarations that can only be host code.
     """
-    virtual, warnings = headers.stand_ins(source.includes, source.device_code)
+    virtual, empty = headers.stand_ins(source.includes, source.device_code)
+    warnings = tuple(map(headers.warning, empty))
     code, instances, host_lines = source.device_code, source.instances, source.host_lines
     options = [*_options(arch), f"--std={standard}"]
     first: tuple[Diagnostic, ...] = ()
@@ -179,8 +180,11 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
         ):
             virtual[headers.STANDARD_NAME] = headers.standard_library(source.includes, code)
             options.append(f"--pre-include={headers.STANDARD_NAME}")
+        elif not of_the_host and (more_headers := headers.with_thrust(virtual, code)) != virtual:
+            virtual = more_headers
         else:
-            keep_lambdas = _FOR_THE_DEVICE not in options
+            # A lambda that is regarded as host code may be device code by the option.
+            keep_lambdas = bool(of_the_host) and _FOR_THE_DEVICE not in options
             host_lines = diagnostics.declared_at(of_the_host, code) | host_lines
             remaining = without_failed_host_code(
                 code, of_the_host or errors, keep_lambdas=keep_lambdas

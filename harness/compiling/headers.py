@@ -22,6 +22,7 @@ from harness.protocol.report import Diagnostic
 PRELUDE = (Path(__file__).parent / "prelude.h").read_text(encoding="utf-8")
 PRELUDE_NAME = "matmul_arena_prelude.h"
 STANDARD_NAME = "matmul_arena_standard_library.h"
+_COMPARE = (Path(__file__).parent / "compare.h").read_text(encoding="utf-8")
 _EMPTY = "#pragma once\n"
 
 _HOST_ONLY = {
@@ -52,6 +53,9 @@ _HOST_API = {
 _HOST_LIBRARIES = ("thrust/", "cub/device/", "cublas", "cufft", "cusolver", "cusparse", "curand.")
 """CUDA's own headers for host programs; NVRTC compiles none of them. A whole toolkit has them in
 the folder of the device headers, NVIDIA's packages do not."""
+
+_THRUST_FOR_DEVICES = ("tuple.h", "pair.h", "functional.h", "distance.h", "advance.h", "iterator/")
+"""Thrust's headers, or folders of them, that NVRTC compiles. The others have host code."""
 
 _DEVICE_RUNTIME = re.compile(
     r"\bcuda(?:GridDependencySynchronize|TriggerProgrammaticLaunchCompletion)\b"
@@ -92,6 +96,10 @@ _OF_THE_HOST = {
     *("string", "mt19937", "random_device", "uniform_real_distribution", "normal_distribution"),
 }
 """Names of the standard library that no device code can use."""
+_UNKNOWN = re.compile(
+    r'(?:namespace "(?P<space>\w+)" has no member|identifier) "(?P<name>\w+)"'
+    r'|name followed by "::" must be a class or namespace name'
+)
 
 MAX_NAME = 255
 """The length of a header's name in characters; file systems refuse to look for longer ones."""
@@ -112,27 +120,31 @@ def include_directories() -> tuple[Path, ...]:
     return tuple(found)
 
 
-def stand_ins(
-    includes: Iterable[Include], code: str
-) -> tuple[dict[str, str], tuple[Diagnostic, ...]]:
+def stand_ins(includes: Iterable[Include], code: str) -> tuple[dict[str, str], tuple[Include, ...]]:
     """Return virtual headers by name, for all includes that are not CUDA's own device headers, and
-    warnings about them."""
+    the includes whose stand-in is empty although device code may need the header."""
     uses_runtime = _DEVICE_RUNTIME.search(code) is not None
     virtual = {PRELUDE_NAME: PRELUDE + "#include <cuda_device_runtime_api.h>\n" * uses_runtime}
-    warnings: list[Diagnostic] = []
+    empty: list[Include] = []
     for include in includes:
         name = include.header
         if name in virtual:
             continue
         if name == "cub/cub.cuh":
             virtual[name] = _EMPTY + "".join(f"#include <{each}>\n" for each in _cub_headers(code))
+        elif name == "compare":
+            virtual[name] = _COMPARE
         elif _is_for_the_host(name) or not _is_cudas_own(name):
             virtual[name] = _EMPTY
             if not _is_for_the_host(name) and name not in _HOST_ONLY:
-                message = f'header "{name}" is not available to a submission; an empty one is used'
-                found = Diagnostic(severity="warning", message=message, line=include.line)
-                warnings.append(found)
-    return virtual, tuple(warnings)
+                empty.append(include)
+    return virtual, tuple(empty)
+
+
+def warning(empty: Include) -> Diagnostic:
+    """Return the warning that a header's stand-in is empty."""
+    message = f'header "{empty.header}" is not available to a submission; an empty one is used'
+    return Diagnostic(severity="warning", message=message, line=empty.line)
 
 
 def _cub_headers(code: str) -> Iterator[str]:
@@ -157,6 +169,17 @@ def may_need_standard_library(errors: Iterable[Diagnostic], code: str) -> bool:
     found = filter(None, (_MISSING.search(error.message) for error in errors))
     names = {match["name"] or "" for match in found} - _OF_THE_HOST
     return any(name not in _HOST_ONLY or _of_libcudacxx(name) for name in names)
+
+
+def with_thrust(virtual: dict[str, str], code: str) -> dict[str, str]:
+    """Return the virtual headers without those of Thrust's that device code can use, if the code
+    names Thrust. CUDA's own are read then, which takes seconds."""
+    device = tuple(f"thrust/{name}" for name in _THRUST_FOR_DEVICES)
+    served = {name for name in virtual if name.startswith(device) and _is_cudas_own(name)}
+    if not served or not re.search(r"\bthrust\b(?!/)", code):
+        return virtual
+    others = {name: text for name, text in virtual.items() if name not in served}
+    return {name: _EMPTY for name in _HOST_ONLY if not _is_cudas_own(name)} | others
 
 
 def standard_library(includes: Iterable[Include], code: str) -> str:
@@ -190,6 +213,34 @@ def _of_libcudacxx(name: str) -> tuple[str, ...]:
         f"cuda/std/__{name}/{header.name}"
         for folder in folders
         for header in sorted(folder.glob("*.h"))
+    )
+
+
+def advice(error: Diagnostic, code: str, empty: Iterable[Include]) -> str:
+    """Return what to do about a name that is unknown because its header is empty here.
+
+    empty: the includes that got an empty stand-in with a warning.
+    """
+    unknown = _UNKNOWN.match(error.message)
+    if unknown is None or error.line is None:
+        return ""
+    text = "".join(code.split("\n")[error.line - 1 : error.line])
+    if re.search(r"\bthrust\s*::", text):
+        return (
+            "; of Thrust, a kernel can use only tuples, pairs, function objects and iterators, "
+            "with their headers included"
+        )
+    name = unknown["name"] or ""
+    if unknown["space"] == "std" and (
+        name in _OF_THE_HOST or (name in _HOST_ONLY and not _of_libcudacxx(name))
+    ):
+        return "; it is for host code only, and a kernel cannot use it"
+    header = next(iter(empty), None)
+    if header is None or unknown["space"] is not None:
+        return ""
+    return (
+        f'; if "{header.header}" (line {header.line}) declares it, write it into the file: a '
+        "submission gets only CUDA's own headers"
     )
 
 

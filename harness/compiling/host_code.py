@@ -32,7 +32,7 @@ _CLASS_WORDS = {"class", "struct", "union", "namespace"}
 _ITEMS = {
     *("declaration", "function_definition", "field_declaration", "friend_declaration"),
     *("template_declaration", "type_definition", "alias_declaration", "linkage_specification"),
-    *("using_declaration", "namespace_alias_definition"),
+    *("using_declaration", "namespace_alias_definition", "expression_statement"),
     *_CLASSES,
 }
 _LISTS = {
@@ -135,13 +135,13 @@ def without_failed_host_code(
     function."""
     text = code.encode()
     tree = walked(text)
-    device = functions(tree).device
+    device, device_words = functions(tree).device, _DEVICE_WORDS | macros_for(_DEVICE_WORDS, tree)
     starts = [0, *(match.end() for match in re.finditer(rb"\n", text))]
     removed: list[Node] = []
     for error in errors:
         if error.line is not None and error.line <= len(starts):
             at = min(starts[error.line - 1] + (error.column or 1) - 1, len(text))
-            found = _removable(path_to(tree.root, at, at + 1), device)
+            found = _removable(path_to(tree.root, at, at + 1), device, device_words)
             if found and not (keep_lambdas and _has_lambda(found)):
                 removed.append(found)
     return blanked(text, removed).decode()
@@ -151,7 +151,9 @@ def _has_lambda(declaration: Node) -> bool:
     return any(node.type == "lambda_expression" for node in descendants(declaration))
 
 
-def _removable(path: list[Node], device_functions: frozenset[int]) -> Node | None:
+def _removable(
+    path: list[Node], device_functions: frozenset[int], device_words: set[str]
+) -> Node | None:
     """Return the smallest whole declaration on this path that can only be host code."""
     if any(node.id in device_functions for node in path):
         return None
@@ -160,7 +162,7 @@ def _removable(path: list[Node], device_functions: frozenset[int]) -> Node | Non
         parent, node = path[place - 1], path[place]
         if parent.type not in _LISTS or node.type not in _ITEMS or node.has_error:
             continue
-        if not {text_of(leaf) for leaf in leaves(node)} & _DEVICE_WORDS:
+        if not {text_of(leaf) for leaf in leaves(node)} & device_words:
             return node
     return None
 

@@ -17,6 +17,8 @@ from problem.signature import Signature
 
 MAX_EXPRESSION = 200
 """The number of characters up to which a constant expression is read."""
+_DISPATCHED = {"scalar_t": "float"}
+"""The type that PyTorch's AT_DISPATCH macros declare for the code in their argument."""
 MAX_EXPANSIONS = 8
 """The longest chain of names that are defined by each other."""
 
@@ -92,7 +94,8 @@ class HostCode:
         around it: its constants and its own template parameters."""
         listed = use.child_by_field_name("arguments")
         written = without_comments(text_of(listed) if listed else "")[1:-1].strip()
-        local = {name: text_of(value) for name, value in self._declarations(function).items()}
+        declared_here = self._declarations(function).items()
+        local = _DISPATCHED | {name: text_of(value) for name, value in declared_here}
         text = expanded(written, local)
         parameters = _template_parameters(function)
         if not set(_NAME.findall(text)) & parameters.keys():

@@ -29,10 +29,31 @@ _FIXED_TIME = {
 
 
 def normalised(text: str) -> str:
-    """Return the text without a byte order mark and with one kind of line end. No white space is
-    left between a backslash and the line end that it splices."""
-    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    """Return the text without a byte order mark and DOS's end of file, and with one kind of line
+    end. No white space is left between a backslash and the line end that it splices."""
+    lines = text.removeprefix("\ufeff").rstrip("\x1a").replace("\r\n", "\n").replace("\r", "\n")
     return re.sub(r"\\[ \t\v\f]+\n", "\\\\\n", lines)
+
+
+_SPECIFIER = re.compile(
+    r"__attribute__[ \t]*\([ \t]*\([ \t]*(?:{0}|__{0}__)[ \t]*\)[ \t]*\)"
+    r"|__location__[ \t]*\([ \t]*{0}[ \t]*\)".format("(global|device|host|shared|constant)")
+)
+_MACRO_OF_NVCC = {"__NVCC__": "__nvcc__"}
+"""nvcc's macro, which the compiler's own headers must not see, and one that prelude.h defines."""
+
+
+def in_words_of_nvrtc(code: str) -> str:
+    """Return the code with CUDA's specifiers in place of their attributes, and with a macro in
+    place of nvcc's. Lengths stay, so that positions do, too."""
+
+    def specifier(match: re.Match[str]) -> str:
+        return f"__{next(filter(None, match.groups()))}__".ljust(len(match[0]))
+
+    code = _SPECIFIER.sub(specifier, code)
+    if not any(name in code for name in _MACRO_OF_NVCC):
+        return code
+    return _WORD.sub(lambda match: _MACRO_OF_NVCC.get(match[0], match[0]), code)
 
 
 def comments(code: str) -> Iterator[re.Match[str]]:
@@ -53,6 +74,12 @@ def without_text(code: str) -> str:
         return match[0] if is_code else re.sub(r"[^\n]", " ", match[0])
 
     return _WORD.sub(blank, code)
+
+
+def line_of_a_fence(code: str) -> int | None:
+    """Return the first line that begins a block of code in Markdown."""
+    fence = re.search(r"^[ ]{0,3}```", code, re.MULTILINE)
+    return code.count("\n", 0, fence.start()) + 1 if fence else None
 
 
 def at_a_fixed_time(code: str) -> str:

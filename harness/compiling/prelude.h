@@ -18,11 +18,17 @@ typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
 typedef int64_t intptr_t;
 typedef uint64_t uintptr_t;
+typedef long ssize_t;
 
 // harness/compiling/host_code.py writes these for the constexpr or consteval of a function without a
 // word of CUDA.
 #define __hdconst __host__ __device__ constexpr
 #define __hdceval __host__ __device__ consteval
+
+// harness/compiling/lexical.py writes this for __NVCC__, by which CUDA's headers recognise nvcc.
+#define __nvcc__ 1
+
+#define CUDART_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
 
 // nvcc accepts this word, which C++17 removed.
 #define register
@@ -33,6 +39,8 @@ typedef uint64_t uintptr_t;
 
 // Words of GCC's that nvcc accepts. The operand of `typeof` is an expression here.
 #define __extension__
+#define __asm__ asm
+#define __volatile__ volatile
 #define __typeof__(...) __matmul_arena::value<decltype(__VA_ARGS__)>
 #define __typeof __typeof__
 #define typeof __typeof__
@@ -51,6 +59,22 @@ template <typename T> using value = typename without_reference<T>::type;
 #define INT_MAX   0x7fffffff
 #define UINT_MAX  0xffffffff
 #define LLONG_MAX  0x7fffffffffffffffLL
+#define SCHAR_MIN (-128)
+#define SCHAR_MAX 127
+#define UCHAR_MAX 255
+#define SHRT_MIN  (-SHRT_MAX - 1)
+#define SHRT_MAX  0x7fff
+#define USHRT_MAX 0xffff
+#define LONG_MIN  (-LONG_MAX - 1)
+#define LONG_MAX  LLONG_MAX
+#define ULONG_MAX ULLONG_MAX
+#define LLONG_MIN  (-LLONG_MAX - 1)
+#define ULLONG_MAX 0xffffffffffffffffUL
+#define INT8_MIN SCHAR_MIN
+#define INT16_MIN SHRT_MIN
+#define INT32_MIN INT_MIN
+#define INT64_MIN LLONG_MIN
+#define SIZE_MAX UINT64_MAX
 #define INT8_MAX 127
 #define INT16_MAX 32767
 #define INT32_MAX 2147483647

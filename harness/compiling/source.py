@@ -22,6 +22,7 @@ from harness.compiling.syntax import (
     Walked,
     declared_name,
     leaves,
+    parts,
     path_to,
     position,
     text_of,
@@ -38,7 +39,9 @@ class Source:
 
     signature: what the kernel must be.
     device_code: the file with host functions blanked out, line for line.
+    parameters: the first kernel's parameters as written, and their line.
     template_line: the line of the kernel's definition if the kernel is a template.
+    template_example: arguments that the template could have.
     kernel_templates: the names of all kernels that are templates.
     instances: expressions for the instance of that template, in the order to try them.
     instances_used: the template arguments that the file's host code uses the kernel with.
@@ -51,7 +54,9 @@ class Source:
     launch: LaunchLine
     includes: tuple[Include, ...]
     warnings: tuple[Diagnostic, ...]
+    parameters: tuple[str, int] | None
     template_line: int | None
+    template_example: str
     kernel_templates: tuple[str, ...]
     instances: tuple[str, ...]
     instances_used: tuple[str, ...]
@@ -61,7 +66,7 @@ class Source:
 
 def parse(text: str, signature: Signature = SIGNATURE) -> Source:
     """Read CUDA source. Raises SourceError if it cannot be a submission."""
-    text = lexical.normalised(text)
+    text = lexical.in_words_of_nvrtc(lexical.normalised(text))
     code = text.encode()
     tree = walked(code)
     found = functions(tree)
@@ -85,7 +90,9 @@ def parse(text: str, signature: Signature = SIGNATURE) -> Source:
         launch=launch,
         includes=includes(code),
         warnings=(*near_misses, *block_warning(host_code)),
+        parameters=next(map(_written_parameters, kernels), None),
         template_line=position(templates[0])[0] if templates else None,
+        template_example=_example(templates[0]) if templates else "",
         kernel_templates=tuple(
             declared_name(f)
             for f in defined
@@ -102,7 +109,35 @@ def parse(text: str, signature: Signature = SIGNATURE) -> Source:
 
 
 def _is_template(kernel: Node) -> bool:
-    return kernel.parent is not None and kernel.parent.type == "template_declaration"
+    """Return whether a kernel is a template, also by `auto` as the type of a parameter."""
+    if kernel.parent is not None and kernel.parent.type == "template_declaration":
+        return True
+    parameters = _parameters(kernel)
+    types = [each.child_by_field_name("type") for each in parameters.children] if parameters else []
+    return any(each is not None and text_of(each) == "auto" for each in types)
+
+
+def _example(kernel: Node) -> str:
+    """Return arguments for a kernel's template: `float` for a type, and 16 for a value."""
+    listed = kernel.parent.child_by_field_name("parameters") if kernel.parent else None
+    kinds = [each.type for each in parts(listed)] if listed else []
+    return ", ".join("16" if kind in _VALUES else "float" for kind in kinds)
+
+
+_VALUES = {"parameter_declaration", "optional_parameter_declaration"}
+
+
+def _parameters(function: Node) -> Node | None:
+    """Return the list of a function's parameters."""
+    lists = (each.child_by_field_name("parameters") for each in _declarators(function))
+    return next(filter(None, lists), None)
+
+
+def _written_parameters(kernel: Node) -> tuple[str, int] | None:
+    parameters = _parameters(kernel)
+    if parameters is None:
+        return None
+    return " ".join(text_of(parameters).split()), position(parameters)[0]
 
 
 def _qualified(tree: Walked, kernel: Node, signature: Signature) -> str:

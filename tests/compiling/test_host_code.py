@@ -86,6 +86,7 @@ def test_a_failed_declaration_is_taken_out() -> None:
         "__managed__ int x = f();",
         "__global__ void f() {\nauto g = [](auto x) { return x; };\n#if 1\nint a;\n#endif\n}",
         "static_assert(TILE == 16);",
+        "#define KERNEL(name) __global__ void name() {}\nKERNEL(f);",
         "#error no",
     ],
 )
