@@ -134,6 +134,10 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
             return _by_standard(source, arch, standard)
         except Refused as refusal:
             refusals.append(refusal)
+    fence = lexical.line_of_a_fence(source.device_code)
+    if fence is not None:
+        message = "this is Markdown, not CUDA; keep only the code between the two lines of ```"
+        raise refuse_for(Diagnostic(severity="error", message=message, line=fence))
     raise min(refusals, key=_errors)
 
 
@@ -198,8 +202,12 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
                 break
     lasting = tuple(error for error in first if error in errors)
     found = lasting or first or errors or diagnostics.unexplained(output.log)
-    shown = diagnostics.bounded(diagnostics.with_host_lines(found, host_lines))
-    raise refuse_for(*shown, warnings=warnings)
+    shown = diagnostics.with_advice(
+        diagnostics.with_causes_first(found),
+        host_lines,
+        lambda error: headers.advice(error, code, empty),
+    )
+    raise refuse_for(*diagnostics.bounded(shown), warnings=warnings)
 
 
 def _options(arch: str) -> list[str]:

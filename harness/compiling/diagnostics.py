@@ -159,11 +159,13 @@ def declared_at(found: Iterable[Diagnostic], code: str) -> dict[str, int]:
     return names
 
 
-def with_host_lines(
-    errors: Iterable[Diagnostic], host_lines: Mapping[str, int]
+def with_advice(
+    errors: Iterable[Diagnostic],
+    host_lines: Mapping[str, int],
+    advice: Callable[[Diagnostic], str],
 ) -> list[Diagnostic]:
     """Return the errors. If a name is unknown because it belongs to host code, the error says what
-    to do."""
+    to do. To each other error, its advice is added."""
     found = []
     for error in errors:
         unknown = _UNKNOWN.search(error.message)
@@ -172,8 +174,22 @@ def with_host_lines(
         if line is not None:
             message += f": line {line} defines it for the host; "
             message += "write `__device__` or `constexpr` before it"
+        else:
+            message += advice(error)
         found.append(error.model_copy(update={"message": message}))
     return found
+
+
+_CONSEQUENCES = ("attribute ", "explicit type is missing", "this declaration has no storage class")
+"""How errors begin that often come before the cause, which is an unknown name in their line."""
+
+
+def with_causes_first(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Return the errors, with an unknown name before what the compiler says of its line first."""
+    if not found or not found[0].message.startswith(_CONSEQUENCES):
+        return [*found]
+    line = found[0].line
+    return sorted(found, key=lambda e: e.line != line or not _UNKNOWN.match(e.message))
 
 
 def unused(warning: Diagnostic) -> str | None:

@@ -5,7 +5,7 @@ never read parameters at a computed address.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import prod
 
 from harness.compiling.errors import refuse, refuse_as_unsupported, refuse_for, refuse_launch
@@ -42,12 +42,20 @@ def find(program: Program, source: Source) -> Function:
     if len(named) == 1 and _has_parameters(named[0], signature):
         return named[0]
     if source.template_line is not None:
-        message = _no_instance(signature, source.instances_used)
+        message = _no_instance(source)
         raise refuse_for(Diagnostic(severity="error", message=message, line=source.template_line))
     if len(named) > 1:
         raise refuse(f"{len(named)} kernels are named {signature.kernel}; keep one")
     if named:
-        raise refuse(f"the parameters of {signature.kernel} are not ({signature.text})")
+        if source.parameters is None:  # a macro declares it
+            raise refuse(f"the parameters of {signature.kernel} are not ({signature.text})")
+        written, line = source.parameters
+        message = f"{signature.kernel} takes {written}; it must take ({signature.text})"
+        raise refuse_for(Diagnostic(severity="error", message=message, line=line))
+    if signature.kernel in source.host_lines:
+        message = f"{signature.kernel} is a host function here; a kernel begins with `__global__`"
+        line = source.host_lines[signature.kernel]
+        raise refuse_for(Diagnostic(severity="error", message=message, line=line))
     # The program need not have an instance of a template.
     names = {*(base_name(entry.name) for entry in entries), *source.kernel_templates}
     others = ", ".join(sorted(names)[:3])
@@ -67,9 +75,9 @@ def _has_parameters(kernel: Function, signature: Signature) -> bool:
     return bits == expected and not moved and len(kernel.parameters) == len(bits)
 
 
-def _no_instance(signature: Signature, used: Sequence[str]) -> str:
-    """Say which instance of the kernel's template the file should have. used: the arguments that
-    its host code has for it."""
+def _no_instance(source: Source) -> str:
+    """Say which instance of the kernel's template the file should have."""
+    signature, used = source.signature, source.instances_used
     if len(used) > 1:
         arguments = ", ".join(f"<{each}>" for each in used)
         return (
@@ -80,7 +88,7 @@ def _no_instance(signature: Signature, used: Sequence[str]) -> str:
     types = ", ".join(signature.pointer_types[0])
     return (
         f"{signature.kernel} is a template, and the file has no instance of it; add one, like "
-        f"`template __global__ void {signature.kernel}<16>({types});`"
+        f"`template __global__ void {signature.kernel}<{source.template_example}>({types});`"
     )
 
 

@@ -49,6 +49,38 @@ MISTAKES = {
         f"{HEAD}\n    int é = 1, 矩, 阵 = ;\n}}\n",
         "line 2: unrecognized token U+00E9 (LATIN SMALL LETTER E WITH ACUTE): only comments",
     ),
+    "name of a header that is empty": (
+        f'#include "tensor.h"\n{HEAD}\n    Tensor a(A);\n}}\n',
+        'identifier "Tensor" is undefined; if "tensor.h" (line 1) declares it, write it into',
+    ),
+    "kernel with a type of a header that is empty": (
+        f"#include <curand_kernel.h>\n__global__ void draw(curandState* s) {{}}\n{HEAD}}}\n",
+        'line 2: identifier "curandState" is undefined; if "curand_kernel.h" (line 1) declares',
+    ),
+    "algorithm of Thrust": (
+        f"#include <thrust/reduce.h>\n{HEAD}\n    C[0] = thrust::reduce(A, A + 1);\n}}\n",
+        "; of Thrust, a kernel can use only tuples, pairs, function objects and iterators",
+    ),
+    "container of the standard library": (
+        f"#include <vector>\n{HEAD}\n    std::vector<float> v;\n}}\n",
+        'namespace "std" has no member "vector"; it is for host code only',
+    ),
+    "Markdown": (
+        f"Here it is:\n```cuda\n{HEAD}}}\n```\n",
+        "line 2: this is Markdown, not CUDA; keep only the code between",
+    ),
+    "kernel without __global__": (
+        HEAD.removeprefix("__global__ ") + "}\n",
+        f"line 1: {NAME} is a host function here; a kernel begins with `__global__`",
+    ),
+    "parameters of other types": (
+        f"{HEAD}}}\n".replace("int M, int N", "long long M,\n int N"),
+        f"line 1: {NAME} takes (const float* A, const float* B, float* C, long long M, int N, int",
+    ),
+    "template without an instance": (
+        f"template <typename T, int X> {HEAD}}}\n",
+        f"`template __global__ void {NAME}<float, 16>(const float*,",
+    ),
     "comment without an end": (
         f"{HEAD}\n    /* about this\n    C[0] = 1;\n}}\n",
         "line 2: comment unclosed at end of file",
