@@ -165,8 +165,8 @@ def with_advice(
     advice: Callable[[Diagnostic], str],
 ) -> list[Diagnostic]:
     """Return the errors. If a name is unknown because it belongs to host code, the error says what
-    to do. To each other error, its advice is added."""
-    found = []
+    to do. Otherwise advice is added to the first error, which often causes the others."""
+    found: list[Diagnostic] = []
     for error in errors:
         unknown = _UNKNOWN.search(error.message)
         line = host_lines.get(unknown[1]) if unknown else None
@@ -174,7 +174,7 @@ def with_advice(
         if line is not None:
             message += f": line {line} defines it for the host; "
             message += "write `__device__` or `constexpr` before it"
-        else:
+        elif not found:
             message += advice(error)
         found.append(error.model_copy(update={"message": message}))
     return found

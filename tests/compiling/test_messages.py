@@ -94,6 +94,12 @@ def test_a_mistake_has_a_line_a_cause_and_a_cure(source: str, said: str) -> None
     assert said in message and "kernel.cu" not in message
 
 
+def test_only_the_first_unknown_name_has_advice() -> None:
+    source = f'#include "tensor.h"\n{HEAD}\n    Tensor a(A), b(B);\n    Tensor c(a);\n}}\n'
+    said = ["submission gets only" in each.message for each in refused(source).diagnostics]
+    assert said[0] and not any(said[1:]) and len(said) > 1
+
+
 @pytest.mark.parametrize(
     ("attribute", "said"),
     [
