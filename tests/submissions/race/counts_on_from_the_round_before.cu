@@ -5,17 +5,22 @@
 __device__ __forceinline__ unsigned arrive(unsigned* counter) {
     unsigned before;
     asm volatile("atom.add.release.cta.shared.u32 %0, [%1], 1;"
-                 : "=r"(before) : "r"((unsigned)__cvta_generic_to_shared(counter)) : "memory");
+                 : "=r"(before)
+                 : "r"((unsigned)__cvta_generic_to_shared(counter))
+                 : "memory");
     return before;
 }
 __device__ __forceinline__ unsigned arrived(unsigned* counter) {
     unsigned value;
     asm volatile("ld.acquire.cta.shared.u32 %0, [%1];"
-                 : "=r"(value) : "r"((unsigned)__cvta_generic_to_shared(counter)) : "memory");
+                 : "=r"(value)
+                 : "r"((unsigned)__cvta_generic_to_shared(counter))
+                 : "memory");
     return value;
 }
 
-__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
+__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N,
+                                             int K) {
     __shared__ float tileA[2][16][16], tileB[2][16][16];
     __shared__ unsigned full[2];
     int x = threadIdx.x, y = threadIdx.y;
