@@ -9,7 +9,7 @@
 //
 // Inputs. The omitted terms, low·low and the rounding of the low parts, are about 2^-17 of a
 // product. Random inputs have 4e-6 to 7e-6 by the accuracy rule, which averages over a block and
-// allows 1e-5. A single element may be off by 1.5e-5 of its size. Products that cancel have 4.2e-4,
+// allows 1e-5. A single element may be off by 1.5e-5 of its size. Products that cancel have 3.0e-4,
 // where cuBLAS has 1e-6 (grade C; in other gradings B). Errors also exceed the limit if one element dominates its
 // block: single rows of A and columns of B that differ by 2^30. Plain FP32 is used for N <= 64.
 //

@@ -134,10 +134,11 @@ def _rows(report: Report) -> Iterable[tuple[str, str]]:
     if report.verification is not None:
         passed = report.verification
         yield "verify", figures.verification(passed)
-        for case in passed.cases:
-            if case.sampled_blocks and case.blocks:
-                share = figures.share(case.sampled_blocks, case.blocks)
-                yield "", f"ranked size: {share}"
+        for result in passed.cases:
+            if result.sampled_blocks and result.blocks:
+                share = figures.share(result.sampled_blocks, result.blocks)
+                is_ranked = result == passed.cases[-1] and not report.quick
+                yield "", f"{'ranked size' if is_ranked else result.case.shape}: {share}"
         if passed.note:
             yield "", passed.note
     if report.accuracy is not None:

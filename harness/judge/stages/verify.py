@@ -33,8 +33,9 @@ SAMPLED_ELEMENTS = 100_000
 """Elements of the output that the blocks of one launch may compute together."""
 
 MAX_BLOCKS = 1 << 18
-"""The most blocks of a case on the CPU device. Unknown cases have up to 2^24 elements, which are
-more blocks than it runs in the time limit if the tile of a block is a single element."""
+"""The most blocks that the CPU device runs of a case. Unknown cases have up to 2^24 elements, which
+are more blocks than it runs in the time limit if the tile of a block is a single element. It then
+runs some of them."""
 
 EXPLAINED_FLOP = 1 << 26
 """The largest case when a kernel is only explained, without a GPU: every access is checked."""
@@ -123,9 +124,18 @@ def _all_cases(grading: Grading) -> list[Step[Prepared]]:
     quick, sampled, seed = grading.quick, not grading.scores, grading.seed
     max_flop = EXPLAINED_FLOP if grading.few_cases and sampled else inf
     chosen = grading.problem.cases(seed, quick=quick, sampled=sampled)
-    if sampled and (grading.compiled or grading.program):
-        chosen = tuple(case for case in chosen if _blocks(grading, case) <= MAX_BLOCKS)
-    found = [_preparing(grading, case) for case in chosen if case.shape.flop <= max_flop]
+    depend = grading.ready is not None and grading.ready.blocks_depend
+    is_compiled = grading.compiled is not None or grading.program is not None
+
+    def whole(case: Case) -> bool:
+        few = not (sampled and is_compiled) or _blocks(grading, case) <= MAX_BLOCKS
+        return few or depend
+
+    found = [
+        _preparing(grading, case, whole=whole(case))
+        for case in chosen
+        if case.shape.flop <= max_flop
+    ]
     if not quick and not _runs_smaller(grading):
         found.append(_preparing(grading, grading.problem.ranked_case(seed), whole=not sampled))
     return found

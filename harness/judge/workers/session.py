@@ -77,7 +77,7 @@ class _Shared:
         self, scores: bool, gpu: str | None, cores: Cores | None, cpu_arch: str, on_gpu: str
     ) -> None:
         """scores: the device is a GPU, whose times mean something. cpu_arch: the architecture that
-        a CPU device stands for."""
+        a CPU device stands for. on_gpu: the module of the problem that is loaded ahead."""
         self._cpu_arch = cpu_arch
         self.scores, self.gpu = scores, gpu
         self.measuring = cores.measuring if cores else None
