@@ -109,8 +109,8 @@ def documented() -> Iterator[tuple[str, str]]:
             yield re.split(r" {2,}", line)[0], name
     for command in COMMANDS:
         text = importlib.import_module(f"harness.cli.commands.{command}").__doc__
-        for line in re.findall(rf"^  ({starts}.*)$", text, re.MULTILINE):
-            yield re.split(r" {2,}", line)[0], f"harness {command} --help"
+        for line in re.findall(rf"^ {{2,4}}({starts}.*)$", text, re.MULTILINE):
+            yield line, f"harness {command} --help"
 
 
 def first_output() -> Iterator[str]:

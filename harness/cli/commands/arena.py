@@ -4,19 +4,23 @@ It prints its address and, at the first start, an organiser's key. Ctrl-C ends
 it; submissions are kept, and graded after the next start.
 
 examples:
-  python3 -m harness arena                           this machine, ./arena-data
-  python3 -m harness arena --data contest --port 8100
-  python3 -m harness arena run --root /arena --https --proxy 127.0.0.1
-  python3 -m harness arena backup --file contest.backup --data contest
-  python3 -m harness arena restore --file contest.backup --data other
-  python3 -m harness arena key --for organiser       a new key for a lost one
-  python3 -m harness arena worker-key --name lab-3 --file lab-3.key
+  For this machine, in the folder arena-data:
+    python3 -m harness arena
+  In another folder, on another port:
+    python3 -m harness arena --data contest --port 8100
+  Behind a proxy with TLS:
+    python3 -m harness arena run --root /arena --https --proxy 127.0.0.1
+  Make a backup, also while the arena runs, and restore it into a new folder:
+    python3 -m harness arena backup --file contest.backup --data contest
+    python3 -m harness arena restore --file contest.backup --data other
+  Replace a lost key:
+    python3 -m harness arena key --for organiser
+  Let another machine grade for the arena:
+    python3 -m harness arena worker-key --name lab-3 --file lab-3.key
 
-The third example is for an arena behind a proxy with TLS. A backup can be made
-while the arena runs; it is restored into a new folder. A worker key lets
-another machine grade for the arena: see `python3 -m harness worker --help`.
-Without --database, the arena runs a PostgreSQL of its own in its folder. The
-rules of the contest are in rules.toml there. The arena needs the packages that
+`python3 -m harness worker --help` explains the last example. Without
+--database, the arena runs a PostgreSQL of its own in its folder. The rules of
+the contest are in rules.toml there. The arena needs the packages that
 `nox -s arena` installs.
 """
 

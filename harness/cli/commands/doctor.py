@@ -1,13 +1,15 @@
 """Check each part of the judge on this machine, and say how to repair those that do not work.
 
 examples:
-  python3 -m harness doctor                what a grading here would use
-  python3 -m harness doctor --device cpu   the judge without a GPU
+  Check what a grading here would use:
+    python3 -m harness doctor
+  Check the judge without a GPU:
+    python3 -m harness doctor --device cpu
 
 exit codes:
-  0  all parts work; without a GPU, all but scores
-  1  a part does not
-  2  the judge could not be started
+  0  All parts work; without a GPU, all but scores.
+  1  A part does not.
+  2  The judge could not be started.
 """
 
 from __future__ import annotations

@@ -13,17 +13,22 @@ also checked on a few cases and sanitized on three shapes. Errors are shown
 first.
 
 examples:
-  python3 -m harness explain my_kernel.cu
-  python3 -m harness explain --gpu "RTX 4090" my_kernel.cu
-  python3 -m harness explain --against old.cu my_kernel.cu
-  python3 -m harness explain --sass 6 my_kernel.cu
-  python3 -m harness explain --json - my_kernel.cu | jq .findings
-  python3 -m harness explain --shape 512x2048x512 my_kernel.cu
+  Explain one file:
+    python3 -m harness explain my_kernel.cu
+  Explain it for another GPU, or for another problem size:
+    python3 -m harness explain --gpu "RTX 4090" my_kernel.cu
+    python3 -m harness explain --shape 512x2048x512 my_kernel.cu
+  Compare it with an earlier version:
+    python3 -m harness explain --against old.cu my_kernel.cu
+  Show the machine instructions of line 6:
+    python3 -m harness explain --sass 6 my_kernel.cu
+  Read the findings in a script:
+    python3 -m harness explain --json - my_kernel.cu | jq .findings
 
 exit codes:
-  0  the kernel is explained
-  1  it is explained but wrong or unsafe, or it does not compile
-  2  wrong usage, or a fault of the judge
+  0  The kernel is explained.
+  1  It is explained but wrong or unsafe, or it does not compile.
+  2  Wrong usage, or a fault of the judge.
 """
 
 from __future__ import annotations

@@ -4,17 +4,23 @@ A grading says whether a kernel is right, whether it is safe, how fast it is
 relative to cuBLAS, and why.
 
 examples:
-  python3 -m harness grade my_kernel.cu
-  python3 -m harness grade --quick my_kernel.cu          a sample, while tuning
-  python3 -m harness grade --quick --arch sm_75 my_kernel.cu   for another GPU
-  python3 -m harness grade --quick --seed 12 my_kernel.cu    replay a failure
-  python3 -m harness grade --quick --json - my_kernel.cu | jq .outcome
-  python3 -m harness grade --submit --author ada my_kernel.cu
+  Grade one file:
+    python3 -m harness grade my_kernel.cu
+  Check a sample of the cases, while you tune:
+    python3 -m harness grade --quick my_kernel.cu
+  Compile for another GPU than an H100:
+    python3 -m harness grade --quick --arch sm_75 my_kernel.cu
+  Repeat a failure:
+    python3 -m harness grade --quick --seed 12 my_kernel.cu
+  Read the report in a script:
+    python3 -m harness grade --quick --json - my_kernel.cu | jq .outcome
+  Enter the report on the leaderboard:
+    python3 -m harness grade --submit --author ada my_kernel.cu
 
 exit codes:
-  0  every file was accepted
-  1  a file was not accepted
-  2  wrong usage, a fault of the judge, or a kernel that this device cannot run
+  0  Every file was accepted.
+  1  A file was not accepted.
+  2  Wrong usage, a fault of the judge, or a kernel that this device cannot run.
 """
 
 from __future__ import annotations

@@ -3,9 +3,11 @@
 A result counts if the board's own judge signed it, or a key of this list.
 
 examples:
-  python3 -m harness keys                             this board's key, the list
-  python3 -m harness keys --trust KEY --owner "lab"   count what this key signed
-  python3 -m harness keys --distrust KEY
+  Show this board's key and the list:
+    python3 -m harness keys
+  Count what a key signed, or no longer count it:
+    python3 -m harness keys --trust KEY --owner "lab"
+    python3 -m harness keys --distrust KEY
 """
 
 import argparse

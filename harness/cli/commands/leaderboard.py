@@ -7,9 +7,9 @@ examples:
   python3 -m harness leaderboard --reports reports
 
 exit codes:
-  0  there is a ranking
-  1  nothing to rank
-  2  wrong usage
+  0  There is a ranking.
+  1  Nothing to rank.
+  2  Wrong usage.
 """
 
 import argparse

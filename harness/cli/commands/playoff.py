@@ -11,9 +11,9 @@ The result is shown and not entered anywhere: a board ranks by scores alone. It
 holds for this GPU; CUDA_VISIBLE_DEVICES=1 chooses another one.
 
 exit codes:
-  0  the order of all is known, or they are equal
-  1  the order of some is not known
-  2  wrong usage, a kernel that was not accepted, or a fault of the judge
+  0  The order of all is known, or they are equal.
+  1  The order of some is not known.
+  2  Wrong usage, a kernel that was not accepted, or a fault of the judge.
 """
 
 from __future__ import annotations

@@ -8,17 +8,20 @@ on the file's constants:
   // tune: solve tile={BM}x{BN} shared_memory={4 * BK * (BM + BN)}
 
 examples:
-  python3 -m harness tune --out best.cu my_kernel.cu
-  python3 -m harness tune --limit 20 my_kernel.cu      20 variants, at random
-  python3 -m harness tune --device cpu my_kernel.cu   verdicts, no times
+  Write the fastest variant to a file:
+    python3 -m harness tune --out best.cu my_kernel.cu
+  Try 20 variants, drawn at random:
+    python3 -m harness tune --limit 20 my_kernel.cu
+  Check all variants without a GPU, and so without times:
+    python3 -m harness tune --device cpu my_kernel.cu
 
 Ctrl-C ends the tuning and shows the table so far.
 
 exit codes:
-  0    a variant was accepted
-  1    none was
-  2    wrong usage, or a fault of the judge
-  130  interrupted
+  0    A variant was accepted.
+  1    None was.
+  2    Wrong usage, or a fault of the judge.
+  130  Interrupted.
 """
 
 from __future__ import annotations

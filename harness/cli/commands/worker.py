@@ -5,16 +5,18 @@ submissions to the queue. The machine speaks HTTPS with the arena and has no
 access to its database.
 
 examples:
-  python3 -m harness worker --arena https://a.example.org --key a.key
-  python3 -m harness worker --arena https://a.example.org --key a.key --drain
-  python3 -m harness worker --arena https://a.example.org --device cpu
+  Grade on every GPU of this machine:
+    python3 -m harness worker --arena https://a.example.org --key a.key
+  End this machine's workers after their current submissions:
+    python3 -m harness worker --arena https://a.example.org --key a.key --drain
+  Check without a GPU:
+    python3 -m harness worker --arena https://a.example.org --device cpu
 
 Make the key on the organiser's page, or on the arena's machine:
   python3 -m harness arena worker-key --name lab-3 --file lab-3.key
 It may also be in the environment variable MATMUL_WORKER_KEY.
 
-The machine needs the same version of the judge as the arena. --drain lets its
-workers end after the submissions that they are grading.
+The machine needs the same version of the judge as the arena.
 """
 
 from __future__ import annotations
