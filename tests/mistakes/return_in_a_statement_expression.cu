@@ -1,0 +1,6 @@
+// expect: compile-error
+// says: compile-error  in line 5
+// says: expected an expression; GCC's `({ … })` may not contain `return` or `goto` here
+__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
+    C[0] = ({ if (M) return; 1; });
+}
