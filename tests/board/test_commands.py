@@ -111,9 +111,11 @@ def test_a_folder_that_cannot_be_used_is_one_sentence(
     assert (code, err) == (2, f"leaderboard: --reports: there is no folder {file}.\n")
 
 
-def test_the_source_of_the_best_run_is_exported(call: Call, stored: Enter) -> None:
+def test_the_source_of_the_best_verified_run_is_exported(call: Call, stored: Enter) -> None:
     report = factory.report("naïve 🚀", "ada", 1.5)
-    stored(report, factory.report("naïve 🚀", "ada", 1.0, source="// slower"))
+    path = stored(report, factory.report("naïve 🚀", "ada", 1.0, source="// slower", day=1))
+    with FileStore(path) as store:
+        store.enter_documents([Document.of(factory.report("naïve 🚀", "ada", 9.0, source="// x"))])
     assert call("export", "--source", "ada/naïve 🚀")[1] == report.submission.source
 
 

@@ -137,7 +137,7 @@ def find(store: Store, name: str) -> Document:
     found = [entry for entry in entries if len(name) >= 4 and entry.id.startswith(name)]
     if not found:
         found = [entry for entry in entries if f"{entry.author}/{entry.name}" == name]
-        found.sort(key=lambda entry: (entry.score or 0.0, entry.created))
+        found.sort(key=lambda entry: (entry.verified, entry.score or 0.0, entry.created))
         found = found[-1:]
     if not found:
         raise StoreError(f"{store.name} has no entry {name}; name {ENTRY_HELP}.")
