@@ -69,7 +69,8 @@ def ask(request: Request, timeout: float, patience: float, refusals: Container[i
                 raise
             why = sentence(error)
         except (URLError, OSError, HTTPException) as error:
-            why = str(getattr(error, "reason", error))
+            reason = getattr(error, "reason", error)
+            why = getattr(reason, "strerror", None) or str(reason)
         if time.monotonic() + pause > deadline:
             raise Unreachable(f"{request.host} does not answer: {why}")
         log.warning("the arena does not answer: %s", why)

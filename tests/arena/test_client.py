@@ -155,9 +155,10 @@ def test_lost_requests_are_repeated_and_make_one_submission(
         (["none.cu", "--arena", NOWHERE], "arena_x", "none.cu cannot be read: No such file"),
         ([".", "--arena", NOWHERE], "arena_x\n", ". cannot be read: Is a directory."),
         (["x.cu", "--arena", "arena.example.org"], "arena_x", "takes the arena's address"),
+        (["x.cu", "--arena", NOWHERE], "arena_x", "does not answer"),
     ],
 )
-def test_invalid_arguments_are_refused_in_one_sentence(
+def test_what_cannot_be_submitted_is_said_in_one_sentence(
     arguments: list[str],
     key: str,
     sentence: str,
@@ -165,6 +166,7 @@ def test_invalid_arguments_are_refused_in_one_sentence(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setattr("harness.arena.client.PATIENCE_SECONDS", 0.1)
     monkeypatch.setenv("MATMUL_ARENA_KEY", key)
     monkeypatch.chdir(tmp_path)
     Path("x.cu").write_text("x")
@@ -184,12 +186,3 @@ def test_odd_names_and_huge_files_get_the_arenas_answer(
     with working(worker):
         code, shown = submits(odd)
     assert code == 0 and "odd?.cu: accepted" in shown
-
-
-def test_an_arena_that_does_not_answer_is_reported(
-    submits: Submits, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("harness.arena.client.PATIENCE_SECONDS", 0.1)
-    monkeypatch.setattr("harness.arena.client.AGAIN_SECONDS", 0.05)
-    code, said = submits(arena=NOWHERE)
-    assert code == 2 and "does not answer" in said
