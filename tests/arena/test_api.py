@@ -7,6 +7,7 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from sqlalchemy import Engine
 
+from harness.arena.store.people import Role
 from harness.board.document import Document
 from tests.arena.submitting import Add, FakeWorker, Key
 from tests.board import factory
@@ -105,12 +106,15 @@ def test_a_graded_submission_has_a_signed_report(
 
 
 def test_an_unreadable_rule_leaves_the_former_rules_in_force(
-    client: TestClient, ada: dict[str, str], rules: Path
+    client: TestClient, ada: dict[str, str], rules: Path, person: Add, key: Key
 ) -> None:
     rules.write_text("[limits]\nin_flight = 1\n")
     assert client.post(SUBMISSIONS, content=SOURCE, headers=ada).status_code == 202
     rules.write_text("[limits]\nin_flight = none\n")
     refused = client.post(SUBMISSIONS, content=SOURCE, headers=ada)
+    organiser = key(person("olga", Role.ORGANISER))
+    shown = client.get("/organiser", headers=organiser).json()["rules_problem"]
+    assert f"{rules} is no TOML: " in shown and "line 2" in shown
     assert "not graded yet" in problem(refused, 429)
     assert int(refused.headers["retry-after"]) > 0
 

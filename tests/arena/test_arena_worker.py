@@ -174,4 +174,5 @@ def test_a_quick_arena_uses_the_gpu_model_of_its_rules(
         for each in workers.all_workers(connection):
             workers.drain(connection, olga, each["id"])
         grading.join()
-    assert status(connection, id).verdict == Verdict.COMPILE_ERROR
+    report = httpx.get(f"{address}/api/v1/submissions/{id}/report", headers=key(ada)).json()
+    assert report["outcome"]["verdict"] == Verdict.COMPILE_ERROR and report["quick"]

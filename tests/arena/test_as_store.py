@@ -128,23 +128,6 @@ def test_an_imported_result_is_unverified_on_the_board(
         assert scores(store)["counts"] == (1.5, False)
 
 
-def test_an_import_does_not_restore_a_disqualified_result(
-    arena: dict[str, str],
-    connection: Connection,
-    data_dir: DataDir,
-    person: Add,
-    call: Call,
-    tmp_path: Path,
-) -> None:
-    file, otto = tmp_path / "all.jsonl", person("otto", Role.ORGANISER)
-    contest.reinstate(connection, otto, arena["copied"])
-    file.write_text(call("export", "--store", data_dir.folder), encoding="utf-8")
-    assert file.read_text(encoding="utf-8").count("\n") == 3
-    contest.disqualify(connection, otto, arena["copied"], "copied after all")
-    assert call("import", file, "--store", data_dir.folder).startswith("0 entered")
-    assert counting(connection).keys() == {"counts", "again"}
-
-
 def test_only_organisers_read_imported_reports_until_sources_are_open(
     arena: dict[str, str],
     connection: Connection,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL, Connection, text
 
 from harness.arena.arena import alone_in, database
 from harness.arena.backup import backup, restore
@@ -17,12 +17,15 @@ from harness.arena.rules import RulesFile
 from harness.arena.states import State
 from harness.arena.store import board, contest, people, watching, workers
 from harness.arena.store.database import open_engine
-from harness.arena.store.people import Person
+from harness.arena.store.people import Person, Role
 from harness.arena.store.tables import metadata
 from harness.board import keys, tables
+from harness.board.document import Document
 from harness.board.keys import SigningKey
+from harness.board.store import enter_document
 from harness.protocol.errors import UsageError
 from tests.arena.submitting import FakeWorker, submit, waiting_jobs
+from tests.board import factory
 
 
 def test_everything_comes_back(
@@ -38,7 +41,13 @@ def test_everything_comes_back(
     worker.grade(1.5)
     waiting = submit(connection, ada, "waiting")
     file = tmp_path / "arena.backup"
-    own = SigningKey.at(data_dir.signing_key).public
+    contest.rejudge(connection, ada, [done], "again")
+    people.sign_in(connection, ada.id)
+    people.invite(connection, ada.id, Role.CONTESTANT, 1, "")
+    signing_key, imported = SigningKey.at(data_dir.signing_key), Document.of(factory.report())
+    enter_document(connection, imported.signed(signing_key.sign(imported.text)))
+    data_dir.rules.write_text('title = "the contest"\n')
+    own = signing_key.public
     keys.add_to_list(data_dir.signing_key, "1" * 64, "the lab")
     RulesFile(data_dir.rules).thaw()
     killed = tmp_path / ".unfinished-backup-arena.backup-killed"
@@ -48,7 +57,8 @@ def test_everything_comes_back(
     assert file.stat().st_mode & 0o777 == 0o600 and not killed.exists()
     other, url = DataDir(tmp_path / "other"), fresh_database()
     restore(other, url, file)
-    assert RulesFile(other.rules).now.thawed, "the board stays thawed"
+    rules = RulesFile(other.rules).now
+    assert rules.thawed and rules.title == "the contest", "the board stays thawed"
     assert keys.trusted(other.signing_key) == {own, "1" * 64}
     engine = open_engine(url, connections=1)
     with engine.connect() as there:
@@ -58,6 +68,9 @@ def test_everything_comes_back(
             connection, found[done].report or ""
         )
         assert people.by_key(there, key) == ada
+        for table in (*metadata.tables, *tables.metadata.tables):
+            count = text(f"SELECT count(*) FROM {table}")
+            assert there.scalar(count) == connection.scalar(count) > 0, table
         assert waiting_jobs(there), "the queue is there, too"
     engine.dispose()
 

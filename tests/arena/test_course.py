@@ -51,6 +51,7 @@ def test_a_roster_gives_each_student_a_personal_link(
     made = links(client, organiser)
     assert [each["login"] for each in made] == ["ada@example.org", "bob@example.org"]
     path = made[0]["link"]
+    connection.execute(text("UPDATE invitations SET expires = expires - interval '29 days'"))
     assert "Ada Lovelace" in client.get(path).text
     assert client.post(path, data={"name": "somebody else"}).status_code == 200
     ada = people.named(connection, "ada lovelace")
@@ -196,6 +197,7 @@ def test_the_gradebook_has_the_best_result_of_everybody(
     organiser: dict[str, str],
     worker: FakeWorker,
     person: Add,
+    key: Key,
     rules: Path,
     connection: Connection,
 ) -> None:
@@ -204,17 +206,20 @@ def test_the_gradebook_has_the_best_result_of_everybody(
         "[late]\ndays = 9\nfactor = 0.5\n"
     )
     person("nobody")
-    for score in (0.9, 1.5, 1.2, 2.0, 3.0):
+    for score in (0.9, 1.5, 1.2, 2.0, 3.0, 4.0):
         worker.submit(f"kernel {score}")
         accurate = Accuracy(grade="B" if score == 1.5 else "C", sizes=())
         report = factory.report(f"kernel {score}", "ada", score)
         worker.grade(report=report.model_copy(update={"accuracy": accurate}))
     change = "UPDATE submissions SET {} WHERE name = '{}'"
-    for what, score in (("received = now() + interval '2 days'", 2.0), ("withdrawn = now()", 3.0)):
+    late = "received = now() + interval '2 days'"
+    for what, score in ((late, 2.0), ("withdrawn = now()", 3.0), ("disqualified = 'copied'", 4.0)):
         connection.execute(text(change.format(what, f"kernel {score}")))
+    ada = people.named(connection, "ada")
+    assert "The best score is 2.000." in client.get("/mine", headers=key(ada)).text
     first, second = lines(client.get("/organiser/gradebook.csv", headers=organiser).text)
     assert (first["name"], first["score"], first["points"]) == ("ada", "1.5", "20.0")
-    assert (first["submissions"], first["kernel"], first["late"]) == ("5", "kernel 1.5", "False")
+    assert (first["submissions"], first["kernel"], first["late"]) == ("6", "kernel 1.5", "False")
     assert (first["accuracy"], second["accuracy"]) == ("B", "")
     assert (second["name"], second["submissions"], second["points"]) == ("nobody", "0", "0.0")
 
@@ -243,9 +248,8 @@ def test_a_history_shows_what_changed_since_the_attempt_before(
 
 
 def test_no_cell_of_a_csv_is_a_formula() -> None:
-    assert course.as_csv(("name",), iter([("=1+1",), ("+1",), ("fine",)])) == (
-        "name\n'=1+1\n'+1\nfine\n"
-    )
+    cells = [(f"{first}1",) for first in ("=", "+", "-", "@", "\t", "a")]
+    assert course.as_csv(("name",), iter(cells)) == "name\n'=1\n'+1\n'-1\n'@1\n'\t1\na1\n"
 
 
 def test_one_person_gets_an_extension(

@@ -39,6 +39,8 @@ def test_a_first_start_that_is_killed_is_done_again(
     server = Server(data_dir.database, "secret")
     server.keep_up()
     server.stop()
+    data_dir.secrets()
+    assert (data_dir.folder / "secrets.json").stat().st_mode & 0o777 == 0o600
     data_dir.close_to_others(server.user)
     assert data_dir.folder.stat().st_mode & 0o007 == 0, "nobody else looks into it"
 

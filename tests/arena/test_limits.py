@@ -98,6 +98,9 @@ def test_watching_pages_of_one_person_are_bounded(
     monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 0)
     answer = client.get("/live/board", headers=ours)
     assert answer.status_code == 429 and "live pages are open" in answer.json()["detail"]
+    monkeypatch.setattr(guard, "STREAMS_PER_PERSON", 1)
+    monkeypatch.setattr(guard, "STREAMS_PER_ADDRESS", 0)
+    assert client.get(path, headers=ours).status_code == 429
 
 
 def test_an_open_stream_does_not_delay_the_end(
@@ -155,6 +158,8 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
         worker.grade(1.0)
     number = contest.rejudge(connection, olga, ids, "again")
     assert not gradings.cancel(connection, ids[0]), "an author does not end it"
+    own = gradings.submit(connection, olga.id, submission("own"), Limits(in_flight=1), None)
+    assert gradings.cancel(connection, own), "a rejudging does not count as a submission"
     while (task := worker.fetch()) is not None:
         failed = factory.our_fault() if task.name == "ada" else None
         worker.finish(task.attempt, graded(task, 2.0, failed))
@@ -162,7 +167,7 @@ def test_a_rejudging_never_replaces_a_result_by_a_judge_error(
     verdicts = [each["verdict_after"] for each in contest.changes(connection, number)]
     assert verdicts == ["judge-error", "accepted"], "those that differ come first"
     scores = {each.name: each.score for each in watching.recent(connection)}
-    assert scores == {"ada": 1.0, "bob": 2.0}
+    assert scores == {"ada": 1.0, "bob": 2.0, "own": None}
 
 
 def test_comparisons_are_bounded_in_number_and_time(monkeypatch: pytest.MonkeyPatch) -> None:

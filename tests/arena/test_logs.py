@@ -18,9 +18,6 @@ def written(message: str, error: BaseException | None = None, **fields: object) 
 def test_a_hostile_name_forges_no_line() -> None:
     for line in (written(HOSTILE), written("x", name_of_kernel=HOSTILE)):
         assert line.isprintable() and HOSTILE in json.loads(line).values()
-
-
-def test_an_error_is_one_line_with_its_trace() -> None:
     try:
         raise ValueError(HOSTILE)
     except ValueError as error:

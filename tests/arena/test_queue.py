@@ -228,6 +228,7 @@ def test_a_refusal_names_the_limit_and_when_to_return(
     connection: Connection,
     worker: FakeWorker,
     ada: Person,
+    person: Add,
 ) -> None:
     submit(connection, ada)
     if begun:
@@ -237,3 +238,5 @@ def test_a_refusal_names_the_limit_and_when_to_return(
     with pytest.raises(Problem, match=reason) as refused:
         gradings.submit(connection, ada.id, submission(), limits, None)
     assert 0 < int(refused.value.headers["Retry-After"]) <= 86400
+    bob = person("bob")
+    assert gradings.submit(connection, bob.id, submission(), limits, None), "it is for each person"

@@ -7,10 +7,6 @@ from tests.arena.submitting import submission
 from tests.board.factory import SOURCE
 
 
-def test_a_stored_submission_is_unchanged() -> None:
-    assert stored("tile", "ada", SOURCE) == submission("tile", "ada", SOURCE)
-
-
 @pytest.mark.parametrize("name", ["../tile", ""])
 def test_a_stored_name_that_no_report_can_have_is_replaced(name: str) -> None:
     replaced = {"name": NAMELESS, "author": None}

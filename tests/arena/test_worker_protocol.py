@@ -31,8 +31,10 @@ def test_a_worker_with_another_judge_is_refused(change: dict[str, Any], engine: 
         FakeWorker(engine, asking(build=replace(Build.here(), **change)))
 
 
-def test_a_gpu_has_one_worker(engine: Engine) -> None:
+def test_a_gpu_has_one_worker(engine: Engine, connection: Connection) -> None:
     first, other = FakeWorker(engine, asking("GPU-1")), asking("GPU-1", supervisor=uuid4())
+    silent(connection)
+    first.beat()  # renews its lease
     with pytest.raises(Problem, match="device GPU-1 has a worker already: GPU-1 on a machine"):
         FakeWorker(engine, other)
     FakeWorker(engine, asking("GPU-2", supervisor=uuid4()))
@@ -65,6 +67,12 @@ def test_a_silent_or_restarted_worker_is_replaced_at_once(
     assert worker.finish(old.attempt, graded(old)), "it still holds what it took"
 
 
+def on_another_machine(worker: FakeWorker, engine: Engine) -> FakeWorker:
+    """Return a worker with a key of its own."""
+    machine = worker.do(lambda c: workers.machine_of(c, workers.new_machine(c, "other")))
+    return FakeWorker(engine, asking("other", supervisor=uuid4()), machine)
+
+
 def test_an_upgraded_arena_ends_sessions_of_another_judge(worker: FakeWorker) -> None:
     worker.build = replace(Build.here(), cases=1)
     with pytest.raises(SessionEnded):
@@ -74,9 +82,10 @@ def test_an_upgraded_arena_ends_sessions_of_another_judge(worker: FakeWorker) ->
 def test_workers_that_start_while_their_machine_is_drained_leave(
     engine: Engine, worker: FakeWorker
 ) -> None:
+    elsewhere = on_another_machine(worker, engine)
     assert worker.do(lambda link: workers.drain_machine(link, worker.machine)) == 1
     late = FakeWorker(engine, asking("late"))
-    assert worker.leaves and late.leaves
+    assert worker.leaves and late.leaves and not elsewhere.leaves
     late.leave()
     assert not FakeWorker(engine, asking("late", supervisor=uuid4())).leaves
 
@@ -134,19 +143,10 @@ def test_a_report_counts_only_for_its_task(
     assert report.submission.source == task.source
 
 
-def test_a_quick_task_needs_a_quick_report(worker: FakeWorker) -> None:
-    worker.submit()
-    task = worker.take(quick=True)
-    with pytest.raises(Problem, match="choice of cases"):
-        worker.outcome(task.attempt, graded(task, 1.5))
-    assert worker.finish(task.attempt, graded(task, report=factory.report(quick=True)))
-
-
 def test_another_machine_cannot_touch_an_attempt(worker: FakeWorker, engine: Engine) -> None:
     id = worker.submit()
     task = worker.take()
-    machine = worker.do(lambda c: workers.machine_of(c, workers.new_machine(c, "other")))
-    stranger = FakeWorker(engine, asking("other", supervisor=uuid4()), machine)
+    stranger = on_another_machine(worker, engine)
     assert not stranger.go_on(task.attempt, GradingProgress())
     assert not stranger.give_back(task.attempt)
     assert stranger.outcome(task.attempt, graded(task)) is Outcome.LOST

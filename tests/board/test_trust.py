@@ -3,7 +3,7 @@
 import copy
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,10 +36,6 @@ def forged(**changes: Any) -> Json:
     return data
 
 
-def rounds_with(**facts: Any) -> Callable[[list[Json]], list[Json]]:
-    return lambda rounds: [each | facts for each in rounds]
-
-
 def with_source(source: str) -> Json:
     sha256 = hashlib.sha256(source.encode()).hexdigest()
     return {"submission__source": source, "submission__sha256": sha256}
@@ -53,16 +49,7 @@ FORGERIES: dict[str, Json] = {
     "another program's hash": forged(kernel__program_sha256="0" * 64),
     "no program's hash": forged(kernel__program_sha256=None),
     "another's name": forged(submission__author="ada"),
-    "other registers": forged(kernel__resources__registers=32),
-    "other instructions": forged(kernel__instructions={"HGMMA": 64}),
-    "more multiprocessors": forged(device__multiprocessors=1000),
-    "a higher clock of the GPU": forged(device__max_clock_mhz=9999),
-    "a clock that the GPU does not have": forged(measurement__rounds__0__clock_mhz=9999),
-    "a slow cuBLAS": forged(measurement__rounds=rounds_with(baseline_ms=66.4)),
-    "one order of kernel and cuBLAS": forged(measurement__rounds=rounds_with(kernel_first=True)),
     "one round": forged(measurement__rounds=lambda rounds: rounds[:1]),
-    "one case": forged(verification__cases=lambda cases: cases[:1]),
-    "no sanitized shape": forged(sanitizing__0__shapes=[]),
     "a score that no round gives": forged(outcome__score__ratio=1e9),
     "a later version of the judge": forged(environment__judge="99.0.0", environment__cases=99),
     "a rejection of the own kernel": json.loads(
