@@ -61,7 +61,7 @@ class Address:
 
 DEFAULT_STORE = Address("leaderboard.sqlite")
 
-ENTRY_HELP = "the beginning of an entry's id, or AUTHOR/NAME for its best run"
+ENTRY_HELP = "the beginning of an entry's id, or AUTHOR/NAME for its best run, verified if possible"
 
 
 def check_place(address: Address) -> None:
