@@ -1,5 +1,6 @@
 """Attacks on the compiler that are too large for a file, or that look for a secret."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from harness.judge.submission import Unreadable, read
 from harness.judge.workers.session import Session
 from harness.protocol.compiler import Compile, Compiled
 from harness.protocol.report import Outcome
-from tests.sources import KERNEL, PARAMETERS
+from tests.sources import KERNEL, named_parts
 
 SECRET = "XYZZY7341"
 
@@ -141,59 +142,14 @@ def before_the_store(text: str) -> str:
     return KERNEL.replace("    C[", f"    {text}\n    C[")
 
 
-REFUSED = {
-    "a function in a function": (with_assembly(".func f() { ret; }"), "directive '.func'"),
-    "a variable for another": (
-        f'extern "C" {{ __device__ int G[4]; }}\n{with_assembly("{ .local .b8 G[16]; }")}',
-        "G is the name of two things",
-    ),
-    "a special register": (with_assembly("{ .reg .b32 %%tid; }"), "expected a name"),
-    "memory before a parameter": (
-        with_assembly(
-            "{ .reg .b32 t; "
-            "ld.param.b32 t, [_Z28matrix_multiplication_kernelPKfS0_Pfiii_param_3-4]; }"
-        ),
-        "does not stay inside a parameter",
-    ),
-    "a warp's size": (with_assembly("{ .reg .b32 WARP_SZ; }"), "ptxas"),
-    "a label of C's": (before_the_store('asm goto("bra %l0;" :::: L); L:'), "unknown name"),
-    "a choice at load time": (
-        KERNEL.replace("void matrix", 'void __attribute__((ifunc("f"))) matrix'),
-        "alias",
-    ),
-    "a weak one": (
-        'extern "C" __device__ __attribute__((weak)) void f();\n'
-        + KERNEL.replace("if (row", "f(); if (row"),
-        "`f` is called, but the file does not define it",
-    ),
-    "a name from the assembler": (
-        f'extern "C" __global__ void honest({PARAMETERS}) __asm__("matrix_multiplication_kernel");'
-        + KERNEL.replace("matrix_multiplication_kernel", "honest"),
-        "",
-    ),
-    "more parameters": (KERNEL.replace("int K)", "int K, ...)"), "ellipsis"),
-    "a constructor": (
-        "struct S { int x; __device__ S() : x(7) {} };\n__device__ S s;\n" + KERNEL,
-        "dynamic initialization",
-    ),
-    "a module": ("export module x;\n" + KERNEL, ""),
-    "the time in other letters": (
-        "__device__ const char t[] = __T\\u0049ME__;\n" + KERNEL,
-        "undefined",
-    ),
-    "the time spliced": ("__device__ const char t[] = __TI\\\nME__;\n" + KERNEL, "line splice"),
-    "one digit of it": (
-        "#define P(a, b) a##b\nconstexpr bool odd = P(__TI, ME__)[7] & 1;\n"
-        + KERNEL.replace("if (row", "if (odd) return; if (row"),
-        "the time of compilation",
-    ),
-}
+REFUSED = named_parts(Path(__file__).with_name("refused.cu.in"))
 
 
-@pytest.mark.parametrize(("source", "said"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_trick_is_refused_by_name(source: str, said: str) -> None:
+@pytest.mark.parametrize("source", REFUSED.values(), ids=REFUSED.keys())
+def test_a_trick_is_refused_by_name(source: str) -> None:
     answer = compiler.compile_source(Compile(source=source))
     assert verdict(answer) == "compile-error", answer
+    (said,) = re.findall("^// says: ?(.*)$", source, re.MULTILINE)
     assert said in getattr(answer, "message", "")
 
 
