@@ -112,6 +112,21 @@ def test_a_listed_key_verifies_until_it_is_removed(path: Path, call: Call) -> No
         assert code == 2 and error.count("\n") == 1
 
 
+def test_commands_believe_the_key_that_they_are_given(path: Path, call: Call) -> None:
+    other = path.with_name("other.key")
+    for key in (None, other):
+        with FileStore(path, create=True, key=key) as store:
+            id = store.enter(OWN)
+    with FileStore(path, key=other) as store:
+        store.enter(factory.report("wide", "bob", 1.3))
+    assert "Unverified results" in call("leaderboard")[1]
+    assert "Unverified results" not in call("leaderboard", "--key", other)[1]
+    assert "Nothing to regrade" in call("regrade", "--key", other)[1]
+    for key in (path.with_suffix(".key"), other):
+        exported = json.loads(call("export", id, "--key", key)[1])
+        assert exported["signature"]["key"] == SigningKey.at(key).public
+
+
 def test_the_list_is_lines_of_a_key_and_a_name(tmp_path: Path) -> None:
     key = tmp_path / "board.key"
     one, other = "1" * 64, "a" * 64

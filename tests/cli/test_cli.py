@@ -8,16 +8,20 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.board.keys import SigningKey
+from harness.board.sqlite_file import FileStore
 from harness.cli.main import main, parse
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import read
 from harness.judge.workers.session import Session
+from harness.protocol.errors import StoreError
 from harness.protocol.report import Report, Verdict, WrongAnswer
+from tests.board import factory
 from tests.forked import python
 from tests.sources import BROKEN, kernel
 
@@ -183,6 +187,44 @@ def test_json_on_standard_output_is_only_json_even_in_ascii(tmp_path: Path) -> N
     assert report.verdict is Verdict.COMPILE_ERROR and "矩" in report.submission.source
     assert report.signature is not None and report.signature.key == key
     assert "text  compile-error" in done.stderr
+
+
+def test_a_report_is_entered_as_asked_and_written_even_if_that_fails(
+    broken: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    store, key, json = (tmp_path / name for name in ("board.sqlite", "own.pem", "report.json"))
+    submits = ["grade", "--submit", "--author", "ada", "--store", store, "--key", key, broken]
+    assert called(capsys, *submits)[0] == 1
+    with FileStore(store, key=key) as opened:
+        (entry,) = opened.entries()
+    assert (entry.author, entry.verdict, entry.verified) == ("ada", "compile-error", True)
+
+    def full(*_: object) -> str:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(FileStore, "enter", full)
+    code, _, said = called(capsys, *submits, "--json", json)
+    assert code == 2 and "the report was not kept: the disk is full" in said
+    assert Report.model_validate_json(json.read_text()).verdict is Verdict.COMPILE_ERROR
+
+
+def test_options_reach_the_grading(
+    broken: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[GradingOptions] = []
+
+    def noted(submission: object, session: object, options: GradingOptions, *_: object) -> Report:
+        asked.append(options)
+        return factory.report()
+
+    monkeypatch.setattr("harness.cli.commands.grade.grade", noted)
+    for options in ((), ("--quick",), ("--sizes", "--seed", "7")):
+        assert called(capsys, "grade", *options, broken)[0] == 0
+    full = GradingOptions()
+    assert asked == [full, replace(full, quick=True), replace(full, sizes=True, seed=7)]
 
 
 LEADERBOARD = [sys.executable, "-m", "harness", "leaderboard", "--reports", "reports"]
