@@ -35,9 +35,20 @@ def test_blocks_of_256_threads_on_an_h100(
     assert found.warps == 8 * blocks
 
 
-def test_unused_shared_memory_limits_nothing() -> None:
-    found = occupancy(resources(16), "sm_75")
-    assert (found.blocks, found.limited_by) == (4, "threads")
+@pytest.mark.parametrize(
+    ("arch", "blocks", "kib"),
+    [
+        *(("sm_70", 8, 96), ("sm_75", 4, 64), ("sm_80", 8, 163), ("sm_86", 6, 99)),
+        *(("sm_89", 6, 99), ("sm_90a", 8, 227), ("sm_100a", 8, 227), ("sm_120a", 6, 99)),
+    ],
+)
+def test_limits_are_those_of_the_programming_guide(arch: str, blocks: int, kib: int) -> None:
+    """The threads of a multiprocessor, and the shared memory that a block may have."""
+    found = occupancy(resources(16), arch)
+    assert (found.blocks, found.limited_by) == (blocks, "threads")
+    assert multiprocessor(arch).shared_per_block == kib << 10
+    assert occupancy(resources(16, kib << 10), arch).blocks == 1
+    assert occupancy(resources(16, (kib << 10) + 1), arch).blocks == 0
 
 
 @pytest.mark.parametrize("arch", ["sm_42", "sm_90X", "compute_90"])

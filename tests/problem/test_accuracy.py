@@ -96,6 +96,8 @@ def test_each_way_to_multiply_has_its_grade(
         (Errors(1e-6, 1e-6, 7.7e-6), Errors(0, 0, 0), Grade.B),
         (Errors(4e-5, 4e-5, 4e-5), Errors(2e-5, 2e-5, 2e-5), Grade.A),
         (Errors(1e-6, 7.7e-6, 7.7e-6), Errors(0, 0, 0), Grade.C),
+        (Errors(1, 1.5e-5, 1), Errors(0, 7.6e-6, 0), Grade.B),
+        (Errors(1, 1.6e-5, 1), Errors(0, 7.6e-6, 0), Grade.C),
     ],
 )
 def test_grades_allow_for_errors_of_the_baseline(

@@ -36,6 +36,10 @@ EXPECTED = {  # of C[0][0], thread 0 of block 0, and of thread 37
     "local array": (0, 100),
     "structs by value": (0, 18),
     "named barriers": (0, 37),
+    "shuffles within parts of a warp": (1, 1),
+    "lanes that their masks name": (1, 1),
+    "atomics of every type": (1, 1),
+    "reductions of a block at a barrier": (1, 1),
 }
 
 

@@ -245,10 +245,12 @@ class Hop:
         A fence that the first passed earlier, or that the second passes later, counts as well.
         """
         released = self.set_flag.startswith("st.release") or any(
-            reaches(FENCE_REACH[each], distance) for each in (self.fence, earlier_fence)
+            reaches(FENCE_REACH[each], distance) and "acquire" not in each
+            for each in (self.fence, earlier_fence)
         )
         acquired = self.get_flag.startswith("ld.acquire") or any(
-            reaches(FENCE_REACH[each], distance) for each in (self.other_fence, later_fence)
+            reaches(FENCE_REACH[each], distance) and "release" not in each
+            for each in (self.other_fence, later_fence)
         )
         scopes = self.set_flag + self.get_flag
         reach = CTA if ".cta" in scopes else CLUSTER if ".cluster" in scopes else GPU
@@ -261,6 +263,10 @@ FENCE_REACH = {
     "fence.acq_rel.cluster;": CLUSTER,
     "membar.gl;": GPU,
     "fence.acq_rel.gpu;": GPU,
+    "fence.sc.cta;": CTA,
+    "fence.acquire.gpu;": GPU,
+    "fence.release.gpu;": GPU,
+    "membar.sys;": GPU,
 }
 HOPS = [
     Hop("", "st.release.gpu", "ld.acquire.gpu", ""),
@@ -269,6 +275,10 @@ HOPS = [
     Hop("membar.cta;", "st.volatile", "ld.volatile", "membar.gl;"),
     Hop("membar.gl;", "st.volatile", "ld.volatile", "membar.cta;"),
     Hop("", "st.relaxed.gpu", "ld.relaxed.gpu", ""),
+    Hop("", "st.release.sys", "ld.acquire.sys", ""),
+    Hop("fence.release.gpu;", "st.relaxed.sys", "ld.relaxed.sys", "fence.acquire.gpu;"),
+    Hop("fence.acquire.gpu;", "st.relaxed.gpu", "ld.relaxed.gpu", "fence.release.gpu;"),
+    Hop("fence.sc.cta;", "st.relaxed.gpu", "ld.relaxed.gpu", "membar.sys;"),
 ]
 Chain = tuple[Hop, Hop]
 CHAINS: list[Chain] = list(itertools.product(HOPS, HOPS))

@@ -5,48 +5,10 @@ import pytest
 from harness.ptxcpu.analysis.taint import Dependence, machine_dependent
 from harness.ptxcpu.ptx.parser import parse
 from tests.ptxcpu.programs import entry
+from tests.ptxcpu.runner import KERNELS
+from tests.sources import named_parts
 
-BRANCH = "setp.gt.u64 %p1, %rd2, 5; @%p1 bra END;"
-DEPENDS = {
-    "a timer": ("mov.u64 %rd2, %globaltimer;" + BRANCH, "%globaltimer"),
-    "a clock": ("mov.u64 %rd2, %clock64;" + BRANCH, "%clock"),
-    "a clock that is computed with": (
-        "mov.u64 %rd2, %clock64; xor.b64 %rd2, %rd2, 7;" + BRANCH,
-        "%clock",
-    ),
-    "a multiprocessor": ("mov.u32 %r1, %smid; cvt.u64.u32 %rd2, %r1;" + BRANCH, "%smid"),
-    "the number of multiprocessors": (
-        "mov.u32 %r1, %nsmid; setp.eq.u32 %p1, %r1, 1; @!%p1 bra END;",
-        "%nsmid",
-    ),
-    "a grid": ("mov.u64 %rd2, %gridid;" + BRANCH, "%gridid"),
-    "a selection": (
-        "mov.u32 %r1, %smid; setp.eq.u32 %p1, %r1, 0; selp.b32 %r2, 1, 2, %p1;",
-        "%smid",
-    ),
-    "a value in memory": (
-        "mov.u32 %r1, %smid; st.shared.u32 [s], %r1; ld.shared.u32 %r2, [s];"
-        "setp.eq.u32 %p1, %r2, 3; @%p1 bra END;",
-        "%smid",
-    ),
-    "a value under a predicate": (
-        "mov.u32 %r1, %smid; setp.eq.u32 %p1, %r1, 0; @%p1 mov.u32 %r2, 1;"
-        "setp.eq.u32 %p2, %r2, 1; @%p2 bra END;",
-        "%smid",
-    ),
-    "a value in memory, by a generic address": (
-        "mov.u32 %r1, %smid; st.u32 [%rd1], %r1; ld.global.u32 %r2, [%rd1];"
-        "setp.eq.u32 %p1, %r2, 3; @%p1 bra END;",
-        "%smid",
-    ),
-    "a jump table": ("mov.u32 %r1, %smid; T: .branchtargets END; brx.idx %r1, T;", "%smid"),
-    "a bit of a pointer above its alignment": (
-        "and.b64 %rd2, %rd1, 256;" + BRANCH,
-        "the bits of a pointer",
-    ),
-    "the window of a pointer": ("shr.u64 %rd2, %rd1, 40;" + BRANCH, "the bits of a pointer"),
-    "a pointer's number": ("mov.u64 %rd2, %rd1;" + BRANCH, "the bits of a pointer"),
-}
+DEPENDS = named_parts(KERNELS / "machine_dependent.ptx.in")
 
 
 def dependences(body: str) -> dict[str, Dependence]:
@@ -62,7 +24,7 @@ END:""",
 
 @pytest.mark.parametrize("name", DEPENDS)
 def test_a_branch_that_depends_on_the_machine_is_found(name: str) -> None:
-    body, source = DEPENDS[name]
+    source, body = DEPENDS[name].removeprefix("// depends on ").split("\n", 1)
     assert source in dependences(body)
 
 

@@ -52,12 +52,14 @@ def examined(evidence: Evidence, **how: Any) -> Examination:
 
 
 RECORDED = Path(__file__).parent / "evidence"
+KERNELS = Path(__file__).parent / "kernels"
 
 
 @functools.cache
-def recorded(solution: str) -> Evidence:
-    """Return the evidence that record.py wrote of a kernel that takes long to translate."""
-    facts, counters = (RECORDED / f"{solution}.jsonl").read_text(encoding="utf-8").splitlines()
+def recorded(name: str) -> Evidence:
+    """Return the evidence that record.py wrote of a solution or of a kernel of the tests."""
+    folder = RECORDED if name[0].isdigit() else KERNELS
+    facts, counters = (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     kernel = DisassembledKernel.model_validate_json(facts)
     counted = Counters.model_validate_json(counters)
     return Evidence.of(kernel, counted, H100)

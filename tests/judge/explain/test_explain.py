@@ -12,7 +12,7 @@ from harness.judge.explain.compare import MIN_CHANGE, compare
 from harness.judge.explain.examination import from_report
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation, Unit
-from harness.judge.explain.gpu import H100, SUSTAINED
+from harness.judge.explain.gpu import GPUS, H100, SUSTAINED
 from harness.judge.explain.latency import iteration
 from harness.judge.explain.opcodes import Kind, count_kinds, matrix_type
 from harness.judge.explain.workload import spills_to
@@ -24,8 +24,15 @@ from problem.cases import RANKED, Shape
 from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION as PROBLEM
 from tests.compiled import compiled
-from tests.judge.explain.solutions import SOLUTIONS, device_with, evidence_of, examined, recorded
-from tests.judge.explain.test_kernels import KERNELS, evidence_of_kernel
+from tests.judge.explain.solutions import (
+    KERNELS,
+    SOLUTIONS,
+    device_with,
+    evidence_of,
+    examined,
+    recorded,
+)
+from tests.judge.explain.test_kernels import evidence_of_kernel
 
 FASTEST = "36_wgmma_one_accumulator"
 
@@ -133,6 +140,8 @@ def test_counters_must_fit_the_measured_time() -> None:
     facts = from_report(Report.model_validate_json(text))
     assert facts is not None
     assert explain(facts).findings and not explain(facts).notes
+    assert explain(facts).gpu == facts.device.name and not explain(facts).assumed
+    assert explain(facts, GPUS[-1]).gpu == GPUS[-1].name and explain(facts, GPUS[-1]).assumed
     busiest = explain(facts).units[0].ms
     assert explain(replace(facts, measured_ms=busiest / 1.05)).findings
     unfit = explain(replace(facts, measured_ms=busiest / 1.15))
@@ -188,6 +197,9 @@ def test_a_comparison_names_the_largest_changes_first() -> None:
         assert changes[-1] >= MIN_CHANGE * naive.estimated_ms
     same = compare(naive, naive)
     assert "should be equally fast" in same.why and not same.units
+    unknown = naive.model_copy(update={"name": "y", "estimated_ms": None})
+    for pair in ((naive, unknown), (unknown, naive)):
+        assert compare(*pair).why.startswith("y could not be counted")
 
 
 def test_spills_go_to_the_nearest_memory_with_room() -> None:

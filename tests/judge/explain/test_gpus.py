@@ -7,10 +7,11 @@ import pytest
 from harness.compiling.occupancy import occupancy
 from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Unit
-from harness.judge.explain.gpu import GPUS, gpu_named
+from harness.judge.explain.gpu import GPUS, H100, Gpu, gpu_named, gpu_of
 from harness.judge.explain.opcodes import pipeline_clocks
 from tests.judge.explain.solutions import examined, recorded
 from tests.judge.explain.test_kernels import evidence_of_kernel
+from tests.judge.stages.fakes import INFO
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,13 @@ def test_every_gpu_of_the_table_can_be_explained_for(gpu: object) -> None:
     found = explain(examined(replace(evidence, facts=kernel)), chosen)
     assert found.gpu == chosen.name and found.assumed
     assert found.estimated_ms is not None and 8 < found.estimated_ms < 500
+    here, there = (
+        evidence.work.clocks[Unit.L1] * gpu.multiprocessors
+        for gpu, evidence in ((chosen, replace(evidence, gpu=chosen)), (H100, evidence))
+    )
+    assert here == pytest.approx(there * (2 if chosen.arch == "sm_75" else 1))
+    for_fp32 = explain(examined(recorded("17_split_tail")), chosen).findings
+    assert ("tensor-cores" in {each.rule for each in for_fp32}) is (chosen.arch == "sm_90a")
 
 
 def test_tensor_cores_of_unknown_speed_are_no_error() -> None:
@@ -49,19 +57,43 @@ def test_tensor_cores_of_unknown_speed_are_no_error() -> None:
 
 
 def test_peaks_are_those_of_the_data_sheets() -> None:
-    for text, tflops in (("RTX 4090", 82.6), ("RTX 3090", 35.6), ("A100", 19.5), ("T4", 8.1)):
-        assert gpu_named(text).fp32_tflops == pytest.approx(tflops, rel=0.01)
+    for text, tflops, gb_per_s, mib in (
+        ("RTX 4090", 82.6, 1008, 72),
+        ("RTX 3090", 35.6, 936, 6),
+        ("A100", 19.5, 2039, 40),
+        ("T4", 8.1, 320, 4),
+        ("A10", 31.2, 600, 6),
+        ("L40S", 91.6, 864, 96),
+        ("H200", 67, 4800, 50),
+    ):
+        gpu = gpu_named(text)
+        assert gpu.fp32_tflops == pytest.approx(tflops, rel=0.01)
+        assert gpu.memory_gb_per_s == pytest.approx(gb_per_s, rel=0.03)
+        assert gpu.l2_bytes == mib << 20
     for text, kind, tflops in (
         ("RTX 4090", "FP16", 165.2),
         ("L4", "FP16", 121),
         ("RTX 3090", "BF16", 71),
         ("A100", "TF32", 156),
         ("T4", "FP16", 65),
+        ("A10", "FP16", 125),
+        ("L40S", "BF16", 362),
+        ("A6000", "TF32", 77.4),
+        ("L4", "INT8", 242),
     ):
         gpu = gpu_named(text)
         assert gpu.tflops(gpu.tensor_macs(kind) or 0) == pytest.approx(tflops, rel=0.02)
     for text, clocks in (("H100", 0.5), ("A100", 1.0), ("RTX 4090", 16.0), ("T4", 16.0)):
         assert pipeline_clocks({"DFMA": 1}, gpu_named(text)) == {Unit.FP64: clocks}
+
+
+def test_the_gpu_of_a_report_has_its_own_figures() -> None:
+    device = INFO.model_copy(update={"multiprocessors": 10, "max_clock_mhz": 1000})
+    assert gpu_of(device) is None, "it does not tell the bandwidth of its memory"
+    device = device.model_copy(update={"memory_gb_per_s": 100.0})
+    assert gpu_of(device) == Gpu(device.name, device.arch, 10, 1000, 100.0, H100.l2_bytes)
+    device = device.model_copy(update={"l2_bytes": 7 << 20})
+    assert gpu_of(device) == Gpu(device.name, device.arch, 10, 1000, 100.0, 7 << 20)
 
 
 def test_every_unit_of_double_arithmetic_has_a_bar() -> None:

@@ -1,6 +1,8 @@
 """Every rule has a kernel that it speaks of, and one of which it must not."""
 
+import csv
 import statistics
+from pathlib import Path
 
 import pytest
 
@@ -11,56 +13,21 @@ from tests.judge.explain.test_kernels import EXPECTED, evidence_of_kernel
 
 REPORTS = SOLUTIONS.parent / "reports"
 
-PROMISES = (
-    ("01_naive", "02_shared_tile", "read-again"),
-    ("01_naive", "03_coalesced", "uncoalesced"),
-    ("03_coalesced", "02_shared_tile", "read-again"),
-    ("02_shared_tile", "08_block_tile_2d", "few-products-per-load"),
-    ("06_outputs_per_thread", "09_vector_loads", "few-products-per-load"),
-    ("07_block_tile_1d", "09_vector_loads", "few-products-per-load"),
-    ("09_vector_loads", "10_no_bank_conflicts", "bank-conflicts"),
-    ("10_no_bank_conflicts", "11_double_buffering", "waits"),
-    ("11_double_buffering", "15_thread_tile_16x8", "overhead"),
-    ("13_async_copies", "15_thread_tile_16x8", "overhead"),
-    ("15_thread_tile_16x8", "16_register_banks", "register-banks"),
-    ("17_split_tail", "33_wgmma_two_phase", "tensor-cores"),
-    ("30_mma_tf32x3", "31_mma_bf16x3", "tf32-products"),
-    ("31_mma_bf16x3", "32_wgmma_split_while_loading", "mma-sync"),
-    ("32_wgmma_split_while_loading", "33_wgmma_two_phase", "split-in-loop"),
-    ("33_wgmma_two_phase", "36_wgmma_one_accumulator", "equal-products"),
-)
+
+def rows(name: str) -> list[list[str]]:
+    """Return the rows of a table without its heading."""
+    with Path(__file__).with_name(name).open(encoding="utf-8", newline="") as table:
+        return [*csv.reader(table)][1:]
+
+
+PROMISES = rows("promises.csv")
 """A kernel, one that follows the advice on it, and the rule that gives this advice."""
 
 TRIGGERS = {"narrow-loads": "08_block_tile_2d", "last-wave": "16_register_banks"}
 """Kernels of which other rules speak."""
 
-SILENT = {
-    "uncoalesced": ("03_coalesced", "02_shared_tile"),
-    "read-again": ("02_shared_tile", "33_wgmma_two_phase"),
-    "bank-conflicts": ("02_shared_tile", "10_no_bank_conflicts", "16_register_banks"),
-    "few-products-per-load": ("01_naive", "10_no_bank_conflicts"),
-    "narrow-loads": ("02_shared_tile", "09_vector_loads"),
-    "overhead": ("02_shared_tile", "16_register_banks"),
-    "register-banks": ("02_shared_tile", "16_register_banks", "11_double_buffering"),
-    "waits": ("11_double_buffering", "13_async_copies", "33_wgmma_two_phase"),
-    "special-functions": ("02_shared_tile", "16_register_banks"),
-    "stores": ("02_shared_tile", "21_split_along_n"),
-    "needless-products": ("02_shared_tile", "17_split_tail", "33_wgmma_two_phase"),
-    "last-wave": ("02_shared_tile", "17_split_tail"),
-    "tensor-cores": ("02_shared_tile", "33_wgmma_two_phase"),
-    "mma-sync": ("16_register_banks", "33_wgmma_two_phase"),
-    "tf32-products": ("16_register_banks", "31_mma_bf16x3"),
-    "equal-products": ("31_mma_bf16x3", "36_wgmma_one_accumulator"),
-    "split-in-loop": ("16_register_banks", "33_wgmma_two_phase", "36_wgmma_one_accumulator"),
-    "spills": ("02_shared_tile", "17_split_tail"),
-    "fp64": ("02_shared_tile", "16_register_banks"),
-    "integer-division": ("02_shared_tile", "13_async_copies"),
-    "latency": ("02_shared_tile", "03_coalesced", "16_register_banks"),
-    "tensor-issue": ("16_register_banks", "33_wgmma_two_phase"),
-    "divergence": ("02_shared_tile", "17_split_tail"),
-    "large-loop": ("02_shared_tile", "36_wgmma_one_accumulator"),
-    "fences": ("02_shared_tile", "21_split_along_n"),
-}
+SILENT = {rule: kernels for rule, *kernels in rows("silent.csv")}
+"""By rule, kernels of which it must not speak."""
 
 
 def rules_that_speak_of(solution: str) -> set[str]:
