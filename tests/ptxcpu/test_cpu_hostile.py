@@ -139,47 +139,12 @@ def test_stray_pointers(cpu: Runner, address: int, space: str) -> None:
     assert isinstance(answer, Sanitized) and answer.findings
 
 
-ENDLESS = {
-    "loop": "X: bra X;",
-    "two labels": "X: bra Y; Y: bra X;",
-    "nanosleep": "X: nanosleep.u32 100; bra X;",
-    "spin on memory": "X: ld.volatile.global.u32 %r1, [%rd1]; bra X;",
-    "spin on an atomic": "X: atom.global.add.u32 %r1, [%rd1], 1; bra X;",
-    "barrier": "X: bar.sync 0; bra X;",
-    "jump table": "T: .branchtargets X; mov.u32 %r1, 0; X: brx.idx %r1, T;",
-}
+FAULTS = named_parts(KERNELS / "faults.ptx.in")
 
 
-FAULTS = {
-    **{name: (body, "time-limit") for name, body in ENDLESS.items()},
-    "barrier 16": ("mov.u32 %r1, 16; bar.sync %r1;", "trap"),
-    "barrier for too many": ("bar.sync 1, 1024;", "deadlock"),
-    "mbarrier for nobody": (
-        "mov.u32 %r1, 0; mbarrier.init.shared.b64 [%r1], 1;"
-        " mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0;",
-        "deadlock",
-    ),
-    "mbarrier count of 0": ("mov.u32 %r1, 0; mbarrier.init.shared.b64 [%r1], 0;", "trap"),
-    "bulk copy of 24 bytes": (
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 24;",
-        "trap",
-    ),
-    "bulk copy of 4 GB": (
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 0xFFFFFFF0;",
-        "memory",
-    ),
-    "bulk copies without end": (
-        "mov.u32 %r1, 0; mov.u32 %r2, 0; X: cp.async.bulk.global.shared::cta.bulk_group"
-        " [%rd1], [%r1], 16; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 5000; @%p1 bra X;",
-        "judge",
-    ),
-    "a call of no function": ("mov.u64 %rd1, 0; P: .callprototype _; call %rd1, P;", "trap"),
-    "a jump outside its table": ("T: .branchtargets X; mov.u32 %r1, 9; X: brx.idx %r1, T;", "trap"),
-}
-
-
-@pytest.mark.parametrize(("body", "cause"), FAULTS.values(), ids=FAULTS.keys())
-def test_faults(cpu: Runner, body: str, cause: str) -> None:
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults(cpu: Runner, name: str) -> None:
+    cause, body = FAULTS[name].removeprefix("// ").split("\n", 1)
     seconds = 0.3 if cause == "time-limit" else 10
     result = run(cpu, body, seconds, shared=4096)
     assert isinstance(result, Fault) and result.cause == cause, result
