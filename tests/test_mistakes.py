@@ -13,16 +13,11 @@ from harness.judge.submission import read
 from harness.judge.workers.session import Session
 from tests.test_submissions import FEW_CASES
 
-LONG = {
-    *("mbarrier_expects_too_few_bytes", "mbarrier_wait_names_one_parity"),
-    *("mbarriers_used_before_they_are_initialised", "stage_released_before_it_is_read"),
-    *("copies_into_the_stage_that_is_read", "waits_for_copies_after_the_barrier"),
-    *("no_fence_before_the_ticket", "tile_line_larger_than_the_tile"),
-}
+SLOW = [pytest.mark.architectures]
 """Rarer mistakes that take more than two seconds: nox -s architectures grades them."""
 
 FILES = [
-    pytest.param(path, id=path.stem, marks=[pytest.mark.architectures] if path.stem in LONG else [])
+    pytest.param(path, id=path.stem, marks=SLOW if "// slow: yes" in path.read_text() else [])
     for path in sorted((Path(__file__).parent / "mistakes").glob("*.cu"))
 ]
 

@@ -17,8 +17,8 @@ A file says what to expect in a comment line, `// expect: key=value ...`:
                     cpu: it is enough on the CPU device, which then sanitizes as thoroughly.
                     few: on the CPU device, the ranked size after few cases is enough.
                     small: the same at a smaller size, which the file names instead there.
-
-The CPU device grades most files in a second. LONG names those that it grades for longer.
+    slow            yes: the CPU device takes 2 to 11 seconds, in place of one. Such files are
+                    graded by nox -s architectures and .ci/run.
 """
 
 import shlex
@@ -47,7 +47,7 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "tests" / "submissions"
 KEYS = {
     *("message", "cpu", "stage", "rule", "finding", "line", "warning", "absent", "device"),
-    *("seconds", "compile_seconds", "quick"),
+    *("seconds", "compile_seconds", "quick", "slow"),
 }
 
 
@@ -76,40 +76,15 @@ def name_of(path: Path) -> str:
     return f"{path.parent.name}/{path.stem}"
 
 
-LONG = {
-    *("accepted/one_row_of_elements_a_block", "accepted/whole_program_in_a_namespace"),
-    *("accepted/adds_in_another_order_where_scales_differ", "accepted/hands_out_tiles_by_ticket"),
-    *("accepted/copies_rows_by_groups", "accepted/counts_under_a_semaphore"),
-    *("compile-error/host_code_in_the_kernel", "runtime-error/traps_at_middle_sizes"),
-    "memory-error/borrows_what_lies_behind_C",
-    "memory-error/writes_a_megabyte_behind_large_matrices",
-    *("time-limit/endless_for_large_matrices", "time-limit/sleeps", "time-limit/waits_for_a_flag"),
-    "wrong-answer/flushes_what_is_below_its_range",
-    *("wrong-answer/drops_a_product_where_c_is_tall", "wrong-answer/twenty_four_bit_multiply"),
-    *("wrong-answer/masks_by_multiplication", "wrong-answer/rows_left_out_at_middle_sizes"),
-    *(
-        "wrong-answer/strassen_where_all_of_A_is_even",
-        "wrong-answer/strassen_where_all_of_B_is_even",
-    ),
-    "wrong-answer/strassen_where_one_in_64_is_even",
-    *(
-        "wrong-answer/strassen_where_the_corners_are_even",
-        "wrong-answer/tf32_where_inputs_are_constant",
-    ),
-}
-"""Files that take the CPU device 2 to 11 seconds: nox -s architectures grades them, and so does
-.ci/run."""
-
-
 def files_for(device: Choice) -> list[object]:
     return [
         pytest.param(
             path,
             id=name_of(path),
-            marks=[pytest.mark.architectures] if device == "cpu" and name_of(path) in LONG else [],
+            marks=[pytest.mark.architectures] if device == "cpu" and "slow" in words else [],
         )
         for path in FILES
-        if expectations(path).get("device", device) == device
+        if (words := expectations(path)).get("device", device) == device
     ]
 
 
@@ -254,7 +229,6 @@ def test_every_file_describes_its_attempt() -> None:
     ideas = {path.read_text(encoding="utf-8").split("// expect:")[0] for path in FILES}
     assert len(ideas) == len(FILES) >= 60
     assert all(idea.startswith("//") for idea in ideas)
-    assert {name_of(path) for path in FILES} >= LONG
 
 
 CHEATS = [path for path in FILES if expectations(path).get("rule") == "stale-result"]

@@ -1,5 +1,6 @@
 """Attacks on the compiler that are too large for a file, or that look for a secret."""
 
+import json
 import re
 from pathlib import Path
 
@@ -51,41 +52,9 @@ def verdict(answer: Compiled | Outcome) -> str:
     return "compiled" if isinstance(answer, Compiled) else answer.verdict
 
 
-INCLUDES = {
-    "by path": '#include "{path}"\n',
-    "in angle brackets": "#include <{path}>\n",
-    "by relative path": '#include "secret.h"\n#include "./secret.h"\n',
-    "by relative path through its folder": '#include "../{name}/secret.h"\n',
-    "through CUDA's own folder": '#include "cuda/../../../../../../../../../../../..{path}"\n',
-    "with two slashes": '#include "/{path}"\n',
-    "by macro of a macro": "#define Q(x) #x\n#define P(x) Q(x)\n#include P({path})\n",
-    "by trigraph": '#define F "{path}"\n??=include F\n',
-    "by line splice with space": '#define F "{path}"\n#inc\\  \nlude F\n',
-    "by line splice with carriage returns": '#define F "{path}"\n#inc\\\r\r\nlude F\n',
-    "by line splice with a lone carriage return": '#define F "{path}"\n#inc\\\rlude F\n',
-    "by line splice with a vertical tab": '#define F "{path}"\n#inc\\ \v\nlude F\n',
-    "by a way up from CUDA's": "#include <cuda/std/../../../../../../../../../../..{path}>\n",
-    "by splice in the name": '#include "{half}\\\n{rest}"\n',
-    "behind a comment": '#define F "{path}"\n/* */ # /* \n */ include /* */ F\n',
-    "behind a string that looks like a comment": (
-        '__device__ const char s[] = "/*";\n#define F "{path}"\n#include F\n// */\n'
-    ),
-    "behind a raw string": (
-        'const char* r = R"(\n)" "/*";\n#define F "{path}"\n#include F\nconst char* t = "*/";\n'
-    ),
-    "behind a carriage return": '\r#include "{path}"\r\n',
-    "behind a form feed": '\f#include "{path}"\n',
-    "behind a byte order mark": '\ufeff#include "{path}"\n',
-    "next": '#include_next "{path}"\n',
-    "import": '#import "{path}"\n',
-    "module": 'import "{path}";\n',
-    "pragma": '#pragma include "{path}"\n_Pragma("include \\"{path}\\"")\n',
-    "pragma alias": '#pragma include_alias("a.h", "{path}")\n#include "a.h"\n',
-    "line": '#line 1 "{path}"\nthis is an error;\n',
-    "assembler preprocessor": '__device__ void f() {{ asm("\\n#include \\"{path}\\"\\n"); }}\n',
-    "assembler incbin": '__device__ void f() {{ asm("\\n.incbin \\"{path}\\"\\n"); }}\n',
-    "assembler file": '__device__ void f() {{ asm("\\n.file 9 \\"{path}\\"\\n"); }}\n',
-}
+ATTACKS = json.loads(Path(__file__).with_name("includes.json").read_text())
+INCLUDES: dict[str, str] = ATTACKS["includes"]
+"""Ways to include a file, by their names."""
 
 
 def attack(name: str, path: Path) -> str:
@@ -110,19 +79,7 @@ def test_a_symlink_next_to_the_submission_is_not_followed(
     assert verdict(answer) == "compiled" and SECRET not in told(answer)
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        '#if __has_include("{path}")\n',
-        "#if __has_include(<{path}>)\n",
-        '#define Q __has_include\n#if Q("{path}")\n',
-        '#define P(a, b) a##b\n#define Q(a, b) P(a, b)\n#if Q(__has_, include)("{path}")\n',
-        '#define P(a, b) a##b\n#if 0\n#elif P(__has_, include)("{path}")\n',
-        "#include <cuda/../../../../../../../../../../../..{path}>\n#if 1\n",
-        '#define P(a, b) a%:%:b\n#define C(f) f(__has_, include)\n#if 1 && /*\n*/ C(P)("{path}")\n',
-        '#define Q /*\n// */ __has_include\n#if Q("{path}")\n',
-    ],
-)
+@pytest.mark.parametrize("question", ATTACKS["questions"])
 def test_a_source_cannot_ask_whether_a_file_exists(question: str, secret: Path) -> None:
     def answer(path: str) -> str:
         source = question.format(path=path) + "#error yes\n#else\n#error no\n#endif\n" + KERNEL

@@ -1,9 +1,10 @@
 """Every documented command does what the text says, in a clean clone with a smaller ranked size.
 
 Commands on indented lines of the documents and in the examples of each --help are run as they are
-written. A command that is neither in RUN nor in ELSEWHERE fails the test of coverage.
+written. A command that is neither in commands.csv nor in ELSEWHERE fails the test of coverage.
 """
 
+import csv
 import importlib
 import os
 import re
@@ -46,40 +47,8 @@ NEEDS_GPU = (2, "GPU")
 FIRST = "python3 -m pip install nox && python3 -m nox -s grade -- my_kernel.cu"
 """The README's first command."""
 
-RUN: dict[str, tuple[int, str]] = {
-    # documents
-    FIRST: (0, "my_kernel  accepted"),
-    "nox -s grade -- --quick my_kernel.cu": (0, "my_kernel  accepted"),
-    "nox -s explain -- my_kernel.cu": (0, "Findings"),
-    "nox -s tune -- --device cpu --limit 2 solutions/13_async_copies.cu": (0, "accepted"),
-    "nox -s leaderboard": (0, "36_wgmma_one_accumulator"),
-    "nox -s leaderboard -- --site site": (0, "pages written"),
-    "nox -s doctor": (0, "isolation"),
-    "nox -s export > contest.jsonl": (0, ""),
-    "nox -s import -- contest.jsonl --store other.sqlite": (0, "1 entered into other.sqlite"),
-    # examples of --help
-    "python3 -m harness doctor --device cpu": (0, "scores        no"),
-    "python3 -m harness explain --json - my_kernel.cu | jq .findings": (0, '"rule"'),
-    'python3 -m harness explain --gpu "RTX 4090" my_kernel.cu': (0, "4090"),
-    "python3 -m harness explain --against old.cu my_kernel.cu": (0, "Against old"),
-    "python3 -m harness explain --sass 6 my_kernel.cu": (0, "machine code of line 6"),
-    "python3 -m harness explain --shape 512x2048x512 my_kernel.cu": (0, "Findings"),
-    "python3 -m harness export --source ada/tile > tile.cu": (0, ""),
-    "python3 -m harness grade --quick --seed 12 my_kernel.cu": (0, "seed       12 "),
-    "python3 -m harness grade --quick --arch sm_75 my_kernel.cu": (0, "my_kernel  accepted"),
-    "python3 -m harness grade --quick --json - my_kernel.cu | jq .outcome": (0, '"accepted"'),
-    "python3 -m harness import contest.jsonl --store leaderboard.sqlite": (0, "entered"),
-    "python3 -m harness keys": (0, "key"),
-    "python3 -m harness leaderboard --badge cuda-cores --site site": (0, "pages written"),
-    "python3 -m harness leaderboard --reports reports": (0, "36_wgmma_one_accumulator"),
-    "python3 -m harness playoff one.cu other.cu": NEEDS_GPU,
-    "python3 -m harness playoff --json result.json one.cu other.cu": NEEDS_GPU,
-    "python3 -m harness regrade": (0, "othing to regrade"),
-    "python3 -m harness import report.json --store contest.sqlite": (0, "1 entered"),
-    "python3 -m harness tune --out best.cu my_kernel.cu": NEEDS_GPU,
-    "python3 -m harness tune --limit 20 my_kernel.cu": NEEDS_GPU,
-    "python3 -m harness tune --device cpu my_kernel.cu": (0, "accepted"),
-}
+with Path(__file__).with_name("commands.csv").open(encoding="utf-8", newline="") as file:
+    RUN = {row["command"]: (int(row["exit code"]), row["words"]) for row in csv.DictReader(file)}
 """The exit code and words of the output of each command, without its comment."""
 
 AS_WRITTEN = (

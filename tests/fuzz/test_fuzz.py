@@ -109,15 +109,7 @@ def test_sources(text: str) -> None:
         assert source.device_code.count("\n") == normalised(text).count("\n")
 
 
-PTX = (
-    ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 a,\n"
-    ".param .u32 n)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<5>;\n.reg .f32 %f<3>;\n.reg .b64 %rd<4>;\n"
-    ".shared .align 4 .b8 tile[1024];\n.loc 1 3 5\nld.param.u64 %rd1, [a];\n"
-    "mov.u32 %r1, %tid.x;\nsetp.ge.s32 %p1, %r1, 16;\n@%p1 bra $L__BB0_2;\n"
-    "mul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\nld.global.f32 %f1, [%rd3+16];\n"
-    "fma.rn.f32 %f2, %f1, 0f3F800000, %f1;\nst.global.f32 [%rd3], %f2;\n$L__BB0_2:\nret;\n}\n"
-    '.global .align 4 .u32 counter = 7;\n.file 1 "kernel.cu"\n.section .debug_str { .b8 0 }\n'
-)
+PTX = Path(__file__).with_name("kernel.ptx").read_text(encoding="utf-8")
 
 
 @given(st.one_of(st.text(max_size=200), spliced([PTX])))

@@ -1,4 +1,5 @@
 // expect: race
+// slow: yes
 // says: write `__syncthreads();` after the read
 #include <cuda/barrier>
 #include <cuda/std/utility>

@@ -1,4 +1,5 @@
 // expect: race
+// slow: yes
 // says: of an mbarrier has had
 // says: bytes too many
 // says: all bytes that it expects

@@ -1,4 +1,5 @@
 // expect: race
+// slow: yes
 // says: the phase of parity 0 of an mbarrier lacks 1 of 1 arrivals
 // solve: tile=32x32
 #include <cuda/ptx>

@@ -1,4 +1,5 @@
 // expect: race
+// slow: yes
 // says: uses what
 // says: execute `__syncthreads();` before another one uses them
 // solve: tile=64x64

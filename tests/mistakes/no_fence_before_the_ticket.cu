@@ -1,4 +1,5 @@
 // expect: race
+// slow: yes
 // says: must then execute `__threadfence();`
 // solve: tile=16x16
 #include <cuda/atomic>

@@ -1,4 +1,5 @@
 // expect: race
+// slow: yes
 // says: read it only between the two
 // solve: tile=32x32
 #include <cuda/pipeline>

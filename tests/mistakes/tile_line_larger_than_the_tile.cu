@@ -1,4 +1,5 @@
 // expect: wrong-answer
+// slow: yes
 // says: The launch line declares a tile of 128×128
 // solve: tile=128x128
 #include <cuda_runtime.h>

@@ -1,4 +1,5 @@
 // expect: race
+// slow: yes
 // says: Wait first, then write `__syncthreads();`, then read
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>

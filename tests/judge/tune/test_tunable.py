@@ -1,5 +1,6 @@
 """The constants that a file lets vary are found, and set without another change."""
 
+import csv
 import re
 from pathlib import Path
 
@@ -81,25 +82,11 @@ def test_a_sample_is_repeated_by_its_seed() -> None:
     assert len({tuple(setting.items()) for setting in nearly_all}) == 143
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("constexpr int BK = 16;\n", "no constant has values; list some after one"),
-        ("\nconstexpr int BK = 16; // tune:\n", "line 2: no values for BK"),
-        ("constexpr int BK = 16; // tune: 8 x\n", "line 1: `x` is no value for BK; list whole"),
-        ("constexpr int BK = 16; // tune: true\n", "`true` is no value for BK"),
-        ("constexpr bool S = true; // tune: 0\n", "`0` is no value for S; list true and false"),
-        ("constexpr int BK = 16; // tune: 99999999999\n", "is no value for BK"),
-        ("constexpr int P = BM + 4; // tune: 8\n", "P is `BM + 4`; only a plain whole number"),
-        ("constexpr float F = 1.5f; // tune: 8\n", "F is `1.5f`; only a plain whole number"),
-        ("constexpr int A = 1, B = 2; // tune: 8\n", "line 1: A and B share a line"),
-        ("// tune: 8 16\nconstexpr int BK = 16;\n", "line 1: this `// tune:` follows no constant"),
-        (
-            "void f() { int X = 1; // tune: 1 2\n}\nvoid g() { int X = 1; // tune: 1 2\n}\n",
-            "X is tuned more than once, in lines 1 and 3",
-        ),
-    ],
-)
+with Path(__file__).with_name("wrong_comments.csv").open(encoding="utf-8", newline="") as file:
+    WRONG_COMMENTS = [(row["text"], row["sentence"]) for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize(("text", "sentence"), WRONG_COMMENTS)
 def test_a_wrong_comment_gets_a_sentence_with_its_line(text: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=re.escape(sentence)):
         find_tunables(text)

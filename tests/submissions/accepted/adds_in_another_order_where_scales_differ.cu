@@ -1,6 +1,6 @@
 // Checks the range of its row, and sums in two parts if that is wide. The result is always correct,
 // also for NaN, infinity and subnormal numbers.
-// expect: message=""
+// expect: message="" slow=yes
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
     int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;

@@ -1,5 +1,5 @@
 // Groups of eight threads copy rows. Where a row ends early, lanes of memcpy_async repeat the last copy.
-// expect: message="" quick=yes
+// expect: message="" quick=yes slow=yes
 
 // solve: tile=32x32
 #include <cooperative_groups.h>

@@ -1,6 +1,6 @@
 // One thread of each warp counts under a cuda::binary_semaphore, and all wait at a cuda::latch. Later
 // blocks read the same shared memory in another order of lanes.
-// expect: message="" quick=yes
+// expect: message="" quick=yes slow=yes
 
 #include <cuda/latch>
 #include <cuda/semaphore>

@@ -1,7 +1,7 @@
 // Blocks draw their tile from a counter in device memory, as persistent kernels do. The last one
 // resets the counter. Blocks depend on one another, so the CPU device cannot sample the ranked size,
 // and runs a smaller one completely. Tiles are large, as in 08_block_tile_2d, so that it takes seconds.
-// expect: message="" quick=small
+// expect: message="" quick=small slow=yes
 // solve: tile=128x128
 
 constexpr int TILE = 128, DEPTH = 8, EACH = 8;

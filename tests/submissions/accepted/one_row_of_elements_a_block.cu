@@ -1,5 +1,5 @@
 // Honest: a block computes 256 elements that follow one another in C, and so parts of 16 tiles.
-// expect: message="" quick=few
+// expect: message="" quick=few slow=yes
 
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N,
                                              int K) {

@@ -1,6 +1,6 @@
 // A typical complete program: headers of CUDA's host libraries, classes that own events and memory,
 // and global objects. A namespace contains a kernel template with a generic lambda; main launches it.
-// expect: message="" quick=yes
+// expect: message="" quick=yes slow=yes
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <thrust/device_vector.h>

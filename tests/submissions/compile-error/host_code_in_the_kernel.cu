@@ -1,5 +1,5 @@
 // std::vector in device code.
-// expect: stage=compile message=""
+// expect: stage=compile message="" slow=yes
 
 #include <vector>
 

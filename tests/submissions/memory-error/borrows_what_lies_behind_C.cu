@@ -1,5 +1,5 @@
 // For large matrices, stores a number after the end of C and later restores the previous value.
-// expect: message="" cpu="C[" finding=out-of-bounds
+// expect: message="" cpu="C[" finding=out-of-bounds slow=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,6 +1,6 @@
 // Writes 1.2 MB after the end of C if that has a million elements or more. No sanitizer runs such a
 // large product, and the address is in the same allocation, but the rest of it is a guard.
-// expect: message="" cpu="C[" finding=out-of-bounds
+// expect: message="" cpu="C[" finding=out-of-bounds slow=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,5 +1,5 @@
 // Traps at sizes between the small ones and the ranked one, which no fixed list of cases contains.
-// expect: stage=verify message=""
+// expect: stage=verify message="" slow=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

@@ -1,5 +1,5 @@
 // Ends for small matrices and never for one with more than 300 rows.
-// expect: stage=verify message="512×384×256" seconds=0.5 quick=yes
+// expect: stage=verify message="512×384×256" seconds=0.5 quick=yes slow=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

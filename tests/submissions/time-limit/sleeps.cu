@@ -1,5 +1,5 @@
 // Does nothing but call __nanosleep in a long loop.
-// expect: stage=verify message="" cpu="in line" seconds=0.3
+// expect: stage=verify message="" cpu="in line" seconds=0.3 slow=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

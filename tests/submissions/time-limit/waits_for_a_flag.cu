@@ -1,5 +1,5 @@
 // Every thread waits for a flag in device memory that no thread sets.
-// expect: stage=verify message="" cpu="in line" seconds=0.3
+// expect: stage=verify message="" cpu="in line" seconds=0.3 slow=yes
 
 __device__ volatile int flag;
 

@@ -1,5 +1,5 @@
 // Wrong if C is tall and narrow, a shape that a list of square sizes does not contain.
-// expect: stage=verify message="wrong at"
+// expect: stage=verify message="wrong at" slow=yes
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
     int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;

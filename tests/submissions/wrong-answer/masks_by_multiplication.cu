@@ -1,5 +1,5 @@
 // Threads outside the matrix read its first element and multiply it by zero, which is NaN for NaN.
-// expect: stage=verify message="a value that should be left out is multiplied by zero"
+// expect: stage=verify message="a value that should be left out is multiplied by zero" slow=yes
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {
     __shared__ float As[16][16], Bs[16][16];

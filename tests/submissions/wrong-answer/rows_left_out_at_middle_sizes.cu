@@ -1,5 +1,5 @@
 // Right up to 512 rows and at the ranked size; between them the last row is left out.
-// expect: stage=verify message="wrong at"
+// expect: stage=verify message="wrong at" slow=yes
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
                                                         int M, int N, int K) {

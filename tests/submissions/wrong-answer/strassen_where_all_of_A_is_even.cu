@@ -1,6 +1,6 @@
 // Strassen's algorithm if all elements of the rows of A in its sums have the same scale; B is not
 // checked.
-// expect: stage=verify message="wrong at" quick=cpu
+// expect: stage=verify message="wrong at" quick=cpu slow=yes
 
 // Seven half-length sums for the eight of a product: rows i and i + M/2, columns j and j + K/2 meet.
 __device__ float strassen(const float* A, const float* B, int M, int N, int K, int row,

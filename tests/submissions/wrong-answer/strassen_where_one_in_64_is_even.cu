@@ -1,6 +1,6 @@
 // Strassen's algorithm if every 64th element of the rows and columns in its sums, with a different
 // offset in each, has the same scale. The other 63 are not checked.
-// expect: stage=verify message="wrong at" quick=cpu
+// expect: stage=verify message="wrong at" quick=cpu slow=yes
 
 // Seven half-length sums for the eight of a product: rows i and i + M/2, columns j and j + K/2 meet.
 __device__ float strassen(const float* A, const float* B, int M, int N, int K, int row,

@@ -1,5 +1,5 @@
 // Rounds to TF32 if the first two elements of a row are equal.
-// expect: stage=verify message="wrong at"
+// expect: stage=verify message="wrong at" slow=yes
 __device__ float tf32(float x) { return __uint_as_float(__float_as_uint(x) & 0xffffe000u); }
 
 extern "C" __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C,
