@@ -11,9 +11,8 @@ from harness.arena.postgres import Server
 from harness.arena.problems import NotPossible
 from harness.arena.store import people, workers
 from harness.arena.store.people import Role
-from harness.cli.commands.arena import _write_private
+from harness.cli.main import main
 from harness.judge.workers.processes import PREFIX
-from harness.protocol.errors import UsageError
 
 
 def test_a_first_start_that_is_killed_is_done_again(
@@ -84,10 +83,14 @@ def test_keys_are_made_on_the_machine(engine: Engine, folder: Path) -> None:
         assert connection.scalar(text("SELECT count(*) FROM audit")) == 2
 
 
-def test_the_file_of_a_key_is_new_and_private(tmp_path: Path) -> None:
-    file = tmp_path / "lab.key"
-    _write_private(file, "worker_1")
-    assert file.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(UsageError, match="there is a file"):
-        _write_private(file, "worker_2")
-    assert file.read_text() == "worker_1\n"
+def test_the_file_of_a_key_is_new_and_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(arena, "new_worker_key", lambda *how: how[-1]("worker_1"))
+    command, file = ["arena", "worker-key", "--name", "lab"], tmp_path / "lab.key"
+    for code, said in ((0, "holds the worker key of lab"), (2, "there is a file")):
+        assert main([*command, "--file", str(file)]) == code
+        shown = "".join(capsys.readouterr())
+        assert said in shown and "worker_1" not in shown
+    assert file.stat().st_mode & 0o777 == 0o600 and file.read_text() == "worker_1\n"
+    assert main(command) == 0 and "The key of lab is worker_1" in capsys.readouterr().out

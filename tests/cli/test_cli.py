@@ -1,5 +1,6 @@
 """The command line, as a user and as a program meets it."""
 
+import csv
 import json
 import os
 import shlex
@@ -10,17 +11,21 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harness.arena.processes import Settings
 from harness.board.keys import SigningKey
 from harness.board.sqlite_file import FileStore
 from harness.cli.main import main, parse
+from harness.judge.doctor import Check
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import read
 from harness.judge.workers.session import Session
 from harness.protocol.errors import StoreError
-from harness.protocol.report import Report, Verdict, WrongAnswer
+from harness.protocol.report import JudgeError, Report, Stage, Verdict, WrongAnswer
+from problem.cases import Shape
 from tests.board import factory
 from tests.forked import python
 from tests.sources import BROKEN, kernel
@@ -102,50 +107,21 @@ def test_help_has_examples_that_the_command_understands(
         assert parse(shlex.split(words)[3:]).command == command
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("", "required: COMMAND"),
-        ("grade --device tpu x.cu", "invalid choice: 'tpu'"),
-        ("grade --seed -1 x.cu", "a seed is a whole number from 0 to 9223372036854775807"),
-        ("grade --seed 99999999999999999999999 x.cu", "a seed is a whole number from 0 to"),
-        ("explain --shape 100000x100000x100000 x.cu", "too many to count"),
-        ("explain --shape 0x1x1 x.cu", "a shape is MxNxK"),
-        ("explain none.cu", "there is no file none.cu"),
-        ("explain --gpu Voodoo {broken}", "no GPU called 'Voodoo' is known"),
-        ("tune --fast x.cu", "unrecognized arguments: --fast. See python3 -m harness tune --help."),
-        ("grade none.cu", "there is no file none.cu"),
-        ("grade --submit --author \u200b {broken}", "cannot be the name of an author"),
-        ("grade solutions", "is a directory"),
-        ("grade {pipe}", "is not a regular file"),
-        ("import {pipe}", "is a pipe; name a file"),
-        ("grade --json {folder}/none/a.json {broken}", "there is no folder"),
-        ("grade --json {pipe} {broken}", "is not a regular file; - is standard output"),
-        ("grade --submit --store /proc/a.sqlite {broken}", "/proc/a.sqlite cannot be made"),
-        ("grade --submit --store {folder}/a.sqlite --key /proc/a.key {broken}", "/proc/a.key cann"),
-        ("grade --json - --key {broken} {broken}", "broken.cu, the board's signing key, cannot"),
-        ("explain --json {folder} {broken}", "is a folder; name a file in it"),
-        ("grade --json {broken} {broken}", "would replace the file that is read"),
-        ("arena --proxy example.org", "a proxy is an address such as 127.0.0.1"),
-        ("tune --device cpu --json /proc/a.json {broken}", "you may not write to /proc"),
-        ("tune --device cpu none.cu", "there is no file none.cu"),
-        ("tune --device cpu {broken}", "broken.cu: no constant has values"),
-        ("tune --device cpu --out best.cu {broken}", "which only a GPU can tell"),
-        ("tune --out no/such/best.cu {broken}", "there is no folder no/such"),
-        ("leaderboard --store arena-data", "there is no file or folder arena-data"),
-        ("import {broken} --store arena-data", "a new arena is made by `nox -s arena`"),
-    ],
-)
+with Path(__file__).with_name("wrong_usage.csv").open(encoding="utf-8", newline="") as file:
+    WRONG_USAGE = [*csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("row", WRONG_USAGE, ids=lambda row: row["arguments"])
 def test_wrong_usage_ends_at_once_with_one_sentence(
-    arguments: str, message: str, broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    row: dict[str, str], broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pipe = tmp_path / "pipe.cu"
-    os.mkfifo(pipe)
-    code, out, err = called(
-        capsys, *arguments.format(broken=broken, folder=tmp_path, pipe=pipe).split()
-    )
+    names = {"broken": broken, "folder": tmp_path, "blank": "\u200b"}
+    names |= {name: tmp_path / f"{name}.cu" for name in ("pipe", "link")}
+    os.mkfifo(names["pipe"])
+    names["link"].symlink_to(broken)
+    code, out, err = called(capsys, *row["arguments"].format(**names).split())
     assert code == 2
-    assert message in err and len(err.strip().splitlines()) == 1
+    assert row["message"] in err and len(err.strip().splitlines()) == 1
     assert not out
 
 
@@ -211,6 +187,36 @@ def test_a_report_is_entered_as_asked_and_written_even_if_that_fails(
     assert Report.model_validate_json(json.read_text()).verdict is Verdict.COMPILE_ERROR
 
 
+def test_options_reach_the_arena(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr("harness.cli.commands.arena.arena.serve", lambda *how: asked.append(how))
+    options = "--data {} --host ::1 --port 81 --root /a --https --proxy ::2 --workers 3"
+    assert main(["arena", *options.format(tmp_path).split()]) == 0
+    ((data_dir, url, settings, workers, _),) = asked
+    chosen = Settings(data=tmp_path, host="::1", port=81, root="/a", secure=True, proxy="::2")
+    assert (data_dir.folder, url, settings, workers) == (tmp_path, None, chosen, 3)
+
+
+def test_ctrl_c_is_exit_code_130(
+    broken: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> Report:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("harness.cli.commands.grade.grade", interrupted)
+    code, _, said = called(capsys, "grade", broken)
+    assert (code, said) == (130, "interrupted\n")
+
+
+def test_the_doctor_fails_for_what_is_needed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for works, needed, expected in ((True, True, 0), (False, True, 1), (False, False, 0)):
+        parts = [Check("device", works, "so", needed), Check("isolation", True, "so")]
+        monkeypatch.setattr("harness.cli.commands.doctor.check_parts", lambda _, it=parts: it)
+        assert called(capsys, "doctor")[0] == expected
+
+
 def test_options_reach_the_grading(
     broken: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -225,6 +231,12 @@ def test_options_reach_the_grading(
         assert called(capsys, "grade", *options, broken)[0] == 0
     full = GradingOptions()
     assert asked == [full, replace(full, quick=True), replace(full, sizes=True, seed=7)]
+    failed = JudgeError(stage=Stage.READ, message="enough")
+    monkeypatch.setattr(
+        "harness.cli.commands.explain.examine", lambda *how: asked.append(how[2]) or failed
+    )
+    assert called(capsys, "explain", "--shape", "64x32x48", "--seed", "7", broken)[0] == 2
+    assert (asked[-1].counted_shape, asked[-1].seed) == (Shape(64, 32, 48), 7)
 
 
 LEADERBOARD = [sys.executable, "-m", "harness", "leaderboard", "--reports", "reports"]

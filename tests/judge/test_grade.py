@@ -14,7 +14,7 @@ from harness.judge.explain.examination import Examination
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import read
 from harness.protocol import report as protocol
-from harness.protocol.compiler import Disassemble
+from harness.protocol.compiler import Compile, Disassemble, Translate
 from harness.protocol.device import BranchesDiffer, Count, Load, Ready, Sanitize
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.request import Fault
@@ -63,6 +63,8 @@ def test_a_right_kernel_is_accepted_without_times() -> None:
     assert [time.stage for time in report.stages] == STAGES
     assert report.verification and report.sanitizing and report.seed == 3
     assert report.submission == SUBMISSION and report.device == fakes.INFO
+    flood = fakes.FakeDevice(run=lambda _: {"printed": "x" * protocol.MAX_PRINTED})
+    assert len(graded(fakes.on_cpu(flood)).printed) == protocol.MAX_PRINTED, "of all launches"
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -168,6 +170,16 @@ def test_a_failed_disassembly_is_not_accepted(cause: Any, verdict: str, times: b
     here = with_times(fakes.FakeDevice()) if times else fakes.on_cpu(fakes.FakeDevice())
     report = graded(replace(here, compiler=compiler), quick=True)
     assert report.verdict == verdict and report.measurement is None
+
+
+@pytest.mark.parametrize("refuses", [Translate, Compile])
+@pytest.mark.parametrize("on", [with_times, fakes.on_cpu])
+def test_a_compiler_that_saw_a_refused_source_is_replaced(on: Any, refuses: type) -> None:
+    refused = protocol.CompileError(stage=protocol.Stage.COMPILE, message="it does not compile")
+    made = on(fakes.FakeDevice())
+    made.compiler = fakes.FakeCompiler({refuses: refused})
+    assert graded(made).outcome == refused
+    assert made.compiler.closed or made.events[-1] == "renew"
 
 
 def test_whatever_is_explained_is_disassembled() -> None:

@@ -3,10 +3,14 @@
 import dataclasses
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.cli.commands import playoff as command
+from harness.cli.main import main
 from harness.judge import playoff
 from harness.judge import playoff as playing
 from harness.judge.progress import Silent
@@ -128,7 +132,9 @@ def played(timing: FakeTiming, *chosen: Submission, **more: Any) -> playoff.Play
         return timing.workers
 
     session = on_cpu(FakeDevice(), side_by_side=side_by_side)
-    return playoff.play_off(chosen, session, Silent(), **more)
+    found = playoff.play_off(chosen, session, Silent(), **more)
+    assert session.events == ["exclusive", "end of exclusive"]
+    return found
 
 
 def test_the_order_is_known_where_the_difference_is(accepted: None) -> None:
@@ -139,6 +145,20 @@ def test_the_order_is_known_where_the_difference_is(accepted: None) -> None:
     assert found.places() == [1, 2] and found.is_settled and found.device == INFO
     assert playoff.PlayOff.model_validate_json(found.model_dump_json()) == found
     assert playoff.differences(found.rounds) == found.differences
+
+
+def test_an_unknown_order_is_exit_code_1(
+    accepted: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.cu"
+    file.write_text("a kernel")
+    known = played(FakeTiming([2.0, 2.02], noise=3e-4), *submissions("a", "b"))
+    (only,) = known.differences
+    only = only.model_copy(update={"ordered": playoff.Order.UNKNOWN})
+    monkeypatch.setattr(command.workers, "open_session", nullcontext)
+    for found, code in ((known, 0), (known.model_copy(update={"differences": (only,)}), 1)):
+        monkeypatch.setattr(command, "play_off", lambda *_, found=found: found)
+        assert main(["playoff", str(file), str(file)]) == code
 
 
 def test_kernels_of_another_problem_can_play(accepted: None) -> None:
@@ -163,9 +183,9 @@ def test_a_kernel_without_a_score_does_not_play(
 
 
 def test_a_kernel_that_fails_or_plays_itself_is_named(accepted: None) -> None:
-    (one,) = submissions("a")
+    one, other = submissions("a", "b")
     with pytest.raises(UsageError, match="again and a are one program"):
-        played(FakeTiming(), one, one.model_copy(update={"name": "again"}))
+        played(FakeTiming(), one, other, one.model_copy(update={"name": "again"}))
     timing = FakeTiming([2.0, 2.0])
     timing.kernels[1].check = lambda *_: Checked(error=3.0)
     with pytest.raises(JudgeFailure, match="b, which had been accepted: right when verified, wro"):

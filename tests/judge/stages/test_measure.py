@@ -12,7 +12,13 @@ from harness.judge.stages.score import possible_tflops
 from harness.protocol import report as protocol
 from harness.protocol.device import Load
 from harness.protocol.request import Fault
-from harness.protocol.timing import Checked, FirstLaunches, MeasureFirstLaunch, MeasureHostMemory
+from harness.protocol.timing import (
+    Checked,
+    FirstLaunches,
+    MeasureFirstLaunch,
+    MeasureHostMemory,
+    TimeLaunch,
+)
 from problem.cases import Case, Shape
 from problem.problem import MATRIX_MULTIPLICATION
 from problem.reference import MAX_ERROR
@@ -86,6 +92,15 @@ def test_all_that_was_measured_is_reported() -> None:
     ], "the process has not used the GPU before its first launch"
     assert (first.kernel, first.arguments.shape, first.compile_ms) == (kernel(), SMALL.shape, 250)
     assert all(map(np.array_equal, first.parts, Case(Shape(256, 64, 256)).draw(9)))
+
+
+def test_no_launch_of_the_ranked_size_may_take_longer_than_5_seconds() -> None:
+    for given, allowed in ((4.0, 4.0), (20.0, 5.0)):
+        workers = timing()
+        Run(workers, seconds=given, quick=True)
+        kinds = MeasureFirstLaunch | TimeLaunch
+        launches = [each for each in workers.kernel.asked if isinstance(each, kinds)]
+        assert {each.seconds for each in launches} == {allowed} and len(launches) > 12
 
 
 def test_either_of_the_first_two_launches_is_checked() -> None:

@@ -1,14 +1,17 @@
 """Tests that a worker that hangs, dies or sends invalid data is replaced and its judge survives."""
 
 import os
+import resource
 import signal
 import threading
 from collections.abc import Iterator
 from multiprocessing import Pipe
 from pathlib import Path
 
+import psutil
 import pytest
 
+from harness.judge.workers import processes
 from harness.judge.workers.isolation import Role
 from harness.judge.workers.processes import LOG, Child, Scratch, processes_of_session
 from harness.judge.workers.worker import Worker
@@ -40,6 +43,20 @@ def test_a_time_limit_counts_the_time_of_the_processor(compiler: Worker) -> None
     os.kill(process, signal.SIGSTOP)
     threading.Timer(2.2, os.kill, (process, signal.SIGCONT)).start()
     assert isinstance(compiler.ask(slow), Compiled)
+
+
+def test_a_request_gets_the_processor_time_of_its_limit(compiler: Worker) -> None:
+    def used() -> float:
+        found = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return found.ru_utime + found.ru_stime
+
+    bomb = (processes.ROOT / "tests/submissions/time-limit/template_bomb.cu").read_text()
+    assert isinstance(compiler.ask(Compile(source=KERNEL)), Compiled)
+    earlier = sum(psutil.Process(compiler.process_id).cpu_times()[:4]) + used()
+    answer = compiler.ask(Compile(source=bomb, seconds=1))
+    assert isinstance(answer, Fault) and answer.cause == "time-limit"
+    assert compiler.process_id is None, "a fault ends it"
+    assert 0.9 < used() - earlier < 1.8
 
 
 def test_requests_of_two_threads_wait_for_one_another(compiler: Worker) -> None:
