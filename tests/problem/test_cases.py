@@ -104,7 +104,10 @@ def test_cases_are_new_for_each_seed() -> None:
         known = set(cases.QUICK_CASES if quick else CASES)
         shared = set(first) & set(other)
         assert first == again and known <= shared
+        assert len({case.inputs for case in first} & {*cases.SPECIAL_INPUTS}) >= 2
         assert len(shared - known) <= 1  # sizes with many factors of 2 are few
+    many = {MATRIX_MULTIPLICATION.many_blocks_case(16, 16, seed, 1 << 30) for seed in range(9)}
+    assert len(many) > 5
     # Large ones are as large as a device can do.
     for sampled, most in ((True, 1 << 28), (False, 1 << 35)):
         drawn = MATRIX_MULTIPLICATION.cases(5, quick=False, sampled=sampled)
@@ -170,6 +173,9 @@ def test_shapes_near_the_ranked_one_lie_on_all_sides() -> None:
         assert min(sizes) < 0.7 * size and max(sizes) > 1.1 * size
         assert all(each % 1024 == 0 for each in sizes[::2]) and any(each % 16 for each in sizes)
     assert cases.near_shapes(ranked, 4) != cases.near_shapes(ranked, 4)
+    every = {*cases.SCORED_INPUTS, *cases.UNSCORED_INPUTS}
+    near = MATRIX_MULTIPLICATION.near_cases(len(every), 1)
+    assert {kind for _, kinds in near for kind in kinds} == every
     for sizes in ((0, 1, 1), (1, 0, 1), (1, 1, 0), (1, -1, 1)):
         with pytest.raises(ValueError, match="at least 1"):
             Shape(*sizes)

@@ -214,26 +214,41 @@ ENDS = {
     "a buffer": ("%rd1", "global", 24),
     "shared memory": ("s", "shared", 24),
     "module memory": ("m", "global", 24),
+    "local memory": ("l", "local", 24),
 }
+VECTORS = {1: ("", "%r2"), 2: (".v2", "{%r2, %r3}"), 4: (".v4", "{%r2, %r3, %r4, %r5}")}
 
 
 @pytest.mark.parametrize("where", ENDS)
-@pytest.mark.parametrize(("width", "offset"), [("v2", 16), ("v4", 16), ("v4", 0), ("v2", 24)])
+@pytest.mark.parametrize(
+    ("width", "offset"), [(2, 16), (4, 16), (4, 0), (2, 24), (1, 20), (1, 24), (1, -4)]
+)
 @pytest.mark.parametrize("access", ["ld", "st"])
-def test_a_wide_access_must_end_inside(where: str, width: str, offset: int, access: str) -> None:
-    """24 bytes, of which an access of 8 or 16 takes a part, or hangs over their end."""
+def test_an_access_must_lie_inside(where: str, width: int, offset: int, access: str) -> None:
+    """24 bytes, of which an access takes a part, or hangs over their end."""
     base, space, size = ENDS[where]
-    registers = "{%r2, %r3}" if width == "v2" else "{%r2, %r3, %r4, %r5}"
-    at, bytes_ = f"[{base}+{offset}]", 4 * int(width[1])
+    vector, registers = VECTORS[width]
+    at, bytes_ = f"[{base}+{offset}]", 4 * width
     operands = f"{registers}, {at}" if access == "ld" else f"{at}, {registers}"
     outside = f"{LOCAL_AND_SHARED} .global .align 16 .b8 m[24];"
     clear = "".join(f"st.shared.u32 [s+{i}], 0;" for i in range(0, 24, 4))
-    body = f"{ONE_LANE} {clear} {access}.{space}.{width}.u32 {operands};"
+    clear += ".local .align 16 .b8 l[24];" + clear.replace("shared", "local").replace("[s", "[l")
+    body = f"{ONE_LANE} {clear} {access}.{space}{vector}.u32 {operands};"
     hanging = kernel(body, outside)
     data = np.zeros(6, np.uint32)
-    is_inside = offset + bytes_ <= size
+    is_inside = offset >= 0 and offset + bytes_ <= size
     found = hazards(check(hanging, data))
     assert found == (set() if is_inside else {Hazard.OUT_OF_BOUNDS})
+    ran = hanging.run((1, 1, 1), [Buffer(data, writable=True)])
+    assert (ran.fault is None) is is_inside
+
+
+@pytest.mark.parametrize("offset", [0, 8, 16])
+def test_an_asynchronous_copy_must_lie_inside(offset: int) -> None:
+    """20 bytes, of which the last copy reads four, and four behind them."""
+    body = f"{ONE_LANE} cp.async.ca.shared.global [s], [%rd1+{offset}], 8; cp.async.wait_all;"
+    found = hazards(check(kernel(body, SHARED), np.zeros(5, np.uint32)))
+    assert found == ({Hazard.OUT_OF_BOUNDS} if offset == 16 else set())
 
 
 def bulk(to: int, source: int, size: int) -> str:

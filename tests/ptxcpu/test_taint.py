@@ -9,6 +9,7 @@ from tests.ptxcpu.runner import KERNELS
 from tests.sources import named_parts
 
 DEPENDS = named_parts(KERNELS / "machine_dependent.ptx.in")
+ORDINARY = named_parts(KERNELS / "machine_independent.ptx.in")
 
 
 def dependences(body: str) -> dict[str, Dependence]:
@@ -26,20 +27,6 @@ END:""",
 def test_a_branch_that_depends_on_the_machine_is_found(name: str) -> None:
     source, body = DEPENDS[name].removeprefix("// depends on ").split("\n", 1)
     assert source in dependences(body)
-
-
-ORDINARY = {
-    "thread": "mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0;",
-    "number": "ld.param.u32 %r1, [n]; setp.eq.u32 %p1, %r1, 0;",
-    "input": "ld.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0;",
-    "alignment": "and.b64 %rd2, %rd1, 15; setp.ne.s64 %p1, %rd2, 0;",
-    "the largest alignment": "and.b64 %rd2, %rd1, 255; setp.ne.s64 %p1, %rd2, 0;",
-    "narrow alignment": "cvt.u32.u64 %r1, %rd1; and.b32 %r1, %r1, 15; setp.ne.s32 %p1, %r1, 0;",
-    "two alignments": "or.b64 %rd2, %rd1, %rd8; and.b64 %rd2, %rd2, 15; setp.ne.s64 %p1, %rd2, 0;",
-    "end": "add.s64 %rd2, %rd1, 64; setp.lt.u64 %p1, %rd1, %rd2;",
-    "null": "setp.eq.s64 %p1, %rd1, 0;",
-    "stored clock": "mov.u64 %rd2, %clock64; st.global.u64 [%rd1], %rd2; setp.eq.s64 %p1, %rd1, 0;",
-}
 
 
 @pytest.mark.parametrize("name", ORDINARY)

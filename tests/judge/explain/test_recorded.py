@@ -1,4 +1,4 @@
-"""What is explained of each kernel whose evidence is recorded changes only on purpose."""
+"""The explanations of kernels whose evidence is recorded change only on purpose."""
 
 import json
 from pathlib import Path
