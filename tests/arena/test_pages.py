@@ -292,8 +292,12 @@ def test_a_name_is_taken_in_any_case_and_width(
 
 
 def test_a_link_for_one_lets_one_in(
-    olga: Browser, browser: Callable[[], Browser], connection: Connection
+    olga: Browser,
+    browser: Callable[[], Browser],
+    connection: Connection,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO")
     link = re.findall(r"/join/[\w-]+", olga.post("/organiser/invite", uses=1))[0]
     one, other = browser(), browser()
     one.get(link)
@@ -301,6 +305,8 @@ def test_a_link_for_one_lets_one_in(
     assert "The name" in one.post(link, 422, name="olga")
     one.post(link, name="one")
     assert "used up" in other.post(link, 404, name="other")
+    logged = [vars(each).get("path", "") for each in caplog.records]
+    assert "/join/…" in logged and link not in logged
     assert people.named(connection, "other") is None
 
 

@@ -109,7 +109,7 @@ class Guard:
         except Problem as problem:
             await self._answer(Request(scope), problem)(scope, receive, with_headers)
         except Exception:
-            log.exception("a request failed", extra={"path": scope["path"]})
+            log.exception("a request failed", extra={"path": _logged_path(scope)})
             if not status:
                 failed = Problem(500, "The arena failed at this; the organiser's log says why.")
                 await self._answer(Request(scope), failed)(scope, receive, with_headers)
@@ -215,6 +215,12 @@ def _person(scope: Scope) -> str:
     return hashlib.sha256(shown.encode()).hexdigest() if shown else ""
 
 
+def _logged_path(scope: Scope) -> str:
+    """Return the path for the log. The links of invitations are secret, so it has none."""
+    path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+    return "/join/…" if path.startswith("/join/") else scope["path"]
+
+
 def _log_access(scope: Scope, status: int, seconds: float) -> None:
     """Log a request; frequent ones of workers and monitoring only for debugging."""
     path = scope["path"].removeprefix(scope.get("root_path", ""))
@@ -224,7 +230,7 @@ def _log_access(scope: Scope, status: int, seconds: float) -> None:
         "request",
         extra={
             "method": scope["method"],
-            "path": scope["path"],
+            "path": _logged_path(scope),
             "status": status,
             "from": _address(scope),
             "seconds": round(seconds, 3),
