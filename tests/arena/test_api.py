@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from harness.arena.store.people import Role
 from harness.board.document import Document
@@ -46,6 +46,7 @@ def test_a_file_is_sent_as_a_form_or_a_body(
     assert client.get(sent.headers["location"], headers=ada).json()["id"] == status["id"]
     assert client.get(f"{SUBMISSIONS}/{status['id']}/source", headers=ada).content == SOURCE
     assert [each["id"] for each in client.get(SUBMISSIONS, headers=ada).json()] == [status["id"]]
+    assert client.get(f"{SUBMISSIONS}?offset=1", headers=ada).json() == []
 
 
 def test_the_same_request_sent_again_is_the_same_submission(
@@ -150,5 +151,8 @@ def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> 
 
 def test_health_says_what_is_missing(client: TestClient, engine: Engine) -> None:
     assert "No worker" in problem(client.get("/healthz"), 503)
-    FakeWorker(engine)
+    worker = FakeWorker(engine)
     assert client.get("/healthz").text == "ok\n"
+    silent = text("UPDATE workers SET seen = now() - interval '31 seconds'")
+    worker.do(lambda connection: connection.execute(silent))
+    assert "No worker" in problem(client.get("/healthz"), 503)

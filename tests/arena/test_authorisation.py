@@ -421,14 +421,16 @@ def test_an_organiser_thaws_the_board_from_the_page(scene: Scene, rules: Path) -
     assert scene.client.get("/api/v1/board").json() == [], "a later freeze is another one"
 
 
-def test_no_cache_keeps_a_source_or_report(scene: Scene) -> None:
-    owner = scene.key("owner")
+def test_no_cache_keeps_a_source_or_report_and_no_browser_takes_it_for_a_page(scene: Scene) -> None:
+    organiser = scene.key("organiser")
+    kinds = {"cu": "plain", "source": "plain", "json": "json", "report": "json", "csv": "csv"}
     entry = scene.words["entry"]
     paths = [f"/entries/{entry}.{kind}" for kind in ("html", "json", "cu")]
     paths += [f"/api/v1/submissions/{scene.id}/{what}" for what in ("report", "source")]
-    for path in (*paths, f"/submissions/{scene.id}", "/mine"):
-        answer = scene.client.get(path, headers=owner)
+    for path in (*paths, f"/submissions/{scene.id}", "/mine", "/organiser/gradebook.csv"):
+        answer = scene.client.get(path, headers=organiser)
         assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store"), path
+        assert kinds.get(re.split("[/.]", path)[-1], "html") in answer.headers["content-type"], path
 
 
 def test_a_private_board_is_for_those_who_take_part(scene: Scene, rules: Path) -> None:

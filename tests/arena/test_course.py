@@ -86,6 +86,10 @@ def test_a_program_does_with_a_key_what_the_forms_do(
 
     link = post("/invite", uses=2, note="late ones").json()["link"]
     assert client.post(link.removeprefix("http://testserver"), data={"name": "ada"})
+    other = post("/invite", role="organiser").json()["link"]
+    assert client.post(other.removeprefix("http://testserver"), data={"name": "otto"})
+    roles = {each["name"]: each["role"] for each in get("/people")["everybody"]}
+    assert roles == {"olga": "organiser", "ada": "contestant", "otto": "organiser"}
     (ada,) = (each["id"] for each in get("/people")["everybody"] if each["name"] == "ada")
     assert post("/people/extend", id=ada, until="2026-12-20T19:00+01:00").status_code == 303
     (until,) = (each["extended"] for each in get("/people")["everybody"] if each["id"] == ada)
@@ -242,6 +246,7 @@ def test_a_history_shows_what_changed_since_the_attempt_before(
         changes = re.findall(r'compare\?of=(\w+)&amp;of=(\w+)".*>([^<]+)</a>', page)
         words = ("+50.0 %", "same file", "source")
         assert changes == [*zip(ids, ids[1:], words, strict=False)][::-1]
+        assert ids[-1] not in client.get(f"{path}?offset=1", headers=reader).text
     page = client.get(f"/submissions/{ids[1]}", headers=key(ada)).text
     assert f"/compare?of={ids[0]}&amp;of={ids[1]}" in page
     assert client.get("/organiser/people/0", headers=organiser).status_code == 404

@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Connection
 
-from harness.arena.store import course, people
+from harness.arena.store import contest, course, people
 from harness.arena.store.people import Role
 
 
@@ -59,6 +59,8 @@ def test_a_person_signs_in_and_is_recognised_later(
         assert name_of(client) == "ada 2", "a namesake gets a number"
         client.cookies.clear()
     assert [each.name for each in people.everybody(connection)] == ["ada", "ada 2"]
+    actions = [line["action"] for line in contest.audit_log(connection)]
+    assert actions == ["sign in", "sign in", "join"]
 
 
 ROSTER = "name,e-mail,group\nAda Lovelace,Ada@example.org,Monday\n"

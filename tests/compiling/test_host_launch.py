@@ -1,5 +1,8 @@
 """The host code of a file is compared with the judge's launch."""
 
+import csv
+from pathlib import Path
+
 import pytest
 
 from harness.compiling.source import parse
@@ -59,28 +62,12 @@ def test_no_warning_without_a_known_wrong_block_size(block: str, name: str) -> N
 P = "(void (*)(const float*, const float*, float*, int, int, int))"
 
 
-@pytest.mark.parametrize(
-    ("host", "first"),
-    [
-        ("void solve() { X<16><<<1, 1>>>(); }", "X<16>"),
-        ("void solve() { X<16><<<1, 1>>>(); X<16><<<2, 2>>>(); }", "X<16>"),
-        ("void solve() { X<16><<<1, 1>>>(); X<32><<<1, 1>>>(); }", None),
-        ("void solve() { auto f = X<64>; f<<<1, 1>>>(); }", "X<64>"),
-        ("void solve() { void (*f)(int) = &X<64>; f<<<1, 1>>>(); }", "X<64>"),
-        ("void solve() { cudaLaunchKernel((void*)X<64>, 1, 1, 0, 0, 0); }", "X<64>"),
-        ("auto f = X<64>;", "X<64>"),
-        ("void solve() { const int T = 16; X<T><<<1, 1>>>(); }", "X<16>"),
-        ("void solve() { constexpr int T = 4 * U; X<T><<<1, 1>>>(); }", "X<(4 * U)>"),
-        ("template <int T> void f() { X<T><<<1, 1>>>(); }\nvoid g() { f<32>(); }", "X<32>"),
-        ("template <int T = 8> void f() { X<T><<<1, 1>>>(); }\nvoid g() { f<>(); }", "X<8>"),
-        ("void solve() { X<<<1, 1>>>(); }", f"{P}X"),
-        ("void solve() { X<><<<1, 1>>>(); }", f"{P}X"),
-        ("", f"{P}X"),
-        ("template __global__ void X<16>(const float*);", None),
-        ("void f() { X<*__TIME__><<<1, 1>>>(); }", 'X<*"00:00:00">'),
-    ],
-)
-def test_the_instance_of_a_template_is_found_in_host_code(host: str, first: str | None) -> None:
+with Path(__file__).with_name("instances.csv").open(encoding="utf-8", newline="") as file:
+    INSTANCES = [(row["host"], row["first"].replace("{P}", P)) for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize(("host", "first"), INSTANCES)
+def test_the_instance_of_a_template_is_found_in_host_code(host: str, first: str) -> None:
     name = "matrix_multiplication_kernel"
     found = parse(f"template <int T>\n{KERNEL}\n{host}\n".replace("X", name)).instances
     assert found[:1] == ((first.replace("X", name),) if first else ())

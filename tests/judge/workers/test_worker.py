@@ -93,6 +93,7 @@ def test_a_killed_worker_is_replaced_and_given_the_kernel_again(compiler: Worker
     A, B = Case(shape).draw(1)
     run = Run(inputs=inputs_of(shape, A, B), seconds=20)
     with Worker(Role.CPU) as device:
+        assert isinstance(device.ask(run), Fault) and device.process_id is None, "it has no kernel"
         assert isinstance(device.ask(Load(kernel=compiled.kernel)), Ready)
         assert isinstance(device.ask(run), Finished)
         first = device.process_id
