@@ -1,5 +1,8 @@
 """Host code is replaced by blanks, and device code stays unchanged."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from harness.compiling.host_code import without_failed_host_code
@@ -9,6 +12,7 @@ from tests.compiling.test_source import KERNEL
 
 HOST = "int host() { return 1; }"
 GONE = " " * len(HOST)
+DEVICE_CODE = json.loads(Path(__file__).with_name("device_code.json").read_text())
 
 
 def device_code(text: str) -> str:
@@ -35,25 +39,7 @@ def test_a_host_function_leaves_spaces_and_its_line_ends(text: str, left: str) -
     assert device_code(text) == left
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "#define HD __host__ __device__\nHD int f() { return 1; }",
-        "#define INNER __device__\n#define HD INNER\nHD int f() { return 1; }",
-        "#define HD INNER\n#define INNER __device__\nHD int f() { return 1; }",
-        "#define ATTRIBUTES(x) __device__\nATTRIBUTES(1) int f() { return 1; }",
-        "#define CE constexpr\nCE int f() { return 1; }",
-        "#define HD __device__\nint f() HD { return 1; }",
-        "#define HD __device__\n#undef HD\n#define HD\nHD int f() { return 1; }",
-        "__device__ /* int host() */ int f() { return 1; }",
-        "__device__ /* ; */ int f() { return 1; }",
-        "struct S { constexpr S() = default; };",
-        "constexpr struct { int a; } x = {1};",
-        "__device__ int f {}",
-        "__device__ auto f(P p = {1, 2}) -> decltype(T{}) { return 1; }",
-        "template <class T> requires requires(T t) { t + t; } __device__ int f() { return 1; }",
-    ],
-)
+@pytest.mark.parametrize("text", DEVICE_CODE["stays"])
 def test_possible_device_code_stays(text: str) -> None:
     assert device_code(text) == text
 
@@ -78,18 +64,7 @@ def test_a_failed_declaration_is_taken_out() -> None:
     assert without_failed_host_code(code, at(1, 3)) == code
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "int f() { return (; }",
-        "__device__ int f() { return 1; }",
-        "__managed__ int x = f();",
-        "__global__ void f() {\nauto g = [](auto x) { return x; };\n#if 1\nint a;\n#endif\n}",
-        "static_assert(TILE == 16);",
-        "#define KERNEL(name) __global__ void name() {}\nKERNEL(f);",
-        "#error no",
-    ],
-)
+@pytest.mark.parametrize("text", DEVICE_CODE["is never removed"])
 def test_possible_device_code_is_never_removed(text: str) -> None:
     errors = [found for line in range(1, 7) for found in at(line, 6)]
     assert without_failed_host_code(text, errors) == text
