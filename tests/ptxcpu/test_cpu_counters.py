@@ -11,7 +11,7 @@ from harness.protocol.report import CodeLine, Counters
 from problem.cases import Shape
 from tests.ptxcpu.runner import KERNELS, Runner, line_of, quantities
 from tests.requests import inputs_of
-from tests.sources import named_parts
+from tests.sources import kernel, named_parts
 
 WIDTH32 = Shape(32, 32, 32)
 COPIES = named_parts(KERNELS / "async_copies.cu.in")
@@ -75,6 +75,29 @@ def test_bank_conflicts(cpu: Runner, stride: int, ways: int) -> None:
     assert counters.shared_store_requests == 1
     assert counters.shared_store_wavefronts == ways
     assert counters.bank_conflicts == ways - 1
+
+
+@pytest.mark.parametrize(
+    ("words", "index", "wavefronts", "least"),
+    [
+        *((2, "2 * lane", 2, 2), (2, "4 * lane", 4, 2), (2, "lane % 16 * 2", 2, 2)),
+        *((2, "lane / 2 * 2", 1, 1), (2, "lane / 4 * 4 + lane % 2 * 2", 1, 1)),
+        *((4, "4 * lane", 4, 4), (4, "8 * lane", 8, 4), (4, "lane % 8 * 4", 4, 4)),
+        *((4, "lane / 2 * 4", 2, 2), (4, "lane / 4 * 8 + lane % 2 * 4", 2, 2)),
+    ],
+)
+def test_wide_accesses_take_as_many_passes_as_their_phases(
+    cpu: Runner, words: int, index: str, wavefronts: int, least: int
+) -> None:
+    """64 bits take two half warps, 128 four quarters; two of them merge if lanes pair up."""
+    values = ", ".join(["%1"] * words)
+    store = f'asm volatile("st.shared.v{words}.f32 [%0], {{{values}}};" :: "r"(at), "f"(1.0f));'
+    at = f"(unsigned)__cvta_generic_to_shared(s + {index})"
+    body = f"__shared__ alignas(16) float s[1024]; int lane = threadIdx.x; unsigned at = {at};"
+    cpu.load(kernel(f"{body}\n{store}"), block=(32, 1, 1))
+    counters = cpu.count_one_block(Shape(1, 1, 1))
+    assert counters.shared_store_wavefronts == wavefronts
+    assert counters.bank_conflicts == wavefronts - least
 
 
 def test_async_copies_count_as_the_hardware_counts_them(cpu: Runner) -> None:

@@ -46,7 +46,7 @@ OUTCOMES: list[tuple[protocol.Outcome, list[str]]] = [
     (WRONG, ["M=33 N=16 K=33", "seed 12", "nan", "███", "only the last row of blocks"]),
     (
         protocol.MemoryFault(stage=SANITIZE, message="bad", findings=(FINDING,)),
-        ["racecheck: race on shared", "(7 times)", "thread (1, 2, 0)", "line [bold]three[/bold]"],
+        ["racecheck: race on shared", "(7 times)", "(1, 2, 0), thread (2, 2, 0)", "line [bold]th"],
     ),
     (protocol.Race(stage=SANITIZE, message="a race", findings=(FINDING,)), ["line one"]),
     (protocol.RuntimeFault(stage=VERIFY, message="trap", at=FINDING.other), ["three"]),
