@@ -1,5 +1,6 @@
 """The first start may be killed at any moment; keys that were lost can be had again."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from harness.arena.store import people, workers
 from harness.arena.store.people import Role
 from harness.cli.main import main
 from harness.judge.workers.processes import PREFIX
+from tests.arena.submitting import free_port
 
 
 def test_a_first_start_that_is_killed_is_done_again(
@@ -42,6 +44,23 @@ def test_a_first_start_that_is_killed_is_done_again(
     assert (data_dir.folder / "secrets.json").stat().st_mode & 0o777 == 0o600
     data_dir.close_to_others(server.user)
     assert data_dir.folder.stat().st_mode & 0o007 == 0, "nobody else looks into it"
+
+
+def test_what_prevents_an_arena_is_said_before_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(arena, "database", None)  # nothing is started
+    data_dir, port = DataDir(tmp_path), str(free_port())
+    command = ["arena", "--data", str(tmp_path), "--port", port]
+    with socket.create_server(("127.0.0.1", int(port))):
+        assert main(command) == 2
+    data_dir.rules.write_text("ends = soon")
+    assert main(command) == 2
+    with arena.alone_in(data_dir):
+        assert main(command) == 2
+    port_taken, rules, running = capsys.readouterr().err.splitlines()
+    assert "cannot listen on 127.0.0.1" in port_taken and "is no TOML" in rules
+    assert "an arena runs in" in running and "stop it first" in running
 
 
 def test_a_long_path_has_its_socket_in_another_folder(folder: Path) -> None:

@@ -1,9 +1,11 @@
 """Tests of the queue: submissions, their order, attempts and the sweeper."""
 
 import itertools
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from fastapi.testclient import TestClient
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
@@ -13,6 +15,7 @@ from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import board, gradings, watching
 from harness.arena.store.people import Person
+from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.arena.web.workers import sweep_once
 from harness.arena.workers.api import Task
@@ -137,6 +140,20 @@ def test_a_result_counts_only_for_the_current_attempt(worker: FakeWorker, site: 
     assert not worker.finish(quick.attempt, graded(quick, 2.0)), "it has a result already"
     assert worker.status(id).score == 1.0
     assert [entry.score for entry in worker.do(board.counting)] == [1.0]
+
+
+@pytest.mark.parametrize(("lease", "state"), [(15.0, State.GRADING), (0.0, State.QUEUED)])
+def test_a_lease_begins_when_workers_can_reach_the_arena(
+    lease: float, state: State, worker: FakeWorker, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = worker.submit()
+    dead(worker)
+    worker.do(lambda c: c.execute(text("UPDATE gradings SET seen = now() - interval '1 hour'")))
+    monkeypatch.setattr("harness.arena.web.workers.SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr("harness.arena.web.workers.LEASE_SECONDS", lease)
+    with TestClient(application(site)):  # the arena was away for this hour
+        time.sleep(0.5)
+    assert worker.status(id).state is state
 
 
 @pytest.mark.parametrize("name", ["tile", "../tile"], ids=["", "impossible name"])

@@ -1,5 +1,6 @@
 """CUDA source is read: LeetGPU files, launch lines, and files that cannot be a submission."""
 
+import csv
 import re
 import time
 from pathlib import Path
@@ -173,25 +174,11 @@ def test_a_present_time_is_seen_whatever_hides_its_name() -> None:
             lexical.check_for_present_time(f'"{time.strftime(shown)}"'.replace(" 0", "  "), now)
 
 
-@pytest.mark.parametrize(
-    ("written", "compiled"),
-    [
-        ("({ f(); 1; })", "([&] { f(); return 1; }())"),
-        ("( /* ; */ { f(); \n 1 /* ; */; } )", "( /* ; */ [&] { f(); \n return 1 /* ; */; }() )"),
-        ("({ ({ 1; }) + 2; })", "([&] { return ([&] { return 1; }()) + 2; }())"),
-        ("({ for (;;) { f(); } })", "([&] { for (;;) { f(); } }())"),
-        ("({ f(); if (1) { g(); } })", "([&] { f(); if (1) { g(); } }())"),
-        ("({ if (1) { g(); } x; })", "([&] { if (1) { g(); } return x; }())"),
-        ("f({1, 2}); g({[] { h(); }})", "f({1, 2}); g({[] { h(); }})"),
-        ('f("({ 1; })")', 'f("({ 1; })")'),
-        ("({ if (x) return; 1; })", "({ if (x) return; 1; })"),
-        ("({ LEAVE; 1; })", "({ LEAVE; 1; })"),
-        ("({ JUMP; 1; })", "({ JUMP; 1; })"),
-        ("return ({ f(); 1; })", "return ([&] { f(); return 1; }())"),
-        ("f(1'000) + ({ f(); 1; })", "f(1'000) + ([&] { f(); return 1; }())"),
-        ('f(u8R"(")") + ({ f(); 1; })', 'f(u8R"(")") + ([&] { f(); return 1; }())'),
-    ],
-)
+with Path(__file__).with_name("statement_expressions.csv").open(newline="") as file:
+    STATEMENT_EXPRESSIONS = [(row["written"], row["compiled"]) for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize(("written", "compiled"), STATEMENT_EXPRESSIONS)
 def test_statement_expressions_are_calls_of_lambdas(written: str, compiled: str) -> None:
     """A lambda would catch a `return` that leaves the function around the expression."""
     macros = "#define LEAVE return\n#define JUMP goto end"
