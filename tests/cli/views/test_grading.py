@@ -67,8 +67,8 @@ TWO = protocol.Submission(name="two", author=None, sha256="0" * 64, source=SOURC
 
 
 def shown(outcome: protocol.Outcome, **fields: Any) -> str:
-    output = io.StringIO()
-    SafeConsole(file=output, width=80).print(screen(report(outcome, submission=TWO, **fields)))
+    output, given = io.StringIO(), {"submission": TWO, **fields}
+    SafeConsole(file=output, width=80).print(screen(report(outcome, **given)))
     return output.getvalue()
 
 
@@ -172,6 +172,17 @@ def test_every_verdict_has_its_screen(outcome: protocol.Outcome, words: list[str
     lines = text.rstrip().splitlines()
     assert max(map(len, lines)) <= 80 and len(lines) <= 40
     assert f"two  {outcome.verdict.value}" in text
+
+
+@pytest.mark.parametrize(
+    ("access", "array", "column"), [("write", "C", 1), ("read", "B", 15), ("read", "C", 8)]
+)
+def test_a_caret_is_under_the_access(access: str, array: str, column: int) -> None:
+    bad = FINDING.model_copy(update={"access": access, "array": array, "other": None})
+    text = "C[i] = C[j] + B[k];"
+    fault = protocol.MemoryFault(stage=SANITIZE, message="", findings=(bad,))
+    found = shown(fault, submission=TWO.model_copy(update={"source": text}))
+    assert f"     1 │ {text}\n       │ {' ' * (column - 1)}^\n" in found
 
 
 def test_output_of_the_kernel_is_marked_as_such() -> None:
