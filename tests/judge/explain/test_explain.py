@@ -14,7 +14,6 @@ from harness.judge.explain.explain import explain
 from harness.judge.explain.explanation import Explanation, Unit
 from harness.judge.explain.gpu import GPUS, H100, SUSTAINED
 from harness.judge.explain.latency import iteration
-from harness.judge.explain.opcodes import Kind, count_kinds, matrix_type
 from harness.judge.explain.workload import spills_to
 from harness.judge.stages.count import count_on
 from harness.protocol.device import Count
@@ -32,7 +31,6 @@ from tests.judge.explain.solutions import (
     examined,
     recorded,
 )
-from tests.judge.explain.test_kernels import evidence_of_kernel
 
 FASTEST = "36_wgmma_one_accumulator"
 
@@ -89,27 +87,6 @@ def test_blocks_that_share_work_have_no_figures_per_tile() -> None:
     assert dearest.kinds.get("tensor core")
     tensor = next(each for each in found.units if each.unit is Unit.TENSOR)
     assert tensor.ms == pytest.approx(RANKED.shape.flop / roof.tflops / 1e9 / SUSTAINED)
-
-
-def test_the_hot_loop_and_its_instructions_are_found() -> None:
-    explanation = explain(examined(evidence_of_kernel("one_block_per_sm")))
-    first, last = explanation.loop
-    assert first <= line_of(KERNELS / "one_block_per_sm.cu", "sum += a[") <= last
-    assert explanation.mix["multiply-add"] == 16
-
-
-def test_a_loop_that_never_ran_is_not_the_hot_loop() -> None:
-    """Solution 36 has such a loop, of BF16, with more matrix instructions than its other loops."""
-    loops = recorded(FASTEST).facts.loops
-    most = max(loops, key=lambda loop: count_kinds(loop.opcodes).get(Kind.TENSOR, 0))
-    assert matrix_types(most) == {"BF16"} == matrix_types(recorded("31_mma_bf16x3").loop)
-    assert matrix_types(recorded(FASTEST).loop) == {"FP16"}
-    assert matrix_types(*loops) == {"BF16", "FP16", "INT8"}
-    assert matrix_types(recorded("30_mma_tf32x3").loop) == {"TF32"}
-
-
-def matrix_types(*loops: CodeLoop) -> set[str | None]:
-    return {matrix_type(opcode) for loop in loops for opcode in loop.opcodes} - {None}
 
 
 def test_without_counters_the_machine_code_is_explained() -> None:

@@ -81,10 +81,3 @@ def columns(shown: str) -> set[str]:
     """Return which of two columns the table of lines has."""
     heading = shown.partition("The lines that cost most\n")[2].splitlines()[0]
     return {"again", "lanes"} & {*heading.split()}
-
-
-def test_a_column_without_information_is_left_out(capsys: Captured) -> None:
-    """The kernel diverges, and reads no sector again."""
-    file = Path(__file__).parent / "kernels" / "divergent_loops.cu"
-    assert main(["explain", *ON_CPU, str(file)]) == 0
-    assert columns(capsys.readouterr().out) == {"lanes"}

@@ -10,7 +10,6 @@ from harness.judge.explain.explanation import Unit
 from harness.judge.explain.gpu import GPUS, H100, Gpu, gpu_named, gpu_of
 from harness.judge.explain.opcodes import pipeline_clocks
 from tests.judge.explain.solutions import examined, recorded
-from tests.judge.explain.test_kernels import evidence_of_kernel
 from tests.judge.stages.fakes import INFO
 
 
@@ -94,13 +93,3 @@ def test_the_gpu_of_a_report_has_its_own_figures() -> None:
     assert gpu_of(device) == Gpu(device.name, device.arch, 10, 1000, 100.0, H100.l2_bytes)
     device = device.model_copy(update={"l2_bytes": 7 << 20})
     assert gpu_of(device) == Gpu(device.name, device.arch, 10, 1000, 100.0, 7 << 20)
-
-
-def test_every_unit_of_double_arithmetic_has_a_bar() -> None:
-    evidence = evidence_of_kernel("double_accumulator")
-    found = explain(examined(evidence), gpu_named("H100"))
-    times = {each.unit: each.ms for each in found.units}
-    # 2.06e11 products: 64 in a clock of each of 132 multiprocessors at 1.98 GHz, and two
-    # conversions for each, 16 in a clock.
-    assert times[Unit.FP64] == pytest.approx(12.3, rel=0.02)
-    assert times[Unit.SPECIAL] == pytest.approx(98.6, rel=0.02)

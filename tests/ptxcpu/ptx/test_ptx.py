@@ -11,6 +11,8 @@ from harness.ptxcpu.ptx.lexer import joined, tokens
 from harness.ptxcpu.ptx.parser import parse
 from harness.ptxcpu.ptx.printer import canonical, fingerprint
 from harness.ptxcpu.ptx.syntax import Instruction, Integer, Register
+from tests.ptxcpu.runner import KERNELS
+from tests.sources import named_parts
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 
@@ -102,50 +104,11 @@ def test_what_cannot_be_read_is_quoted_from_there_on(rest: str) -> None:
         tokens(f"a {rest}\nc {rest}")
 
 
-REFUSED = {
-    "no header": ".visible .entry k() { ret; }",
-    "a second version": HEAD + ".version 8.0",
-    "a second target": HEAD + ".target sm_80",
-    "an unknown directive": HEAD + ".surprise 4;",
-    "an alias": HEAD + ".alias a, b;",
-    "an unknown section": HEAD + ".section .text { .b8 1 }",
-    "an instruction in a section": HEAD + ".section .debug_str { ret; }",
-    "an unknown pragma": HEAD + '.pragma "x";',
-    "an escape in a string": HEAD + '.pragma "noun\\"roll";',
-    "a negative array": HEAD + ".global .b8 x[-1];",
-    "an empty array": HEAD + ".global .b8 x[0];",
-    "an endless array": HEAD + ".global .b8 x[4294967296][4294967296];",
-    "an array without a size": HEAD + ".global .b8 x[];",
-    "a function twice": HEAD + ".func f() { ret; } .func f() { ret; }",
-    "an unknown special register": module("mov.u32 %r1, %surprise;"),
-    "a register of nobody's": module("mov.u32 %r1, %r9;"),
-    "a directive twice": HEAD + ".entry k() .maxntid 16, 16, 1 .maxntid 8, 8, 1 { ret; }",
-    "a cluster twice": HEAD + ".entry k() .reqnctapercluster 2 .reqnctapercluster 4 { ret; }",
-    "a register by another name": module("{ .reg .b32 %r01; mov.u32 %r1, 4; mov.u32 %r01, 5; }"),
-    "a register by a name too large": module("mov.u32 %r4294967297, 5;"),
-    "a variable that is a register to others": module(
-        "ld.global.u32 %r1, [x03];", ".global .u32 x03;"
-    ).replace("{", "{ .reg .b32 x<5>;", 1),
-    "no registers": module("{ .reg .b32 x<0>; }"),
-    "a register twice": module(".reg .b64 %r1;"),
-    "a label of a register's name": module("{ %r1: bra %r1; }"),
-    "a label of an outer one's name": module("X: { bra X; X: }"),
-    "a register of a label's name": module("X: { .reg .b32 X; mov.u32 X, 1; }"),
-    "a register of a parameter's name": module(".reg .b64 A; ld.param.u64 A, [A];"),
-    "a variable of a global one's name": module(".local .b8 x[8];", ".global .b8 x[1024];"),
-    "a variable of a later function's name": module(".local .b8 f[8];") + ".func f() { ret; }",
-    "a register of a special one's name": module("{ .reg .b32 %laneid; }"),
-    "a name with a dot": module("mov.u32 a.b, %r1;"),
-    "a letter that is not ASCII": module("mov.u32 \u0440, %r1;"),
-    "a preprocessor line": module("#line 3"),
-    "a comment without an end": module("/* ret;"),
-    "a number of 65 bits": module("mov.u64 %rd1, 18446744073709551616;"),
-    "an offset of 65 bits": module("ld.param.u64 %rd1, [A+0x10000000000000000];"),
+REFUSED = named_parts(KERNELS / "refused_programs.ptx.in") | {
     "a number of 5000 digits": module(f"mov.u32 %r1, {'1' * 5000};"),
     "an array of 5000 digits": HEAD + f".global .b8 x[{'1' * 5000}];",
     "a line of 5000 digits": module(f".loc 1 {'1' * 5000} 0"),
     "a float of 5000 digits": module(f"mov.f64 %rd1, {'1' * 5000}.0;"),
-    "an alignment of gigabytes": HEAD + ".global .align 2147483648 .b8 x[4];",
 }
 
 
