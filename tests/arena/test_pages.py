@@ -135,6 +135,10 @@ def test_cancelling_and_withdrawing(ada: Browser, worker: FakeWorker) -> None:
     ada.get(f"/submissions/{id}")
     assert "Withdrawn" in ada.post(f"/submissions/{id}/withdraw")
     assert "second" not in ada.get("/index.html")
+    ada.post("/submit", pasted=factory.SOURCE, name="third")
+    id = re.findall(r"/submissions/(\w+)/cancel", ada.page)[0]
+    ada.post(f"/submissions/{id}/withdraw")
+    assert worker.fetch() is None, "nobody grades what was withdrawn"
 
 
 def test_the_rules_say_on_which_model_everything_is_graded(
