@@ -243,12 +243,20 @@ def test_an_access_must_lie_inside(where: str, width: int, offset: int, access: 
     assert (ran.fault is None) is is_inside
 
 
-@pytest.mark.parametrize("offset", [0, 8, 16])
-def test_an_asynchronous_copy_must_lie_inside(offset: int) -> None:
-    """20 bytes, of which the last copy reads four, and four behind them."""
-    body = f"{ONE_LANE} cp.async.ca.shared.global [s], [%rd1+{offset}], 8; cp.async.wait_all;"
-    found = hazards(check(kernel(body, SHARED), np.zeros(5, np.uint32)))
-    assert found == ({Hazard.OUT_OF_BOUNDS} if offset == 16 else set())
+@pytest.mark.parametrize(
+    ("copy", "wrong"),
+    [
+        ("ca.shared.global [s], [%rd1+8], 8;", set()),
+        ("ca.shared.global [s], [%rd1+16], 8;", {Hazard.OUT_OF_BOUNDS}),
+        ("cg.shared.global [s], [%rd1+8], 16, 8;", {Hazard.MISALIGNED}),
+    ],
+)
+def test_an_asynchronous_copy_reads_what_lies_inside(copy: str, wrong: set[Hazard]) -> None:
+    """20 bytes. The last copy reads eight of them, and fills its 16 with zeros."""
+    found = check(
+        kernel(f"{ONE_LANE} cp.async.{copy} cp.async.wait_all;", SHARED), np.zeros(5, np.uint32)
+    )
+    assert hazards(found) == wrong
 
 
 def bulk(to: int, source: int, size: int) -> str:

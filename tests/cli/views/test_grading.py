@@ -137,6 +137,18 @@ def test_bounds_are_not_blamed_where_there_is_no_edge(
     assert ("Not every size is a multiple of 16" in said) != is_an_index
 
 
+@pytest.mark.parametrize(
+    ("array", "column", "crosses"),
+    [("A", 62, True), ("A", 16, False), ("B", 16, True), ("B", 14, False), ("C", 16, True)],
+)
+def test_a_vector_ends_in_its_row(array: str, column: int, crosses: bool) -> None:
+    place = {"array": array, "column": column, "size": 16, "shape": Shape(16, 64, 18)}
+    found = FINDING.model_copy(update={"hazard": protocol.Hazard.OUT_OF_BOUNDS, **place})
+    outcome = protocol.MemoryFault(stage=VERIFY, message="", findings=(found,))
+    said = advice(report(outcome, submission=TWO)) or ""
+    assert ("extends beyond the end of its row" in said) == crosses
+
+
 KERNEL = (
     "matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K)"
 )
