@@ -155,6 +155,8 @@ KERNEL = (
 HONEST = [
     # a helper has its own names for the sizes
     f"void helper(int M, int N, int K) {{ A[r * K + k]; }} void {KERNEL} {{ helper(M, K, N); }}",
+    # A has rows of both lengths, as after a transposition
+    f"void {KERNEL} {{ float x = A[r * K + k] + A[r * N + k]; }}",
     # a constructor sets the member
     "struct Sum {\n    float s;\n    void add(float x) { s += x; }\n    Sum() : s(0) {}\n};",
     # the groups number the threads of both dimensions

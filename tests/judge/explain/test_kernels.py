@@ -104,13 +104,6 @@ def test_first_findings_agree_with_hardware_counters() -> None:
     assert len(known) >= 39 and sum(known) >= 0.9 * len(known)
 
 
-def test_sectors_that_left_l1_are_read_from_l2_again() -> None:
-    """Each block of reduced_by_shuffles goes through its part of A and B more than once."""
-    evidence = recorded("reduced_by_shuffles")
-    first = sum(line.global_first_sectors for line in evidence.counters.lines)
-    assert evidence.l2_sectors > 1.9 * first
-
-
 def test_a_store_on_the_line_of_the_loop_hides_nothing() -> None:
     text = (KERNELS / "naive.cu").read_text(encoding="utf-8")
     (finding, *_) = advice(evidence_of_source(text.replace(";\n    C[", "; C[")))
