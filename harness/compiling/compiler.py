@@ -9,13 +9,14 @@ The compiler runs in a child process (harness/judge/workers) with limits of time
 sources of strangers may attack it.
 """
 
+import itertools
 import re
 import time
 from typing import Any
 
 from harness.compiling import diagnostics, disassembly, headers, lexical
 from harness.compiling.errors import Refused, refuse, refuse_as_unsupported, refuse_for
-from harness.compiling.host_code import without_failed_host_code
+from harness.compiling.host_code import without_failed_code
 from harness.compiling.occupancy import number_of
 from harness.compiling.program import Translated, to_machine_code, translated
 from harness.compiling.source import Source, parse
@@ -150,7 +151,8 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
     """Return PTX and warnings. Raises Refused.
 
     The first compilation usually suffices. If it fails, possible causes are changed in turn: the
-    template's instance, the standard library, and declarations that can only be host code.
+    template's instance, the standard library, and declarations that can only be host code, or other
+    kernels.
     """
     virtual, empty = headers.stand_ins(source.includes, source.device_code)
     warnings = tuple(map(headers.warning, empty))
@@ -158,6 +160,8 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
     options = [*_options(arch), f"--std={standard}"]
     first: tuple[Diagnostic, ...] = ()
     """The errors before a declaration was removed because of them."""
+    left_out: dict[str, int] = {}
+    kernel = source.signature.kernel if source.parameters else None
     while True:
         text = nvrtc.Source(code, FILE_NAME, virtual, instances[:1])
         output = nvrtc.compile_to_ptx(text, options)
@@ -172,7 +176,8 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
             # The compiler knows neither the judge's launch of a `static` kernel nor host code.
             used = {source.signature.kernel, *source.host_names}
             more = tuple(each for each in more if diagnostics.unused(each) not in used)
-            return output.ptx, [*source.warnings, *warnings, *more]
+            others = itertools.starmap(_left_out, left_out.items())
+            return output.ptx, [*source.warnings, *warnings, *others, *more]
         errors = diagnostics.of_severity("error", messages)
         of_the_host = [each for each in errors if diagnostics.is_about_host_code(each)]
         if any(map(diagnostics.is_about_an_instance, errors)):
@@ -190,10 +195,11 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
             # A lambda that is regarded as host code may be device code by the option.
             keep_lambdas = bool(of_the_host) and _FOR_THE_DEVICE not in options
             host_lines = diagnostics.declared_at(of_the_host, code) | host_lines
-            remaining = without_failed_host_code(
-                code, of_the_host or errors, keep_lambdas=keep_lambdas
+            remaining, kernels = without_failed_code(
+                code, of_the_host or errors, kernel, keep_lambdas=keep_lambdas
             )
             if remaining != code:
+                left_out |= kernels
                 first = first or (() if of_the_host else errors)
                 code = remaining
             elif of_the_host and keep_lambdas:
@@ -208,6 +214,11 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
         lambda error: headers.advice(error, code, empty),
     )
     raise refuse_for(*diagnostics.bounded(shown), warnings=warnings)
+
+
+def _left_out(kernel: str, line: int) -> Diagnostic:
+    message = f"kernel `{kernel}` does not compile and is left out; the judge never launches it"
+    return Diagnostic(severity="warning", message=message, line=line)
 
 
 def _options(arch: str) -> list[str]:

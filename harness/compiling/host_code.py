@@ -13,10 +13,12 @@ from tree_sitter import Node
 
 from harness.compiling.syntax import (
     Walked,
+    declared_name,
     descendants,
     leading_to,
     leaves,
     path_to,
+    position,
     text_of,
     walked,
 )
@@ -127,24 +129,39 @@ def with_constants_for_both(code: bytes, found: Functions) -> bytes:
     return bytes(result)
 
 
-def without_failed_host_code(
-    code: str, errors: Iterable[Diagnostic], *, keep_lambdas: bool = False
-) -> str:
-    """Return the code without the declarations in which the compiler found errors, as far as they
-    can be host code. A declaration with a word of CUDA stays, and so does what is inside a device
-    function."""
+def without_failed_code(
+    code: str, errors: Iterable[Diagnostic], kernel: str | None, *, keep_lambdas: bool = False
+) -> tuple[str, dict[str, int]]:
+    """Return the code without the declarations in which the compiler found errors, as far as the
+    submission's kernel cannot need them: host code, and other kernels. A declaration with a word of
+    CUDA stays otherwise, and so does what is inside a device function.
+
+    kernel: the submission's kernel; None if the file does not define it, so that all kernels stay.
+    Returns also the lines of the kernels that were left out, by name.
+    """
     text = code.encode()
     tree = walked(text)
     device, device_words = functions(tree).device, _DEVICE_WORDS | macros_for(_DEVICE_WORDS, tree)
     starts = [0, *(match.end() for match in re.finditer(rb"\n", text))]
     removed: list[Node] = []
+    kernels: dict[str, int] = {}
     for error in errors:
         if error.line is not None and error.line <= len(starts):
             at = min(starts[error.line - 1] + (error.column or 1) - 1, len(text))
-            found = _removable(path_to(tree.root, at, at + 1), device, device_words)
+            path = path_to(tree.root, at, at + 1)
+            other = next((node for node in path if kernel and _is_other_kernel(node, kernel)), None)
+            if other is not None:
+                kernels[declared_name(other)] = position(other)[0]
+            found = other or _removable(path, device, device_words)
             if found and not (keep_lambdas and _has_lambda(found)):
                 removed.append(found)
-    return blanked(text, removed).decode()
+    return blanked(text, removed).decode(), kernels
+
+
+def _is_other_kernel(node: Node, kernel: str) -> bool:
+    if node.type != "function_definition" or node.has_error or declared_name(node) == kernel:
+        return False
+    return "__global__" in text_of(node).partition("{")[0]
 
 
 def _has_lambda(declaration: Node) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.compiling.host_code import without_failed_host_code
+from harness.compiling.host_code import without_failed_code
 from harness.compiling.source import parse
 from harness.protocol.report import Diagnostic
 from tests.compiling.test_source import KERNEL
@@ -59,13 +59,13 @@ def at(line: int | None, column: int | None = None) -> list[Diagnostic]:
 def test_a_failed_declaration_is_taken_out() -> None:
     code = f"// first\n{HOST} int next() {{ return 2; }}\n"
     for column in (1, 5, len(HOST)):
-        left = without_failed_host_code(code, at(2, column))
+        left, _ = without_failed_code(code, at(2, column), None)
         assert left == f"// first\n{GONE} int next() {{ return 2; }}\n"
-    assert without_failed_host_code(code, at(1, 3)) == code
+    assert without_failed_code(code, at(1, 3), None) == (code, {})
 
 
 @pytest.mark.parametrize("text", DEVICE_CODE["is never removed"])
 def test_possible_device_code_is_never_removed(text: str) -> None:
     errors = [found for line in range(1, 7) for found in at(line, 6)]
-    assert without_failed_host_code(text, errors) == text
-    assert without_failed_host_code(HOST, at(99, 1)) == HOST, "no place in the file"
+    assert without_failed_code(text, errors, None) == (text, {})
+    assert without_failed_code(HOST, at(99, 1), None) == (HOST, {}), "no place in the file"
