@@ -180,7 +180,10 @@ def with_advice(
     return found
 
 
-_CONSEQUENCES = ("attribute ", "explicit type is missing", "this declaration has no storage class")
+_CONSEQUENCES = (
+    *("attribute ", "explicit type is missing", "this declaration has no storage class"),
+    'incomplete type "void"',
+)
 """How errors begin that often come before the cause, which is an unknown name in their line."""
 
 
