@@ -8,7 +8,8 @@ code uses come from libcu++, which has them under `cuda::std`.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -309,13 +310,12 @@ def includes(code: bytes) -> tuple[Include, ...]:
     and `is_allowed` checks them. So the rules hold even for a request that this function overlooks.
     """
     spliced = code.replace(b"\\\n", b"")
-    _check_conditions(spliced)
-    # Splicing loses lines; count them by the original text up to the same header name.
+    line_at = _lines_of_spliced(code)
+    _check_conditions(spliced, line_at)
     found: list[Include] = []
     for pattern in (_DIRECTIVE, _QUERY):
-        line, counted = 1, 0
         for match in pattern.finditer(spliced):
-            line, counted = line + spliced.count(b"\n", counted, match.end()), match.end()
+            line = line_at(match.end())
             if match.re is _DIRECTIVE and match[1] == b"embed":
                 raise SourceError("#embed is not allowed in a submission", line)
             header = _HEADER.match(spliced, match.end())
@@ -330,6 +330,16 @@ def includes(code: bytes) -> tuple[Include, ...]:
     return tuple(found)
 
 
+def _lines_of_spliced(code: bytes) -> Callable[[int], int]:
+    """Return a function that gives the line of a place in the code without its line splices."""
+    starts: list[int] = []
+    removed = 0
+    for end in re.finditer(rb"\\?\n", code):
+        removed += 2 * len(end[0]) - 2
+        starts.append(end.end() - removed)
+    return lambda place: bisect_right(starts, place) + 1
+
+
 def _asks_nothing(spliced: bytes, at: int) -> bool:
     """Return whether the query at this place is only named, judging by the text before it."""
     start = max(0, at - _MAX_LINE)
@@ -339,15 +349,15 @@ def _asks_nothing(spliced: bytes, at: int) -> bool:
     return _ASKS_NOTHING.search(spliced[max(end_of_line + 1, start) : at]) is not None
 
 
-def _check_conditions(spliced: bytes) -> None:
+def _check_conditions(spliced: bytes, line_at: Callable[[int], int]) -> None:
     """Raise SourceError for a condition that pastes tokens: it could ask for a hidden header."""
     definitions = [(m[1].decode(), m[2]) for m in _DEFINITION.finditer(spliced)]
     pasting = {name for name, body in definitions if _PASTES.search(body)}
     pasting |= leading_to(pasting, ((name, _words(body)) for name, body in definitions))
     for match in _CONDITION.finditer(spliced):
         if pasting & _words(match[1]):
-            line = spliced.count(b"\n", 0, match.end()) + 1
-            raise SourceError("a macro that pastes tokens cannot stand in an #if", line)
+            message = "a macro that pastes tokens cannot stand in an #if"
+            raise SourceError(message, line_at(match.end()))
 
 
 def _words(code: bytes) -> set[str]:

@@ -39,8 +39,8 @@ def test_an_error_has_its_line_and_column() -> None:
 
 
 def test_warnings_reach_the_user() -> None:
-    (warning,) = warnings('\n#include "my_utils.h"\n' + kernel("C[0] = 1;"))
-    assert '"my_utils.h"' in warning.message and warning.line == 2
+    (warning,) = warnings('#define ONE \\\n 1\n#include "my_utils.h"\n' + kernel("C[0] = 1;"))
+    assert '"my_utils.h"' in warning.message and warning.line == 3
     (warning,) = warnings(kernel("int unused = 1; C[0] = 1;"))
     assert warning.severity == "warning" and warning.line == 3 and "unused" in warning.message
 
