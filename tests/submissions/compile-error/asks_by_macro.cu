@@ -1,5 +1,5 @@
 // __has_include with a name that comes from a macro.
-// expect: stage=read message="must name its header literally" line=6
+// expect: stage=read message="must name its header literally" line=5
 
 #define FILE_NAME "/etc/shadow"
 #if __has_include(FILE_NAME)
