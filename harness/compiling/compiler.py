@@ -135,10 +135,9 @@ def _to_ptx(source: Source, arch: str) -> tuple[str, list[Diagnostic]]:
             return _by_standard(source, arch, standard)
         except Refused as refusal:
             refusals.append(refusal)
-    fence = lexical.line_of_a_fence(source.device_code)
-    if fence is not None:
-        message = "this is Markdown, not CUDA; keep only the code between the two lines of ```"
-        raise refuse_for(Diagnostic(severity="error", message=message, line=fence))
+    other_language = lexical.other_language(source.device_code)
+    if other_language is not None:
+        raise refuse_for(other_language)
     raise min(refusals, key=_errors)
 
 
@@ -211,7 +210,7 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
     shown = diagnostics.with_advice(
         diagnostics.with_causes_first(found),
         host_lines,
-        lambda error: headers.advice(error, code, empty),
+        lambda error: headers.advice(error, code, empty) or diagnostics.of_a_macro(error, code),
     )
     raise refuse_for(*diagnostics.bounded(shown), warnings=warnings)
 

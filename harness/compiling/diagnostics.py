@@ -180,6 +180,20 @@ def with_advice(
     return found
 
 
+def of_a_macro(error: Diagnostic, code: str) -> str:
+    """Return what to do if a macro for a number stands where the error is, as in `int M`."""
+    text = "".join(code.split("\n")[(error.line or 1) - 1 : error.line])
+    name = re.match(r"\w+", text[(error.column or 1) - 1 :])
+    defined = name and re.search(
+        rf"^[ \t]*#[ \t]*define[ \t]+{name[0]}[ \t]+(\d\w*)", code, re.MULTILINE
+    )
+    if not name or not defined:
+        return ""
+    line = code.count("\n", 0, defined.start()) + 1
+    stands = f"; line {line} makes `{name[0]}` stand for {defined[1]}"
+    return f"{stands}; remove that line or rename the macro"
+
+
 _CONSEQUENCES = (
     *("attribute ", "explicit type is missing", "this declaration has no storage class"),
     'incomplete type "void"',

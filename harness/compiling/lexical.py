@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 
 from harness.compiling.errors import SourceError
+from harness.protocol.report import Diagnostic
 
 _WORD = re.compile(
     r"""(?P<raw>\b(?:u8|[uUL])?R"(?P<mark>[^()\\\s"]{0,16})\((?:.*?\)(?P=mark)"|.*))
@@ -76,10 +77,19 @@ def without_text(code: str) -> str:
     return _WORD.sub(blank, code)
 
 
-def line_of_a_fence(code: str) -> int | None:
-    """Return the first line that begins a block of code in Markdown."""
-    fence = re.search(r"^[ ]{0,3}```", code, re.MULTILINE)
-    return code.count("\n", 0, fence.start()) + 1 if fence else None
+_OTHER_LANGUAGES = {
+    r"^[ ]{0,3}```": "Markdown, not CUDA; keep only the code between the two lines of ```",
+    r"^(import [\w., ]+$|from [\w.]+ import )": "Python, not CUDA; keep only the kernel's code",
+}
+
+
+def other_language(code: str) -> Diagnostic | None:
+    """Return an error for a file that does not compile because it is in another language."""
+    for pattern, message in _OTHER_LANGUAGES.items():
+        if found := re.search(pattern, code, re.MULTILINE):
+            line = code.count("\n", 0, found.start()) + 1
+            return Diagnostic(severity="error", message=f"this is {message}", line=line)
+    return None
 
 
 def at_a_fixed_time(code: str) -> str:
