@@ -71,7 +71,7 @@ def test_the_same_request_sent_again_is_the_same_submission(
         (b"", 422, "The file is empty"),
         (b"x" * (2 << 20), 413, "larger than 1 MiB"),
         (b"x" * ((1 << 20) + 1), 422, "larger than 1 MiB"),
-        (b"int x;\n\xff\n", 422, "Line 2 is not UTF-8"),
+        (b"int x;\n\0\n", 422, "Line 2 has a NUL byte"),
     ],
 )
 def test_an_unreadable_file_is_refused_in_a_sentence(

@@ -16,6 +16,8 @@ def test_a_readable_file_becomes_a_submission(tmp_path: Path) -> None:
     submission = read(path, "ada")
     assert (submission.name, submission.author) == ("mine", "ada")
     assert submission.source == "// é\r\n"
+    path.write_bytes("// größe\n".encode("latin-1"))
+    assert read(path).source == "// gr\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}e\n"
     path.write_bytes(b"\n" * (MAX_BYTES - 1) + b";")  # the largest file
     assert isinstance(read(path), Submission)
 
@@ -26,8 +28,7 @@ def test_a_readable_file_becomes_a_submission(tmp_path: Path) -> None:
         (b"", "empty"),
         (b" \n\t", "empty"),
         (b"\x00\x01\x02" * 4_000_000, "larger than 1 MiB"),
-        (b"int x;\n\xff\xfe\n", "line 2 is not UTF-8"),
-        (b"\n\xff", "line 2 is not UTF-8"),
+        ("int x;".encode("utf-16"), "line 1 has a NUL byte; save the file as text in UTF-8"),
         (b"int x;\n\nint \0y;\n\0\n", "line 3 has a NUL byte"),
         (b"\n\0", "line 2 has a NUL byte"),
     ],
