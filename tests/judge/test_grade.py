@@ -1,6 +1,7 @@
 """Grading with fake devices: the stages, the verdict, and what the report says."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,11 +15,12 @@ from harness.judge.explain.examination import Examination
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.submission import read
 from harness.protocol import report as protocol
-from harness.protocol.compiler import Compile, Disassemble, Translate
-from harness.protocol.device import BranchesDiffer, Count, Load, Ready, Sanitize
+from harness.protocol.compiler import Compile, Disassemble, PtxProgram, Translate
+from harness.protocol.device import BranchesDiffer, Count, Load, MergeLoads, Ready, Run, Sanitize
 from harness.protocol.errors import JudgeFailure, UsageError
 from harness.protocol.request import Fault
 from problem.cases import QUICK_CASES, SCORED_INPUTS, Case, Extent, Shape
+from problem.launcher import LaunchLine
 from problem.problem import MATRIX_MULTIPLICATION
 from tests.board.factory import COUNTERS
 from tests.judge.stages import fakes
@@ -82,7 +84,7 @@ def test_a_right_kernel_is_scored_where_times_mean_something(quick: bool) -> Non
         small, ranked = report.accuracy.sizes
         assert (small.baseline, ranked.baseline) == ("plain FP32 sums", "cuBLAS")
         assert report.measurement.sustained.ratio == pytest.approx(2.0)
-        assert report.measurement.sustained.kernel_joules == pytest.approx(0.5)
+        assert report.measurement.sustained.kernel_joules == pytest.approx(0.8)
         assert ranked.shape == SMALL.shape and len(small.results) == len(ranked.results)
 
 
@@ -182,6 +184,27 @@ def test_a_compiler_that_saw_a_refused_source_is_replaced(on: Any, refuses: type
     assert made.compiler.closed or made.events[-1] == "renew"
 
 
+UNSUPPORTED = protocol.Unsupported(stage=protocol.Stage.COMPILE, message="not on this device")
+
+
+TRAP = Fault(cause="trap", message="it trapped")
+
+
+@pytest.mark.parametrize("answers", [{Load: UNSUPPORTED}, {Run: TRAP}])
+def test_a_slow_error_of_the_compiler_comes_first(answers: dict[type, Any]) -> None:
+    class Slow(fakes.FakeCompiler):
+        def ask(self, request: Any) -> Any:
+            if isinstance(request, Compile):
+                assert request.seconds == 40
+                time.sleep(0.3)
+                return protocol.CompileError(stage=protocol.Stage.COMPILE, message="of ptxas")
+            return super().ask(request)
+
+    program = PtxProgram(entry="kernel", ptx="", launch=LaunchLine(), seconds=20)
+    made = replace(fakes.on_cpu(fakes.FakeDevice(answers)), compiler=Slow({Translate: program}))
+    assert getattr(graded(made).outcome, "message", "") == "of ptxas"
+
+
 def test_whatever_is_explained_is_disassembled() -> None:
     examined = examine(SUBMISSION, fakes.on_cpu(WRONG), problem=PROBLEM)
     assert isinstance(examined, Examination) and isinstance(examined.outcome, protocol.WrongAnswer)
@@ -257,7 +280,10 @@ def test_counted_launches_branch_like_the_ranked_size(
     class Counting(fakes.FakeDevice):
         def ask(self, request: Any) -> Any:
             if isinstance(request, Load):
-                return Ready(blocks_depend=depend, multiplies_matrices=matrices)
+                facts = {"blocks_depend": depend, "multiplies_matrices": matrices}
+                return Ready(**facts, has_mergeable_loads=True)
+            if isinstance(request, MergeLoads):
+                return COUNTERS.model_copy(update={"shape": request.shape})
             if not isinstance(request, Count):
                 return super().ask(request)
             assert request.like == PROBLEM.arguments(RANKED_SHAPE)

@@ -24,3 +24,5 @@ def test_a_file_is_replaced_at_once_and_leaves_nothing_else(tmp_path: Path) -> N
     write_whole(path, "new")
     assert path.read_text() == "new" and [*tmp_path.iterdir()] == [path]
     assert path.stat().st_mode & 0o777 == 0o644
+    write_whole(path, "secret", mode=0o600)
+    assert path.stat().st_mode & 0o777 == 0o600

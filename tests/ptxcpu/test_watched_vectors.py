@@ -8,6 +8,7 @@ whether there is a barrier in between.
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -324,33 +325,7 @@ mul.wide.u32 %rd4, %r4, 4; add.u64 %rd5, %rd1, %rd4; ld.shared.u32 %r5, [%rd5];"
 
 BULK_KERNEL = entry(
     "u64 data, u32 steps, u32 phases, u32 bytes, u32 place, u32 unused",
-    """
-ld.param.u64 %rd2, [data]; ld.param.u32 %r5, [steps]; ld.param.u32 %r7, [phases];
-ld.param.u32 %r8, [bytes]; ld.param.u32 %r9, [place];
-mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; mov.u64 %rd1, words; mov.u64 %rd5, barrier;
-mul.wide.u32 %rd3, %r1, 4; add.u64 %rd4, %rd1, %rd3; xor.b32 %r10, %r1, %r9;
-mul.wide.u32 %rd6, %r10, 4; add.u64 %rd7, %rd1, %rd6; mov.u32 %r2, 0;
-and.b32 %r11, %r5, 16; setp.ne.u32 %p2, %r11, 0; @%p2 bra READ; bra CLEARED;
-READ: ld.shared.u32 %r12, [%rd5]; CLEARED:
-@%p1 bra MADE; mbarrier.init.shared::cta.b64 [%rd5], 1; MADE:
-and.b32 %r11, %r5, 1; setp.eq.u32 %p2, %r11, 0; @%p2 bra BEGIN; bar.sync 0;
-BEGIN:
-@%p1 bra BEGUN;
-mbarrier.arrive.expect_tx.shared::cta.b64 _, [%rd5], %r8;
-cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%rd1], [%rd2], %r8, [%rd5];
-BEGUN:
-and.b32 %r11, %r5, 2; setp.eq.u32 %p2, %r11, 0; @%p2 bra WAITED;
-AGAIN: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%rd5], %r2; @!%p3 bra AGAIN;
-WAITED:
-and.b32 %r11, %r5, 4; setp.eq.u32 %p2, %r11, 0; @%p2 bra ARRIVED; bar.sync 0;
-ARRIVED:
-and.b32 %r11, %r5, 64; setp.ne.u32 %p2, %r11, 0; setp.ge.u32 %p4, %r1, 8;
-and.pred %p4, %p4, %p2; @!%p4 ld.shared.u32 %r13, [%rd7];
-and.b32 %r11, %r5, 8; setp.eq.u32 %p2, %r11, 0; @%p2 bra FREE; bar.sync 0;
-FREE:
-and.b32 %r11, %r5, 32; setp.eq.u32 %p2, %r11, 0; @%p2 bra LEFT; st.shared.u32 [%rd5], %r13;
-LEFT:
-xor.b32 %r2, %r2, 1; sub.u32 %r7, %r7, 1; setp.ne.u32 %p2, %r7, 0; @%p2 bra BEGIN;""",
+    Path(__file__).with_name("kernels").joinpath("waits_for_a_bulk_copy.ptx.in").read_text(),
     f".shared .align 16 .b8 words[{THREADS * 4}]; .shared .align 8 .b8 barrier[8];",
 )
 AFTER_INIT, WAIT, BEFORE_READ, BEFORE_COPY = 1, 2, 4, 8

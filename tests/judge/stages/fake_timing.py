@@ -81,7 +81,10 @@ class TimedProcess:
                 self.opened = not isinstance(timed, Fault)  # a process ends with its fault
                 return timed
             case protocol.Sustain():
-                return protocol.SustainedLaunches(launches=10, seconds=self.ms / 100, joules=5.0)
+                assert self.timing.last is None, "its inputs are new"
+                self.timing.last = self
+                seconds, joules = self.ms / 100, self.ms
+                return protocol.SustainedLaunches(launches=10, seconds=seconds, joules=joules)
             case protocol.MeasureFirstLaunch():
                 return self.first(request)
             case protocol.MeasureHostMemory():
@@ -143,6 +146,7 @@ class FakeTiming:
                 return protocol.SharedBuffers(arguments=request.arguments, handles=(), offsets=())
             case protocol.DrawInputs():
                 self.draws.append(request.inputs)
+                self.last = None
                 return Done()
             case protocol.CheckLaunch():
                 return self.last.check([UNIFORM, *self.draws][-1], self.last.launches)

@@ -34,7 +34,10 @@ def test_the_grade_is_the_worst_of_all_sizes() -> None:
     for found, expected in ((fine, "A"), (coarse, "C"), (fine, "C")):
         add(made, RANKED.shape, "cuBLAS", [("uniform", found, fine)])
         assert made.accuracy is not None and made.accuracy.grade == expected
-    assert made.accuracy is not None and len(made.accuracy.sizes) == 3
+    worst = [("uniform", coarse, fine), ("integers", Errors(2, 2, 2), fine)]
+    add(made, RANKED.shape, "cuBLAS", worst)
+    assert made.accuracy is not None and len(made.accuracy.sizes) == 4
+    assert sentence(made.accuracy).endswith('; off by 2.0e+00 on "integers"')
 
 
 def test_only_full_gradings_of_correct_kernels_have_a_grade() -> None:

@@ -1,5 +1,7 @@
 """A wrong output is explained by its likely cause."""
 
+import csv
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,56 +54,20 @@ def test_elements_that_are_right_are_not_shown() -> None:
     assert explained(A, B, C, tolerance=Tolerance.STRUCTURED).elements[0].row == 3
 
 
-@pytest.mark.parametrize(
-    ("shape", "wrong", "expected"),
-    [
-        ((16, 16), "#", "C is a single block"),
-        ((48, 64), "#### #### ####", "every block is wrong"),
-        ((48, 64), ".... ..#. ....", "a single block is wrong"),
-        ((48, 64), ".... .... ####", "only the last row of blocks is wrong"),
-        (
-            (47, 64),
-            ".... .... ####",
-            "only the last row of blocks is wrong, which has only 15 rows: check the bounds",
-        ),
-        ((48, 64), "...# ...# ...#", "only the last column of blocks is wrong"),
-        (
-            (48, 49),
-            "...# ...# ...#",
-            "only the last column of blocks is wrong, which has only 1 column: check the bounds",
-        ),
-        (
-            (48, 64),
-            "...# ...# ####",
-            "exactly the blocks at the lower and right edge are wrong: check the bounds",
-        ),
-        ((48, 64), ".### .### .###", "every block from column 16 on is wrong"),
-        ((48, 64), "##.. ##.. ##..", "every block before column 32 is wrong"),
-        ((48, 64), "#.#. #.#. #.#.", "whole columns of blocks are wrong, others right"),
-        ((64, 48), "... ... ### ###", "every block from row 32 on is wrong"),
-        ((64, 48), "### ... ... ...", "every block before row 16 is wrong"),
-        ((64, 48), "... ### ### ...", "whole rows of blocks are wrong, others right"),
-        (
-            (48, 48),
-            ".## #.# ##.",
-            "only the blocks on the diagonal are right: rows and columns are swapped",
-        ),
-        ((48, 64), "#... ..#. .#..", "25 % of the blocks are wrong, in several places"),
-        ((48, 48), "#.. ..# .#.", "33.3 % of the blocks are wrong, in several places"),
-        ((48, 64), ".#.. .#.. ....", "16.7 % of the blocks are wrong, in several places"),
-        ((64, 48), "... ##. ... ...", "16.7 % of the blocks are wrong, in several places"),
-    ],
-)
-def test_the_places_of_wrong_blocks_are_described(
-    shape: tuple[int, int], wrong: str, expected: str
-) -> None:
+with Path(__file__).with_name("places.csv").open(encoding="utf-8", newline="") as file:
+    PLACES = [*csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place["wrong"])
+def test_the_places_of_wrong_blocks_are_described(place: dict[str, str]) -> None:
+    shape = int(place["rows"]), int(place["columns"])
     A, B = Case(Shape(shape[0], 8, shape[1])).draw(1)
     C = np.full(shape, 3, np.float32)
     comparison = Comparison(
-        np.array([[cell == "#" for cell in row] for row in wrong.split()]) * 1.0
+        np.array([[cell == "#" for cell in row] for row in place["wrong"].split()]) * 1.0
     )
     found = pattern(PROBLEM, (A, B), C, comparison)
-    assert found == f"the values are far from the right ones; {expected}"
+    assert found == f"the values are far from the right ones; {place['expected']}"
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from harness.judge.stages.rounds import (
 )
 from harness.protocol import report as protocol
 from harness.protocol.request import Fault
-from harness.protocol.timing import Checked, LaunchTime
-from problem.cases import SCORED_INPUTS, UNSCORED_INPUTS, Shape
+from harness.protocol.timing import Checked, LaunchTime, Sustain
+from problem.cases import SCORED_INPUTS, UNIFORM, UNSCORED_INPUTS, Shape
 from problem.problem import MATRIX_MULTIPLICATION
 from tests.judge.stages.fake_timing import RIGHT, FakeTiming
 from tests.judge.stages.fakes import launch_time
@@ -158,6 +158,17 @@ def test_kernel_and_baseline_errors_come_from_the_same_inputs() -> None:
     assert kernels == baselines and [each[1] for each in kernels] == [each[0] for each in expected]
 
 
+def test_launches_back_to_back_are_checked() -> None:
+    workers = timing()
+    found = run(workers, Extent(12, 1, thorough=True)).sustained
+    times = {"seconds": 1.5, "kernel_ms": 10.0, "baseline_ms": 8.0}
+    assert found == protocol.Sustained(**times, kernel_joules=1.0, baseline_joules=0.8)
+    asked = workers.kernel.asked
+    workers.kernel.check = lambda *_: Checked(error=2) if type(asked[-1]) is Sustain else RIGHT
+    outcome = tried(workers, Extent(12, 1, thorough=True))
+    assert isinstance(outcome, protocol.RuleViolation) and "back to back" in outcome.message
+
+
 @pytest.mark.parametrize("kind", [*SCORED_INPUTS, *UNSCORED_INPUTS])
 def test_an_error_on_one_kind_of_inputs_is_found(kind: str) -> None:
     workers = timing(check=lambda drawn, n: Checked(error=2) if drawn == kind and n > 20 else RIGHT)
@@ -192,6 +203,11 @@ def test_throttled_rounds_are_dropped() -> None:
     kinds = {(each.dropped, each.kernel_ms, each.throttled) for each in timed.rounds}
     assert kinds == {(True, 99, ("hardware slowdown",)), (False, 10, ("power cap",))}
     assert not any(round.clocks_differ for round in timed.rounds)
+    kept = [round for round in timed.rounds if not round.dropped]
+    assert sum(each.launches for each in timed.by_inputs) == len(kept)
+    slow = launch_time(8, throttled=("power brake",)).model_copy(update={"clock_mhz": 900})
+    both = Measuring.paired((throttled(1), RIGHT), (slow, RIGHT), UNIFORM, kernel_first=True)
+    assert (both.throttled, both.clock_mhz) == (("power brake", "power cap"), 900) and both.dropped
 
 
 @pytest.mark.usefixtures("no_unannounced_checks")
@@ -347,3 +363,6 @@ def test_sizes_near_the_ranked_one_are_checked_on_every_kind() -> None:
     assert near(workers) is None
     assert {*workers.draws} == {*SCORED_INPUTS, *UNSCORED_INPUTS}
     assert workers.kernel.closed == workers.baseline.closed == NEAR_SIZES
+    wrong = UNSCORED_INPUTS[0]
+    failure = near(timing(check=lambda kind, _: Checked(error=2) if kind == wrong else RIGHT))
+    assert failure is not None and failure.case.inputs == wrong

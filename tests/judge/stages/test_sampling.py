@@ -40,6 +40,10 @@ def test_a_wrong_element_is_named_by_its_place_in_C(prepared: Prepared) -> None:
     first = answer.counterexample.elements[0]
     assert (first.row, first.column) == (70, 70)
     assert answer.message.endswith("; only the part from row 64, column 64 on was compared")
+    C = poisoned(128, 192)
+    C[:32, :64] = (A @ B)[:32, :64]
+    missing = outcome_of(check, prepared, C, 0, 1).counterexample.elements[0]
+    assert (missing.row, missing.column) == (0, 64)
 
 
 def test_blocks_may_compute_rows_of_several_tiles(prepared: Prepared) -> None:

@@ -9,7 +9,7 @@ from harness.judge.grading import Compared, Failure, Grading
 from harness.judge.stages import sanitize
 from harness.judge.stages.counterexample import wrong_answer
 from harness.protocol import report as protocol
-from harness.protocol.device import Sanitize, Sanitized, Stopped
+from harness.protocol.device import Load, Sanitize, Sanitized, Stopped
 from harness.protocol.request import Fault
 from harness.ptxcpu.grid import Clusters
 from problem.cases import INTEGERS, NORMAL, RANKED, UNIFORM, Case, Shape
@@ -104,6 +104,8 @@ def sampled(device: FakeDevice, *, small_failed: Case | None = None, **options: 
     """Return for each device whether it sanitizes some blocks of the ranked size."""
     cpu = FakeDevice()
     run(device, cpu, failed=small_failed, **options)
+    limits = [request.sample_seconds for request in cpu.asked if isinstance(request, Sanitize)]
+    assert {*limits} <= {sanitize.SAMPLE_SECONDS_NEXT_TO_GPU}
     return [SMALL.shape in each.watched_shapes for each in (device, cpu)]
 
 
@@ -144,6 +146,11 @@ def test_a_failure_under_a_sanitizer_alone_decides() -> None:
     found = outcome(FakeDevice(sanitized={"stopped": (trap,)}))
     assert isinstance(found, protocol.RuntimeFault)
     assert f"it trapped at {cases_of()[1].shape}" in found.message
+    wrong = FakeDevice(watched=lambda A, B: 2 * right(A, B), sanitized={"stopped": (trap,)})
+    found = outcome(wrong, FakeDevice(sanitized={"stopped": (trap,)}))
+    assert isinstance(found, protocol.WrongAnswer), "the first error"
+    found = outcome(FakeDevice(sanitized={"stopped": (trap,)}), failed=Case(Shape(16, 16, 16)))
+    assert isinstance(found, protocol.WrongAnswer) and found.stage == "verify"
 
 
 def test_a_tool_that_did_not_run_is_not_clean() -> None:
@@ -155,7 +162,7 @@ def test_a_tool_that_did_not_run_is_not_clean() -> None:
     also_broken = FakeDevice(unavailable=("racecheck", "memcheck"))
     assert isinstance(outcome(broken, also_broken), protocol.JudgeError)
     refusal = protocol.Unsupported(stage=protocol.Stage.COMPILE, message="no clusters here")
-    assert outcome(broken, FakeDevice({object: refusal})).message == (
+    assert outcome(broken, FakeDevice({Load: refusal})).message == (
         "no sanitizer could run racecheck: a fake says out of order; "
         "the CPU device says no clusters here"
     )

@@ -105,11 +105,13 @@ def test_more_than_a_fifth_dropped_is_refused_with_reasons() -> None:
 
 
 def test_the_slowest_of_many_kinds_is_scored() -> None:
+    times = {"a": (8.0, 8.0), "b": (8.01, 8.0), "c": (9.0, 7.875), "d": (8.5, 8.0)}
     found = scored(
         [
-            timed(ms).model_copy(update={"inputs": kind})
-            for _ in range(6)
-            for kind, ms in (("a", 8.0), ("b", 8.01), ("c", 9.0), ("d", 8.5))
+            timed_round(*ms, inputs=kind, kernel_cycles=round(1000 * ms[0]), baseline_cycles=7875)
+            for kind, ms in times.items()
         ]
+        * 6
     )
-    assert (found.slower_on, found.kernel_ms) == ("c", 9.0)
+    assert (found.slower_on, found.kernel_ms, found.baseline_ms) == ("c", 9.0, 7.875)
+    assert found.ratio == found.low == found.high == found.ratio_by_cycles == 0.875

@@ -11,6 +11,7 @@ from harness.judge.grading import Failure
 from harness.judge.stages.verify import MAX_LAUNCH_LIMITS, verify
 from harness.protocol import report as protocol
 from harness.protocol.device import Run
+from harness.protocol.request import Fault
 from problem.cases import CASES, INTEGERS, Case, Extent, Matrix, Shape
 from problem.inputs import Tolerance
 from problem.problem import MATRIX_MULTIPLICATION
@@ -118,6 +119,10 @@ def test_a_wrong_case_ends_it_and_can_be_replayed() -> None:
     shown = found.outcome.counterexample
     assert (shown.case, shown.seed, shown.worst_block) == (found.case, SEED, (6, 12))
     assert (shown.elements[0].row, shown.elements[0].column) == (100, 200)
+    printed: list[str] = []
+    trap = Fault(cause="trap", message="it trapped", printed="before it")
+    run(FakeDevice(run=lambda _: trap), printed=printed)
+    assert printed == ["before it"]
 
 
 def test_launches_that_stay_below_their_limit_have_one_together() -> None:
@@ -169,6 +174,15 @@ def test_blocks_with_a_tile_each_pass_in_any_order(tile_of: Any) -> None:
     assert found.cases[-1].sampled_blocks == len(first) + len(second)
     assert found.cases[-1].blocks == BLOCKS
     assert 0 < found.cases[-1].error < MAX_ERROR
+    off = iter((4e-6, 0.0))
+
+    def inexact_at_first(request: Run) -> dict[str, Any]:
+        if request.inputs.blocks is None:
+            return {}
+        return {"output": sampled(request, tile_of) * np.float32(1 + next(off)), "seconds": 1.0}
+
+    last = run(FakeDevice(run=inexact_at_first), sampled=True).cases[-1]
+    assert last.error > 2e-6 and last.seconds == 2
 
 
 @pytest.mark.parametrize("tiles", [1, 4])
@@ -191,6 +205,9 @@ def test_dependent_blocks_are_run_whole_at_a_smaller_size() -> None:
         f"{last.shape} was run whole"
     )
     assert all(request.inputs.blocks is None for request in device.ran)
+    slow = FakeDevice(run=lambda _: {"seconds": 1.0 if len(slow.ran) == 1 else 0.001})
+    last = run(slow, sampled=True, blocks_depend=True).cases[-1].case
+    assert last.shape == PROBLEM.smaller(FEW[0].shape.flop * 20 / 4), "of the slowest case's speed"
 
 
 def test_a_missing_tile_is_shown_if_another_was_written_twice(

@@ -20,7 +20,7 @@ FINISHED = TypeAdapter(Finished)
 
 
 def test_a_request_arrives_with_its_matrices_in_their_places() -> None:
-    A, B = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((3, 4), np.float32)
+    A, B = np.arange(6, dtype=np.float32).reshape(3, 2).T, np.ones((3, 4), np.float32)
     ours, theirs = Pipe()
     channel.send(ours, Run(inputs=inputs_of(Shape(2, 3, 4), A, B), seconds=7))
     found = channel.receive(theirs, lambda name: TypeAdapter({"Run": Run}[name]))

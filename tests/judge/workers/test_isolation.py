@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -257,6 +258,7 @@ def test_a_worker_dies_with_the_judge(tmp_path: Path) -> None:
     )
     judge = python("-c", program, env={**os.environ, "TMPDIR": str(tmp_path)})
     process = int(judge.stdout.readline().split()[0])
+    os.kill(process, signal.SIGSTOP)  # it does not notice that the judge hangs up
     judge.kill()
     judge.communicate()
     eventually(lambda: _has_ended(process), "the worker ended")
