@@ -45,23 +45,11 @@ def test_launch_lines(words: str, line: LaunchLine) -> None:
     assert parse(f"// solve: {words}\n" + KERNEL).launch == line
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("tile=0x16", "1 to 65536 rows, not 0"),
-        ("tile=16", "not tile=ROWSxCOLS"),
-        ("tile=-16x16", "not tile=ROWSxCOLS"),
-        ("tile=16x16x16", "not tile=ROWSxCOLS"),
-        ("tile=16x16=16", "not tile=ROWSxCOLS"),
-        ("shared_memory=100000000000", "0 to 1048576 bytes, not 100000000000"),
-        ("shared_memory=1000000000000", "not shared_memory=BYTES"),
-        ("x" * 40, f"unknown word `{'x' * 40}`"),
-        ("x" * 41, f"unknown word `{'x' * 37}...`"),
-        ("tile=16x16 tile=16x16", "given twice"),
-        ("shared_memory=lots", "not shared_memory=BYTES"),
-        ("block=32x32", "unknown word `block=32x32`"),
-    ],
-)
+with Path(__file__).with_name("launch_lines.csv").open(newline="") as file:
+    BAD_LAUNCH_LINES = [(row["words"], row["message"]) for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD_LAUNCH_LINES)
 def test_bad_launch_lines_are_one_sentence_with_an_example(words: str, message: str) -> None:
     with pytest.raises(SourceError, match="launch line") as error:
         parse(f"\n// solve: {words}\n" + KERNEL)

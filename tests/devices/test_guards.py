@@ -2,13 +2,22 @@
 
 import numpy as np
 
-from harness.devices.guards import ALIGNMENT, MIN_GUARD_BYTES, PIECE_BYTES, Layout, same_bits
+from harness.devices.guards import (
+    ALIGNMENT,
+    MIN_GUARD_BYTES,
+    PIECE_BYTES,
+    Layout,
+    changed_inputs,
+    same_bits,
+)
+from problem.cases import Shape
+from tests.requests import inputs_of
 
 
 def test_guards_fill_the_pieces_of_a_matrix() -> None:
-    for _ in range(50):
-        layout = Layout.draw(64, 512)
-        assert layout.total % PIECE_BYTES == 0 and layout.size == 64 * 512 * 4
+    for _ in range(200):
+        layout = Layout.draw(384, 1024)
+        assert layout.total % PIECE_BYTES == 0 and layout.size == 384 * 1024 * 4
         assert min(layout.before, layout.behind) >= MIN_GUARD_BYTES
 
 
@@ -21,3 +30,6 @@ def test_leads_are_drawn_anew_in_multiples_of_the_alignment() -> None:
 def test_a_nan_is_itself_and_zero_is_not_minus_zero() -> None:
     nan, zero = (np.full((1, 1), value, np.float32) for value in (np.nan, 0))
     assert same_bits(nan, nan.copy()) and not same_bits(zero, -zero)
+    given = inputs_of(Shape(1, 1, 1), zero, nan)
+    assert changed_inputs((-zero, nan), given) == ("A",)
+    assert changed_inputs((nan, zero), given) == ("A", "B")

@@ -1,9 +1,11 @@
-"""The cache of compiled kernels, and atomic writing."""
+"""The cache of compiled kernels, atomic writing, and what a crash tells of this machine."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from harness.protocol.errors import crash
 from harness.protocol.files import cache_directory, write_whole
 
 
@@ -26,3 +28,12 @@ def test_a_file_is_replaced_at_once_and_leaves_nothing_else(tmp_path: Path) -> N
     assert path.stat().st_mode & 0o777 == 0o644
     write_whole(path, "secret", mode=0o600)
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_crash_is_described_without_paths_of_this_machine() -> None:
+    with pytest.raises(OSError, match="secret") as raised:
+        Path("/home/ada/secret").read_text()
+    message, details = crash(raised.value)
+    assert message.startswith("the judge failed: FileNotFoundError: ") and "…/secret" in message
+    assert "tests/protocol/test_files.py:" in details and "pathlib.py:" in details
+    assert not any(place in message + details for place in ("/home", str(Path(os.__file__).parent)))

@@ -19,6 +19,14 @@ from problem.reference import Comparison, compare
 SHAPE = Shape(70, 40, 90)
 
 
+def table(name: str) -> list[dict[str, str]]:
+    with Path(__file__).with_name(name).open(encoding="utf-8", newline="") as file:
+        return [*csv.DictReader(file)]
+
+
+PLACES, MISSING_PRODUCTS = table("places.csv"), table("missing_products.csv")
+
+
 def explained(A: Matrix, B: Matrix, C: Matrix, **how: Any) -> Counterexample:
     comparison = compare(A, B, C, **how)
     compared = Compared(Case(SHAPE), (A, B), C, comparison)
@@ -54,10 +62,6 @@ def test_elements_that_are_right_are_not_shown() -> None:
     assert explained(A, B, C, tolerance=Tolerance.STRUCTURED).elements[0].row == 3
 
 
-with Path(__file__).with_name("places.csv").open(encoding="utf-8", newline="") as file:
-    PLACES = [*csv.DictReader(file)]
-
-
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place["wrong"])
 def test_the_places_of_wrong_blocks_are_described(place: dict[str, str]) -> None:
     shape = int(place["rows"]), int(place["columns"])
@@ -86,27 +90,13 @@ def test_the_size_of_errors_suggests_a_cause(worst: float, expected: str) -> Non
     assert pattern(PROBLEM, (A, B), C, Comparison(np.array([[worst]]))).startswith(expected)
 
 
-@pytest.mark.parametrize(
-    ("n", "kept", "expected"),
-    [
-        (40, slice(0, 32), "the last 8 of 40 products of each sum are missing (N mod 16)"),
-        (80, slice(0, 64), "the last 16 of 80 products of each sum are missing (N mod 32)"),
-        (12, slice(0, 8), "the last 4 of 12 products of each sum are missing (N mod 8)"),
-        (13, slice(0, 12), "the last product of each sum is missing (N mod 4)"),
-        (60, slice(0, 50), "each sum has only the first K = 50 of its N = 60 products"),
-        (192, slice(0, 128), "the last 64 of 192 products of each sum are missing (N mod 128)"),
-        (14, slice(0, 13), "the last product of each sum is missing"),
-        (14, slice(1, 14), "the first product of each sum is missing"),
-        (2, slice(0, 1), "the last product of each sum is missing"),
-        (40, slice(32, 40), "each sum has only the last 8 of its 40 products"),
-        (14, slice(2, 12), "the values are far from the right ones"),
-    ],
-)
-def test_missing_products_are_recognised(n: int, kept: slice, expected: str) -> None:
-    A, B = Case(Shape(33, n, 50)).draw(1)
+@pytest.mark.parametrize("row", MISSING_PRODUCTS, ids=lambda row: row["expected"])
+def test_missing_products_are_recognised(row: dict[str, str]) -> None:
+    A, B = Case(Shape(33, int(row["n"]), 50)).draw(1)
+    kept = slice(int(row["first"]), int(row["end"]))
     C = A[:, kept] @ B[kept]
     found = pattern(PROBLEM, (A, B), C, compare(A, B, C))
-    assert found.partition(";")[0] == expected
+    assert found.partition(";")[0] == row["expected"]
 
 
 @pytest.mark.parametrize("added", [2, 15, 17])

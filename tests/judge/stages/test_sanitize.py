@@ -176,11 +176,15 @@ def test_a_quick_grading_asks_the_cpu_only_where_it_must() -> None:
 
 
 def test_findings_of_both_programs_are_merged_and_counted() -> None:
-    found = outcome(FakeDevice(findings=(RACE,)), FakeDevice(findings=(RACE, OUTSIDE)))
+    race = RACE.model_copy(update={"other": protocol.Place(line=8)})
+    turned = race.model_copy(update={"at": race.other, "other": race.at})
+    of_b = OUTSIDE.model_copy(update={"array": "B"})
+    found = outcome(FakeDevice(findings=(race,)), FakeDevice(findings=(turned, OUTSIDE, of_b)))
     assert isinstance(found, protocol.MemoryFault)
-    assert [(f.hazard, f.occurrences) for f in found.findings] == [
-        (protocol.Hazard.OUT_OF_BOUNDS, 1),
-        (protocol.Hazard.RACE, 2),
+    assert [(f.hazard, f.array, f.occurrences) for f in found.findings] == [
+        (protocol.Hazard.OUT_OF_BOUNDS, "A", 1),
+        (protocol.Hazard.OUT_OF_BOUNDS, "B", 1),
+        (protocol.Hazard.RACE, None, 2),
     ]
 
 

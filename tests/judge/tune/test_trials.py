@@ -67,7 +67,7 @@ class Machine(FakeCompiler):
         self.renewed += 1
 
 
-def tuned(machine: Machine, *, limit: int = 100, seed: int = 5) -> Tuning:
+def tuned(machine: Machine, *, limit: int = 100, seed: int | None = 5) -> Tuning:
     (timing,) = machine.timing.workers
     here = FakeSession(machine, machine.device, timing=timing, renewed=machine.renew)
     options = GradingOptions(quick=True, seed=seed)
@@ -91,9 +91,11 @@ def test_the_fastest_accepted_variant_is_the_best() -> None:
 
 
 def test_a_wrong_variant_is_not_timed() -> None:
-    first, *others = tuned(Machine(ms={1: 8.0, 2: 1.0, 3: 1.0}, wrong=(2, 3))).variants
+    found = tuned(Machine(ms={1: 8.0, 2: 1.0, 3: 1.0}, wrong=(2, 3)), seed=None)
+    first, *others = found.variants
     assert first.score is not None
     assert {type(each.outcome) for each in others} == {protocol.WrongAnswer}
+    assert {each.outcome.counterexample.seed for each in others} == {found.seed}
     assert all(each.kernel is not None and each.score is None for each in others)
 
 

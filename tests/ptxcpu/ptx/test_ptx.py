@@ -32,28 +32,7 @@ X: @ ! %p bra X;""",
     '.file 1 "/home/somebody/kernel.cu"\n.section .debug_str { $info: .b8 107,0 }',
 ).replace(".reg .b32 %r<9>;", ".reg .b32 %r<9>;.reg .pred %p;")
 
-PRINTED = """.version 9.0
-.target sm_90a
-.address_size 64
-.file 1 "kernel.cu"
-.section .debug_str { $info : .b8 107, 0 }
-.visible .entry k (.param .u64 A)
-{
-.reg .b32 %r <9>;
-.reg .pred %p;
-.loc 1 7 5
-.loc 1 9 5, function_name $info, inlined_at 1 3 4
-add.s32 %r1, %r2, -4;
-{
-.reg .b32 t;
-mov.u32 t, 1;
-st.global.u32 [%r1+4], t;
-}
-X :
-@!%p bra X;
-ret;
-}
-"""
+PRINTED = (KERNELS / "printed.ptx").read_text()
 
 
 def test_one_statement_a_line_and_no_comment() -> None:
