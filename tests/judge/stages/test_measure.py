@@ -91,7 +91,7 @@ def test_all_that_was_measured_is_reported() -> None:
         *(MeasureHostMemory(memory=kind, arguments=first.arguments) for kind in KINDS),
         Load(kernel=kernel()),
     ], "the process has not used the GPU before its first launch"
-    assert first.time_limit > 2 * first.seconds, "it makes two launches"
+    assert first.time_limit == 2 * first.seconds + 5, "it makes two launches"
     assert (first.kernel, first.arguments.shape, first.compile_ms) == (kernel(), SMALL.shape, 250)
     assert all(map(np.array_equal, first.parts, Case(Shape(256, 64, 256)).draw(9)))
 

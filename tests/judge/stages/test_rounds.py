@@ -164,7 +164,7 @@ def test_launches_back_to_back_are_checked() -> None:
     times = {"seconds": 1.5, "kernel_ms": 10.0, "baseline_ms": 8.0}
     assert found == protocol.Sustained(**times, kernel_joules=1.0, baseline_joules=0.8)
     asked = workers.kernel.asked
-    assert all(x.time_limit > 1.5 + x.seconds for x in asked if isinstance(x, Sustain))
+    assert all(x.time_limit > 1.5 + 2 * x.seconds for x in asked if isinstance(x, Sustain))
     workers.kernel.check = lambda *_: Checked(error=2) if type(asked[-1]) is Sustain else RIGHT
     outcome = tried(workers, Extent(12, 1, thorough=True))
     assert isinstance(outcome, protocol.RuleViolation) and "back to back" in outcome.message
