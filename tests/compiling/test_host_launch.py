@@ -16,6 +16,7 @@ def warnings(launch: str, before: str = "") -> list[str]:
 
 
 CALL = "matrix_multiplication_kernel<<<1, block>>>();"
+OTHER = "matrix_multiplication_kernel<<<1, n>>>();"
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ CALL = "matrix_multiplication_kernel<<<1, block>>>();"
 )
 def test_the_first_block_of_another_size_is_warned_of(block: str, shown: str) -> None:
     before = "#define FLAG\n#define T 16" if "T" in block else "\n"
-    assert warnings(f"const int U = 8; {block} {CALL} {CALL}", before) == [
+    assert warnings(f"const int U = 8; {block} {OTHER} {CALL} {CALL}", before) == [
         f"the file's own host code launches blocks of {shown} threads, but the judge always "
         "launches blocks of 16×16: `threadIdx.x` and `threadIdx.y` are below 16"
     ]

@@ -14,7 +14,8 @@ HEAD = f"__global__ void {NAME}({PARAMETERS}) {{"
 
 
 def test_only_the_first_unknown_name_has_advice() -> None:
-    source = f'#include "tensor.h"\n#include "t.h"\n{HEAD}\n    Tensor a(A), b(B);\n    Tensor c(a);\n}}\n'
+    headers = '#include "tensor.h"\n#include "t.h"\n'
+    source = f"{headers}{HEAD}\n    Tensor a(A), b(B);\n    Tensor c(a);\n}}\n"
     said = [
         '"tensor.h" (line 1) declares it' in each.message for each in refused(source).diagnostics
     ]
