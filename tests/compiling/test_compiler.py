@@ -16,18 +16,6 @@ from harness.ptxcpu.ptx.printer import canonical
 from tests.compiled import compiled, disassembled, refused, warnings
 from tests.sources import NAME, PARAMETERS, kernel
 
-PREDEFINED = """
-    { uint a = 1; uchar b = 2; C[a] = b; }
-    { int32_t a = 1; uint64_t b = a; size_t c = b; uintptr_t d = (uintptr_t)A; C[c] = d; }
-    C[0] = FLT_MAX; C[1] = INFINITY; C[2] = NAN; C[3] = INT_MAX; C[4] = M_PI;
-    printf("%f", A[0]); assert(M > 0);
-    C[0] = min(M, N) + max(A[0], 1.0f) + fminf(A[1], B[1]);
-    float4 v = make_float4(1, 2, 3, 4); C[0] = v.x + __ldg(A);"""
-
-
-def test_names_that_nvcc_predefines_are_available() -> None:
-    compiled(kernel(PREDEFINED))
-
 
 def test_an_error_has_its_line_and_column() -> None:
     error = refused(kernel("  float x = y;"))
@@ -36,6 +24,8 @@ def test_an_error_has_its_line_and_column() -> None:
         Diagnostic(severity="error", message='identifier "y" is undefined', line=3, column=13),
     )
     assert error.message.startswith("line 3: ")
+    found = refused(kernel("C[0] = A[0] \u00d7 B[0];")).diagnostics
+    assert sum("U+00D7" in each.message for each in found) == 1, "not of each byte"
 
 
 def test_warnings_reach_the_user() -> None:

@@ -59,12 +59,17 @@ def test_damaged_entries_are_made_again(tmp_path: Path, damage: bytes | None) ->
 def test_the_oldest_entries_go_when_there_are_too_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.ptxcpu.execution.cache.MAX_BYTES", 1000)
-    cache = Cache(tmp_path)
-    for number in range(300):
+    monkeypatch.setattr("harness.ptxcpu.execution.cache.MAX_BYTES", 10_000)
+    cache, folder = Cache(tmp_path), tmp_path / "cpu"
+    for number in range(100):
         cache.get((str(number),), lambda: b"x" * 68)  # and a checksum
-    assert 10 <= len([*(tmp_path / "cpu").iterdir()]) < 100
-    assert cache.get(("299",), lambda: b"made again") == b"x" * 68
+    for path in folder.iterdir():
+        os.utime(path, (1, 1))
+    for number in (0, *range(100, 200)):
+        cache.get((str(number),), lambda: b"x" * 68)
+    assert 100 <= len([*folder.iterdir()]) < 150
+    assert sum(path.stat().st_mtime == 1 for path in folder.iterdir()) < 50
+    assert cache.get(("0",), lambda: b"made again") == b"x" * 68, "it was used since"
 
 
 def test_nobody_else_can_write_to_the_directory(tmp_path: Path) -> None:
