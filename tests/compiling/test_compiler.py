@@ -165,12 +165,7 @@ def test_loops_and_lines_are_read_from_the_machine_code() -> None:
         assert loop.opcodes["FMUL"] == loop.opcodes["FADD"]
 
 
-MMA = """float d[4];
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-                 "{%0, %1, %2, %3}, {%4, %4, %4, %4}, {%4, %4}, {%5, %5, %5, %5};"
-                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
-                 : "r"(threadIdx.x), "f"(0.0f));
-    C[threadIdx.x] = d[0] + d[1] + d[2] + d[3];"""
+MMA = Path(__file__).with_name("mma.cu.in").read_text()
 
 
 @pytest.mark.parametrize(

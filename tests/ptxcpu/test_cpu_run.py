@@ -36,6 +36,25 @@ def test_variables_have_their_initial_values_in_every_launch(cpu: Runner) -> Non
     assert [each.output[0, 0] for each in sanitized.products] == [600] * 3
 
 
+def test_a_fault_has_its_launch_and_line_and_what_was_printed(cpu: Runner) -> None:
+    trap = '__device__ void halt(int M) { if (M > 16) { printf("before it"); __trap(); } }\n'
+    cpu.load(kernel("halt(M - 16);\nhalt(M);", trap))
+    shapes = Shape(16, 16, 16), Shape(32, 16, 16)
+    assert cpu.fault(shapes[1]).printed.startswith("before it")
+    (stopped,) = cpu.device.sanitize(sanitize_on(*shapes)).stopped
+    assert stopped.launch == 1 and stopped.fault.at == cpu.fault(shapes[1]).at
+    assert (stopped.fault.at.line, stopped.fault.at.caller) == (1, 5)
+    counts = 'asm volatile("bar.sync 1, 64;"); else asm volatile("bar.sync 1, 256;");'
+    cpu.load(kernel(f"if (threadIdx.y < 4) {counts}"))
+    assert cpu.fault(shapes[0]).cause == "deadlock"
+
+
+def test_a_grid_is_as_large_as_a_gpu_allows(cpu: Runner) -> None:
+    cpu.load(kernel("if (blockIdx.x + threadIdx.x + threadIdx.y == 0) C[0] = 1;"))
+    assert cpu.finish(Shape(1, 1, 16 << 16)).output[0, 0] == 1
+    assert cpu.fault(Shape(16 << 16, 1, 1)).cause == "launch-refused"
+
+
 def test_variables_of_earlier_launches_are_not_kept(cpu: Runner) -> None:
     source = kernel("C[0] = pool[M];", "__device__ char pool[64 << 20];")
     assert isinstance(cpu.device.load(Load(kernel=compiled(source))), Ready)

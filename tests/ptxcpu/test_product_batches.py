@@ -5,14 +5,9 @@ import pytest
 
 from harness.ptxcpu.arguments import Buffer, ParameterKind
 from tests.ptxcpu.programs import entry, kernel_of
+from tests.ptxcpu.runner import KERNELS
 
-PROGRAM = """.reg .b32 %a<2>, %b<1>, %s<4>; .reg .f32 %c<4>, %e<4>;
-ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 8; add.u64 %rd1, %rd1, %rd2;
-mov.b32 %a0, 0f40000000; mov.b32 %a1, 0f40000000; mov.b32 %b0, 0f3F800000; mov.u32 %r2, 0;
-CLEAR
-setp.lt.u32 %p1, %r1, 32; setp.gt.u32 %p2, %r1, 32;
-BODY
-st.global.f32 [%rd1], %c0; st.global.f32 [%rd1+4], %e3;"""
+PROGRAM = (KERNELS / "product_batches.ptx.in").read_text()
 SUMS, OTHERS = "{%c0,%c1,%c2,%c3}", "{%e0,%e1,%e2,%e3}"
 
 
