@@ -4,33 +4,28 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-import httpx
 import psutil
 import pytest
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
 from harness.arena.data_dir import Secrets
 from harness.arena.processes import ADDRESS_VARIABLE, NICENESS, SUPERVISOR_VARIABLE
 from harness.arena.rules import Limits
 from harness.arena.states import State
-from harness.arena.store import gradings, workers
-from harness.arena.store.people import Person, Role
+from harness.arena.store import gradings
+from harness.arena.store.people import Person
 from harness.arena.store.tables import submissions
 from harness.arena.web.context import Site
 from harness.arena.web.workers import sweep_once
-from harness.arena.workers import process
 from harness.arena.workers.api import KEY_VARIABLE
-from harness.arena.workers.connection import Connection as WorkerConnection
-from harness.protocol.report import CompileError, Stage, Verdict
-from tests.arena.submitting import Add, Key, status, submission
-from tests.judge.stages.fakes import INFO, FakeDevice, FakeSession, Process
+from harness.board.tables import reports
+from harness.protocol.report import Report, Verdict
+from tests.arena.submitting import Add, status, submission
 from tests.sources import BROKEN
 from tests.waiting import PATIENCE, eventually
 
@@ -63,13 +58,6 @@ def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
         started.stdin.close()
 
 
-@pytest.fixture
-def site(site: Site) -> Site:
-    """An arena that judges by a sample of the cases."""
-    site.data_dir.rules.write_text("quick = true\n")
-    return site
-
-
 def submit(connection: Connection, person: Person, source: str, name: str = "k") -> str:
     made = submission(name, person.name, source)
     return gradings.submit(connection, person.id, made, Limits(), None)
@@ -100,11 +88,13 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    site.data_dir.rules.write_text("quick = true\n")
     id = submit(connection, person("ada"), ENDLESS)
     with worker(address, secrets) as first:
         eventually(lambda: is_under_way(connection, id), "begun")
-        first.kill()
-        first.wait()
+        assert_gives_way(first.pid)
+        first.stdin.close()  # as when the supervisor has died
+        assert first.wait(PATIENCE) != 0
     assert status(connection, id).state is State.GRADING
     swept = eventually(lambda: sweep_once(site, lease_seconds=-1), "it counts as dead")
     assert swept == {id: True}
@@ -115,6 +105,8 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
         eventually(lambda: status(connection, id).state.final, "done")
         done = status(connection, id)
         assert (done.verdict, done.attempts) == (Verdict.COMPILE_ERROR, 2)
+        kept = connection.scalar(select(reports.c.report).where(reports.c.id == done.report))
+        assert Report.model_validate_json(kept).quick, "as the rules say"
         # Told to stop in the middle of the next, it gives that back at once.
         other = submit(connection, person("bob"), ENDLESS)
         eventually(lambda: is_under_way(connection, other), "begun")
@@ -123,56 +115,3 @@ def test_a_killed_worker_costs_an_attempt_and_nothing_else(
         assert second.wait(PATIENCE) == 0
         assert set(tmp_path.iterdir()) <= left_by_first
     assert status(connection, other).state is State.QUEUED
-
-
-def test_a_killed_grading_child_is_retried_until_it_is_cancelled(
-    connection: Connection, address: str, secrets: Secrets, person: Add
-) -> None:
-    id = submit(connection, person("ada"), ENDLESS)
-    with worker(address, secrets) as running:
-        eventually(lambda: len(status(connection, id).stages) > 1, "it runs the kernel")
-        assert_gives_way(running.pid)
-        # A child that is killed before it has the kernel is only replaced.
-        while status(connection, id).attempts == 1:
-            for child in psutil.Process(running.pid).children(recursive=True):
-                with suppress(psutil.NoSuchProcess):
-                    child.kill()
-            assert not status(connection, id).state.final and running.poll() is None
-            time.sleep(0.1)
-        assert status(connection, id).verdict is None
-        assert gradings.cancel(connection, id)
-        later = submit(connection, person("bob"), BROKEN)
-        eventually(lambda: status(connection, later).state.final, "next")
-        running.stdin.close()  # as when the supervisor has died
-        assert running.wait() != 0
-    assert status(connection, id).state is State.CANCELLED
-
-
-def test_a_quick_arena_uses_the_gpu_model_of_its_rules(
-    connection: Connection,
-    address: str,
-    secrets: Secrets,
-    person: Add,
-    key: Key,
-    rules: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rules.write_text(f'quick = true\ngpu = "{INFO.name}"\n')
-    ada, olga = person("ada"), person("olga", Role.ORGANISER)
-    content = {"content": BROKEN, "params": {"name": "k"}, "headers": key(ada)}
-    id = httpx.post(f"{address}/api/v1/submissions", **content).json()["id"]
-    monkeypatch.setattr(process.signal, "signal", lambda *_: None)
-    arena = WorkerConnection(address, secrets.worker)
-    refusing = Process({object: CompileError(stage=Stage.COMPILE, message="does not compile")})
-    session = FakeSession(refusing, FakeDevice())
-    gpu = process.Worker(arena, [session], uuid4(), "gpu-0")
-    grading = threading.Thread(target=gpu.run)
-    grading.start()
-    try:
-        eventually(lambda: status(connection, id).state.final, "graded")
-    finally:
-        for each in workers.all_workers(connection):
-            workers.drain(connection, olga, each["id"])
-        grading.join()
-    report = httpx.get(f"{address}/api/v1/submissions/{id}/report", headers=key(ada)).json()
-    assert report["outcome"]["verdict"] == Verdict.COMPILE_ERROR and report["quick"]

@@ -9,12 +9,12 @@ import pytest
 from harness.arena.processes import End
 from harness.arena.workers import process
 from harness.arena.workers.api import Heartbeat, HeartbeatAnswer, Join, Outcome, Task
-from harness.arena.workers.connection import Held
+from harness.arena.workers.connection import Held, SessionLost
 from harness.arena.workers.process import Worker
 from harness.protocol.report import CompileError, Report, Stage
 from harness.protocol.request import Fault
 from tests.board import factory
-from tests.judge.stages.fakes import INFO, FakeDevice, FakeSession, Process
+from tests.judge.stages.fakes import INFO, FakeDevice, FakeSession, Process, on_gpu
 from tests.waiting import PATIENCE
 
 
@@ -52,13 +52,13 @@ class Arena:
             self._tasks.put(task(f"k{number}"))
         self._missing = tasks
         self.verdicts: list[str] = []
-        self.joined: Join | None = None
+        self.joins: list[Join] = []
 
     def join(self, join: Join) -> UUID:
         self._held -= 1
         if self._held >= 0:
             raise Held("it is held by another")
-        self.joined = join
+        self.joins.append(join)
         return uuid4()
 
     def heartbeat(self, session: UUID, heartbeat: Heartbeat) -> HeartbeatAnswer:
@@ -92,7 +92,43 @@ def test_each_lane_compiles_one_submission_at_a_time() -> None:
     assert Worker(arena, sessions, uuid4(), "gpu-0").run() is End.DRAINED
     assert arena.verdicts == ["compile-error"] * 6
     assert [len(each.asked) for each in compilers] == [3, 3], "a lane has one submission at a time"
-    assert arena.joined is not None and arena.joined.model == INFO.name
+    assert [each.model for each in arena.joins] == [INFO.name]
+
+
+class Forgetful(Arena):
+    """An arena that once does not know its worker, and whose first submission is then cancelled."""
+
+    lost: frozenset[UUID] = frozenset()
+    beats = 0
+    told = threading.Event()
+    """Set when the worker has read that an attempt is lost."""
+
+    def heartbeat(self, session: UUID, heartbeat: Heartbeat) -> HeartbeatAnswer:
+        self.beats += 1
+        if self.beats == 1:
+            raise SessionLost
+        if self.lost:
+            self.told.set()
+        self.lost = self.lost or frozenset(heartbeat.attempts)
+        return HeartbeatAnswer(leave=bool(self.verdicts), lost=tuple(self.lost))
+
+    def finish(self, attempt: UUID, report: Report) -> Outcome:
+        return Outcome.LOST if attempt in self.lost else super().finish(attempt, report)
+
+
+def test_a_worker_joins_again_and_stops_grading_what_is_cancelled() -> None:
+    arena = Forgetful(tasks=2)
+
+    def one_case(_: object) -> Fault | dict[str, object]:
+        if arena.told.is_set():
+            return Fault(cause="trap", message="the kernel of the next submission stops")
+        assert arena.told.wait(PATIENCE)
+        return {}
+
+    device = FakeDevice(run=one_case)
+    assert Worker(arena, [on_gpu(device)], uuid4(), "gpu-0").run() is End.DRAINED
+    assert len(device.ran) == 2, "one case of each"
+    assert (len(arena.joins), arena.verdicts) == (2, ["runtime-error"])
 
 
 @pytest.mark.parametrize(("held", "joins"), [(3, True), (1000, False)])

@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Connection, Engine, text
 
 from harness.arena.build import Build
+from harness.arena.data_dir import Secrets
 from harness.arena.problems import Problem
 from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
@@ -19,6 +20,7 @@ from harness.arena.store import board, watching, workers
 from harness.arena.store.workers import SessionEnded
 from harness.arena.workers.api import PATH, Join, Outcome
 from harness.arena.workers.connection import Connection as WorkerConnection
+from harness.arena.workers.connection import Refused
 from harness.protocol.errors import UsageError
 from harness.protocol.report import Report
 from tests.arena.submitting import FakeWorker, asking, graded
@@ -26,9 +28,12 @@ from tests.board import factory
 
 
 @pytest.mark.parametrize("change", [{"judge": "0.0.9"}, {"cases": 1}, {"source": "0" * 64}])
-def test_a_worker_with_another_judge_is_refused(change: dict[str, Any], engine: Engine) -> None:
-    with pytest.raises(Problem, match="the arena grades with"):
-        FakeWorker(engine, asking(build=replace(Build.here(), **change)))
+def test_a_worker_with_another_judge_is_refused(
+    change: dict[str, Any], address: str, secrets: Secrets
+) -> None:
+    arena, other = WorkerConnection(address, secrets.worker, patience=0), Build.here()
+    with pytest.raises(Refused, match="The arena grades with"):
+        arena.join(asking(build=replace(other, **change)))
 
 
 def test_a_gpu_has_one_worker(engine: Engine, connection: Connection) -> None:
