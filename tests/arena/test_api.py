@@ -142,8 +142,12 @@ def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> 
     paths = "/api/v1/board", "/api/v1/submissions", "/nowhere", "/account", "/problem", "/join/x"
     for path in paths:
         headers = client.get(path).headers
-        assert "unsafe" not in headers["content-security-policy"]
+        policy = headers["content-security-policy"]
+        assert "unsafe" not in policy and "form-action 'self'" in policy
+        assert "frame-ancestors 'none'" in policy and "base-uri 'none'" in policy
         assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == headers["cross-origin-opener-policy"] == "same-origin"
+    assert client.head("/problem").status_code == 200
     charts = client.get("/").headers["content-security-policy"]
     assert "script-src 'self';" in charts and charts.count("unsafe") == 1
     assert "style-src 'self' 'unsafe-inline';" in charts

@@ -4,11 +4,14 @@ The tables are compared with the routes that exist, so a new route without a row
 organisers and workers must refuse everybody else.
 """
 
+import csv
 import itertools
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
 import httpx
 import pytest
@@ -26,24 +29,15 @@ from tests.waiting import PATIENCE
 
 SOURCE = factory.SOURCE.encode()
 ROLES = ("stranger", "other", "owner", "organiser")
-FILE = {"content": SOURCE}
-FORM = {"files": {"file": ("a.cu", SOURCE)}}
+SENT = {"a body": {"content": SOURCE}, "a file": {"files": {"file": ("a.cu", SOURCE)}}}
 NOBODY = "00000000-0000-0000-0000-000000000000"
 
 OPEN = "200 200 200 200"
 OWN = "404 404 200 200"
-SIGNED_IN = "401 200 200 200"
 ORGANISERS = "401 403 403 200"
-OWN_FORM = "401 303 303 303"
 ACTS = "401 403 403 303"
 """A form of organisers."""
-ANSWERS = "401 403 403 200"
-"""A form of organisers' whose answer is a page or a file."""
-FINDS_NOTHING = "401 403 403 422"
-"""A form of organisers' about something that is not there."""
-NOT_FOUND = "404 404 404 404"
 WORKERS = "401 401 401 401"
-NONE = {"data": {"id": 0}}
 
 
 class Row(NamedTuple):
@@ -55,60 +49,17 @@ class Row(NamedTuple):
     """The address to request, if it is not the route's own; `Scene.words` fills in its names."""
 
 
-ROUTES: dict[str, Row] = {
-    "GET /": Row(OPEN),
-    "GET /{name}.html": Row(OPEN, address="/runs.html"),
-    "GET /assets/{name}": Row(OPEN, address="/assets/arena.css"),
-    "GET /entries/{short}.{kind}": Row(OWN, address="/entries/{entry}.html"),
-    "GET /compare": Row(OWN, address="/compare?of={id}&of={id}"),
-    "GET /submit": Row(SIGNED_IN),
-    "POST /submit": Row(OWN_FORM, FORM),
-    "GET /problem": Row(OPEN),
-    "GET /submit.py": Row(OPEN),
-    "GET /who": Row(OPEN),
-    "GET /mine": Row(SIGNED_IN),
-    "GET /submissions/{id}": Row(OWN),
-    "POST /submissions/{id}/{what}": Row("404 404 303 303", address="/submissions/{id}/withdraw"),
-    "GET /live/submissions/{id}": Row(OWN),
-    "GET /account": Row(OPEN),
-    "POST /signin": Row(WORKERS, {"data": {"key": "arena_wrong"}}),
-    "POST /signout": Row(OWN_FORM),
-    "POST /signout/everywhere": Row(OWN_FORM),
-    "POST /account/keys": Row("401 200 200 200"),
-    "POST /account/keys/revoke": Row("401 404 404 404", {"data": {"hash": "{stranger_hash}"}}),
-    "GET /join/{link}": Row(OPEN),
-    "POST /join/{link}": Row(NOT_FOUND, {"data": {"name": "new"}}, "/join/nothing"),
-    "GET /openid/begin": Row(NOT_FOUND),
-    "GET /openid/back": Row(NOT_FOUND),
-    "GET /healthz": Row("503 503 503 503"),
-    "GET /metrics": Row(ORGANISERS),
-    "GET /organiser/people/{id}": Row(ORGANISERS, address="/organiser/people/{owner}"),
-    "GET /organiser/rejudgings/{id}": Row("401 403 403 404", address="/organiser/rejudgings/1"),
-    "POST /organiser/rejudgings/{id}/{what}": Row(
-        FINDS_NOTHING, address="/organiser/rejudgings/1/apply"
-    ),
-    "POST /organiser/rejudge": Row(ACTS, {"data": {"which": "all", "reason": "a test"}}),
-    "POST /organiser/invite": Row(ANSWERS),
-    "POST /organiser/invitations/end": Row(FINDS_NOTHING, NONE),
-    "POST /organiser/people": Row(ACTS, {"data": {"id": "{owner}", "disabled": "false"}}),
-    "POST /organiser/people/key": Row(ANSWERS, {"data": {"id": "{owner}"}}),
-    "POST /organiser/people/extend": Row(ACTS, {"data": {"id": "{owner}", "until": ""}}),
-    "POST /organiser/roster": Row(ANSWERS, {"data": {"roster": "name,login\nEve,eve@x.org\n"}}),
-    "POST /organiser/thaw": Row(FINDS_NOTHING),
-    "POST /organiser/workers/drain": Row(FINDS_NOTHING, {"data": {"id": "none"}}),
-    "POST /organiser/workers/keys": Row(ANSWERS, {"data": {"name": "lab"}}),
-    "POST /organiser/workers/keys/revoke": Row(FINDS_NOTHING, {"data": {"id": "{own_machine}"}}),
-    "POST /organiser/disqualify": Row(ACTS, {"data": {"id": "{id}", "reason": "a test"}}),
-    "POST /organiser/reinstate": Row(ACTS, {"data": {"id": "{id}"}}),
-    "POST /api/v1/submissions": Row("401 202 202 202", FILE),
-    "GET /api/v1/submissions": Row(SIGNED_IN),
-    "GET /api/v1/submissions/{id}": Row(OWN),
-    "GET /api/v1/submissions/{id}/events": Row(OWN),
-    "GET /api/v1/submissions/{id}/report": Row(OWN),
-    "GET /api/v1/submissions/{id}/source": Row(OWN),
-    "POST /api/v1/submissions/{id}/cancel": Row("404 404 409 409"),
-    "GET /api/v1/board": Row(OPEN),
-}
+def read_routes() -> Iterator[tuple[str, Row]]:
+    """Read the routes that routes.csv lists, with the fields of their forms."""
+    with open(Path(__file__).with_name("routes.csv"), newline="") as file:
+        for row in csv.DictReader(file):
+            fields = dict(parse_qsl(row["sent"], keep_blank_values=True))
+            sent = SENT.get(row["sent"]) or ({"data": fields} if fields else {})
+            statuses = " ".join(row[role] for role in ROLES)
+            yield row["route"], Row(statuses, sent, row["address"] or None)
+
+
+ROUTES = dict(read_routes())
 ENDLESS = {"GET /live/board"}
 """A stream without an end; the boards that it tells of have rows."""
 
@@ -313,6 +264,11 @@ def test_submissions_are_read_and_cancelled_as_the_table_says(
         others = status if others_read else 404
         found = [scene.ask(route, role) for role in ROLES]
         assert found == [others, others, status, status], route
+    page = scene.client.get(f"/submissions/{scene.id}", headers=scene.key("owner")).text
+    assert ("No worker is there" in page) == (state == "queued")
+    page = scene.client.get(f"/submissions/{scene.id}", headers=scene.key("other")).text
+    assert "<form" not in page, "no button leads to a refusal"
+    assert scene.id not in scene.client.get("/compare", headers=scene.key("other")).text
     cancel = "POST /api/v1/submissions/{id}/cancel"
     found = [scene.ask(cancel, role) for role in ROLES]
     others = 403 if others_read else 404
@@ -354,7 +310,6 @@ def test_a_form_of_the_arena_is_taken(scene: Scene) -> None:
     [
         ("it expires", ["provider's", "key", "new key"]),
         ("its key expires", ["provider's"]),
-        ("its key is revoked", ["provider's", "new key"]),
         ("everywhere", ["key", "new key"]),
         ("locked out", []),
         ("keys reset", []),
@@ -386,8 +341,6 @@ def test_a_session_ends(
             connection.execute(late, {"hash": people.hashed(session)})
         case "its key expires":
             connection.execute(text("UPDATE keys SET expires = expires - interval '1 day'"))
-        case "its key is revoked":
-            assert people.revoke_key(connection, ada.id, people.hashed(key))
         case "everywhere":
             client.post("/signout/everywhere", headers=ways["own"])
         case "locked out":
@@ -409,6 +362,10 @@ def test_a_frozen_board_says_so_to_all_but_organisers(
     frozen = state in ("frozen", "ended")
     assert bool(scene.client.get("/api/v1/board").json()) == (not frozen)
     assert ("The board is frozen" in scene.client.get("/").text) == frozen
+    earlier = text("UPDATE submissions SET received = received - interval '3 hours'")
+    scene.connection.execute(earlier)
+    rules.write_text(f"{STATES[state]}\n")
+    assert scene.client.get("/api/v1/board").json(), "when it was graded makes no difference"
     assert scene.client.get("/api/v1/board", headers=scene.key("organiser")).json()
 
 
@@ -423,11 +380,12 @@ def test_an_organiser_thaws_the_board_from_the_page(scene: Scene, rules: Path) -
 
 def test_no_cache_keeps_a_source_or_report_and_no_browser_takes_it_for_a_page(scene: Scene) -> None:
     organiser = scene.key("organiser")
-    kinds = {"cu": "plain", "source": "plain", "json": "json", "report": "json", "csv": "csv"}
+    kinds = {"cu": "plain", "source": "plain", "csv": "csv"}
+    kinds |= dict.fromkeys(("json", "report", "who"), "json")
     entry = scene.words["entry"]
     paths = [f"/entries/{entry}.{kind}" for kind in ("html", "json", "cu")]
     paths += [f"/api/v1/submissions/{scene.id}/{what}" for what in ("report", "source")]
-    for path in (*paths, f"/submissions/{scene.id}", "/mine", "/organiser/gradebook.csv"):
+    for path in (*paths, f"/submissions/{scene.id}", "/mine", "/who", "/organiser/gradebook.csv"):
         answer = scene.client.get(path, headers=organiser)
         assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store"), path
         assert kinds.get(re.split("[/.]", path)[-1], "html") in answer.headers["content-type"], path
@@ -472,6 +430,9 @@ def test_others_know_a_contestant_by_a_pseudonym(scene: Scene, rules: Path) -> N
         assert client.get("/who", headers=scene.key("owner")).json()["author"] == shown
         account = client.get("/account", headers=scene.key("owner")).text
         assert (pseudonym in account) == hidden
+    people.set_disabled(scene.connection, owner.id, True)
+    rules.write_text("pseudonyms = true\n")
+    assert pseudonym in client.get("/").text, "also of who is locked out"
 
 
 def test_a_stream_tells_no_name_that_has_a_pseudonym(
@@ -481,6 +442,7 @@ def test_a_stream_tells_no_name_that_has_a_pseudonym(
     events = f"{address}/api/v1/submissions/{submit(connection, ada)}/events"
     with httpx.stream("GET", events, timeout=PATIENCE) as stream:
         lines = stream.iter_lines()
+        assert stream.headers["x-accel-buffering"] == "no", "proxies send each event at once"
         first = [next(lines), next(lines)][1]
         worker.grade(1.0)
         shown = [first, *(line for line in lines if line.startswith("data: "))]

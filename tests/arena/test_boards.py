@@ -146,6 +146,7 @@ def test_an_unchanged_board_is_answered_as_not_modified(
     with TestClient(application(site)) as client:
         for path in ("/", "/runs.html", "/api/v1/board"):
             first = client.get(path)
+            assert "Cookie" in first.headers["vary"], "organisers see another one"
             known = {"If-None-Match": first.headers["etag"]}
             same = client.get(path, headers=known)
             assert (same.status_code, same.content) == (304, b"")

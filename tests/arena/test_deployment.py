@@ -126,6 +126,11 @@ def check_proxied(client: httpx.Client, key: str) -> None:
         pass
     assert status == 429, "one address has asked too much"
     assert asks("10.0.0.8") != 429
+    elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
+    with httpx.Client(base_url=client.base_url, transport=elsewhere) as stranger:
+        sent = [{"X-Forwarded-For": f"10.0.1.{number}"} for number in range(40)]
+        found = {stranger.get("/problem", headers=each).status_code for each in sent}
+        assert 429 in found, "who is not the proxy cannot name other addresses"
 
 
 def logged(log: Path, submission: str) -> list[str]:

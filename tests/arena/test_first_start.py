@@ -42,7 +42,9 @@ def test_a_first_start_that_is_killed_is_done_again(
     server.stop()
     data_dir.secrets()
     assert (data_dir.folder / "secrets.json").stat().st_mode & 0o777 == 0o600
+    data_dir.rules.touch(0o644)
     data_dir.close_to_others(server.user)
+    assert data_dir.rules.stat().st_mode & 0o777 == 0o600, "it may have a provider's secret"
     assert data_dir.folder.stat().st_mode & 0o007 == 0, "nobody else looks into it"
 
 

@@ -37,6 +37,7 @@ def vouch(provider: str, subject: str, **claims: object) -> None:
 def sign_in(client: TestClient, subject: str) -> httpx.Response:
     """Sign in as a browser does: go to the provider, name the subject there, and come back."""
     there = client.get("/openid/begin").headers["location"]
+    assert "code_challenge_method=S256" in there, "a code that others read is of no use"
     answer = httpx.post(there, data={"sub": subject})
     assert answer.status_code == 302, answer.text
     returned = urlsplit(answer.headers["location"])
