@@ -36,23 +36,25 @@ def key(connection: Connection, person: Add, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def submits(address: str, key: None, kernel: Path, capsys: pytest.CaptureFixture[str]) -> Submits:
-    """A function that submits a file and returns the exit code and what is printed."""
+    """A function that submits files and returns the exit code and what is printed."""
 
-    def run(file: Path = kernel, arena: str = address) -> tuple[int, str]:
-        return main([str(file), "--arena", arena]), "".join(capsys.readouterr())
+    def run(*files: Path, arena: str = address) -> tuple[int, str]:
+        chosen = map(str, files or [kernel])
+        return main([*chosen, "--arena", arena]), "".join(capsys.readouterr())
 
     return run
 
 
 @contextmanager
 def working(worker: FakeWorker, report: Report | None = None) -> Iterator[None]:
-    """Run a worker that grades every submission."""
+    """Run a worker that grades every submission. report: of the first; others are accepted."""
+    reports = [report]
     over = threading.Event()
 
     def work() -> None:
         while not over.wait(0.1):
             if worker.do(waiting_jobs):
-                worker.grade(report=report)
+                worker.grade(report=reports.pop() if reports else None)
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -65,10 +67,10 @@ def working(worker: FakeWorker, report: Report | None = None) -> Iterator[None]:
 
 @pytest.mark.parametrize("accepted", [True, False])
 def test_the_exit_code_says_whether_it_is_accepted(
-    accepted: bool, submits: Submits, worker: FakeWorker
+    accepted: bool, submits: Submits, worker: FakeWorker, kernel: Path
 ) -> None:
     with working(worker, None if accepted else factory.wrong()):
-        code, shown = submits()
+        code, shown = submits(kernel, kernel)
     assert code == (0 if accepted else 1) and "my tile.cu is submission" in shown
     assert ("my tile.cu: accepted" if accepted else "my tile.cu: wrong-answer") in shown
     reason = factory.wrong().outcome.message

@@ -17,15 +17,16 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Connection, text
 
 from harness.arena.problems import NotPossible
+from harness.arena.progress import GradingProgress
 from harness.arena.rules import Rules, RulesError, Sources, read
 from harness.arena.store import course, people
 from harness.arena.store.people import Person, Role
-from harness.protocol.report import Accuracy
+from harness.protocol.report import Accuracy, Stage
 from tests.arena.submitting import Add, FakeWorker, Key, graded, submit
 from tests.board import factory
 from tests.judge.explain.solutions import recorded
 
-ROSTER = "Name;Login;Section\nAda Lovelace;ada@example.org;A\nBob;bob@example.org;B\n"
+ROSTER = "\ufeffName;Login;Section\nAda Lovelace;ada@example.org;A\nBob;bob@example.org;B\n"
 
 
 @pytest.fixture
@@ -275,6 +276,7 @@ def test_one_person_gets_an_extension(
     form = {"id": ada.id, "until": "2999-01-01T00:00"}
     assert client.post("/organiser/people/extend", data=form, headers=organiser).status_code == 303
     assert submits() == 202
+    assert people.by_id(connection, ada.id).extended == datetime(2999, 1, 1, tzinfo=UTC)
     for until in ("tomorrow", "9999-12-31T23:00-12:00", "0001-01-01T00:00+12:00"):
         wrong = form | {"until": until}
         refused = client.post("/organiser/people/extend", data=wrong, headers=organiser)
@@ -294,9 +296,16 @@ def test_a_student_submits_with_one_file_of_the_standard_library(
     # No site-packages, and no path to this project.
     command = [sys.executable, "-S", "-I", str(script), str(kernel)]
     environment = {"PATH": os.environ["PATH"], "MATMUL_ARENA_KEY": key}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-    while (task := worker.fetch()) is None:
-        assert process.poll() is None
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "place 1 in the queue\n"
+    task = worker.take()
+    progress = GradingProgress()
+    for stage in (Stage.COMPILE, Stage.VERIFY):
+        progress = progress.began(stage, None)
+        assert worker.go_on(task.attempt, progress)
+        assert process.stderr.readline() == f"{stage}\n", "each is said once"
     assert worker.finish(task.attempt, graded(task, 1.5))
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0

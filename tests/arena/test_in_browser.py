@@ -39,6 +39,7 @@ def drop(visitor: Visitor, *files: tuple[str, str]) -> None:
 def test_a_person_submits_watches_and_reads(
     visitor: Visitor, connection: Connection, person: Add, worker: FakeWorker, tmp_path: Path
 ) -> None:
+    (tmp_path / "rules.toml").write_text("pseudonyms = true\n")
     visitor.sign_in(connection, person("ada"))
     browser.load_charts(visitor.chrome, True)
     browser.requests(visitor.chrome)
@@ -65,6 +66,8 @@ def test_a_person_submits_watches_and_reads(
     worker.finish(attempt.attempt, graded(attempt, 1.25))
     visitor.sees("1.250 × cuBLAS", ".verdict")
     visitor.sees("my tile", "h1")
+    visitor.go("")
+    visitor.sees("my tile", "tr:has(.own)")
     asked = browser.requests(visitor.chrome)
     assert asked and all(each.startswith((visitor.address, "data:")) for each in asked)
     assert browser.complaints(visitor.chrome) == []
@@ -116,6 +119,12 @@ def test_dropped_files_and_pasted_text_are_submitted(
     visitor.fill("name", "pasted one")
     visitor.press("Submit")
     visitor.sees("pasted one by ada", "h1")
+    visitor.press("Cancel")
+    visitor.chrome.switch_to.alert.dismiss()
+    visitor.sees("queued, place 2", "[data-state]")
+    visitor.press("Cancel")
+    visitor.chrome.switch_to.alert.accept()
+    visitor.sees("cancelled", "[data-state]")
     assert [each.name for each in watching.recent(connection)] == ["pasted one", "dropped"]
 
 
@@ -137,8 +146,9 @@ def test_a_board_shows_new_results_by_itself(visitor: Visitor, worker: FakeWorke
 
 
 def test_a_deadline_is_given_and_shown_in_the_organisers_zone(
-    visitor: Visitor, connection: Connection, person: Add, ada: Person
+    visitor: Visitor, connection: Connection, person: Add, ada: Person, rules: Path
 ) -> None:
+    rules.write_text("ends = 2026-12-19T19:00:00Z\n")
     chrome = visitor.chrome
     visitor.sign_in(connection, person("olga", Role.ORGANISER))
 
@@ -158,6 +168,8 @@ def test_a_deadline_is_given_and_shown_in_the_organisers_zone(
         visitor.press("Set", near="ada")
         visitor.sees("Everybody")
         assert extended() == datetime(2026, 12, 19, 19, tzinfo=UTC)
+        visitor.go("problem")
+        visitor.sees("Dec 20, 2026, 12:30")
     finally:
         chrome.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
 

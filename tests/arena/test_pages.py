@@ -40,6 +40,25 @@ class Browser:
         files = fields.pop("files", None)
         return self._seen(self.client.post(path, data=fields, files=files), status)  # type: ignore[arg-type]
 
+    def press(self, button: str, status: int = 200, near: str = "", **fields: object) -> str:
+        """Press a button of the last page, as a browser does. near: HTML of its table row."""
+        rows = re.findall("<tr.*?</tr>", self.page, re.DOTALL) if near else [self.page]
+        row = next(row for row in rows if near in row and f">{button}</button>" in row)
+        forms = re.findall("<form.*?</form>", row, re.DOTALL)
+        form = next(each for each in forms if f">{button}</button>" in each)
+        sent = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form))
+        sent |= dict(re.findall(rf'name="(\w+)" value="(\w+)">{button}</button>', form))
+        (method, action, id) = (
+            (re.findall(rf'^<form[^>]* {name}="([^"]*)"', form) or [""])[0]
+            for name in ("method", "action", "id")
+        )
+        names = re.findall(r'name="(\w+)"', form)
+        names += re.findall(rf'form="{id}" name="(\w+)"', self.page) if id else []
+        assert fields.keys() <= {*names}, "the page has these fields"
+        if method == "get":
+            return self._seen(self.client.get(action, params=sent | fields), status)
+        return self.post(action, status, **sent | fields)
+
     def _seen(self, answer: Response, status: int) -> str:
         assert answer.status_code == status, answer.text[-2000:]
         self.page = answer.text
@@ -88,7 +107,9 @@ def test_from_an_invitation_to_the_board(
     worker.grade(1.25)
     page = ada.get("/mine")
     assert "accepted" in page and "1.250" in page
-    ada.get(re.findall(r"/submissions/\w+", page)[0])
+    (id, *_) = re.findall(r"/submissions/(\w+)", page)
+    assert "sources are the same" in ada.press("Compare the two chosen", of=[id, id])
+    ada.get(f"/submissions/{id}")
     assert "fast one" in ada.page and "1.25" in ada.page and "Registers" in ada.page
     files = re.findall(r"/entries/\w+\.(?:cu|json)", ada.page)
     assert len(files) == 2 and "fast one" in ada.get(files[1])
@@ -98,12 +119,6 @@ def test_from_an_invitation_to_the_board(
 
 def test_the_problem_page_explains_every_verdict(browser: Callable[[], Browser]) -> None:
     assert re.findall(r"<dt>([a-z]+-?[a-z]*)</dt>", browser().get("/problem")) == [*Verdict]
-
-
-def test_pasted_code_is_submitted_and_mistakes_are_shown_beside_it(ada: Browser) -> None:
-    assert "The file is empty" in ada.post("/submit", 422, pasted="  ", name="x")
-    assert "queued" in ada.post("/submit", pasted=factory.SOURCE, name="pasted")
-    assert "pasted" in ada.get("/mine")
 
 
 def test_text_of_many_lines_stays_so(ada: Browser) -> None:
@@ -124,7 +139,7 @@ def test_cancelling_and_withdrawing(ada: Browser, worker: FakeWorker) -> None:
     ada.post("/submit", pasted=factory.SOURCE)
     id = re.findall(r"/submissions/(\w+)/cancel", ada.page)[0]
     assert "data-live" in ada.page
-    cancelled = ada.post(f"/submissions/{id}/cancel")
+    cancelled = ada.press("Cancel")
     assert "cancelled" in cancelled
     # What follows a submission reads its page again when that is over: it would, without end.
     assert "data-live" not in cancelled
@@ -133,7 +148,7 @@ def test_cancelling_and_withdrawing(ada: Browser, worker: FakeWorker) -> None:
     assert "second" in ada.get("/index.html")
     id = re.findall(r"/submissions/(\w+)", ada.get("/mine"))[0]
     ada.get(f"/submissions/{id}")
-    assert "Withdrawn" in ada.post(f"/submissions/{id}/withdraw")
+    assert "Withdrawn" in ada.press("Withdraw from the board")
     assert "second" not in ada.get("/index.html")
     ada.post("/submit", pasted=factory.SOURCE, name="third")
     id = re.findall(r"/submissions/(\w+)/cancel", ada.page)[0]
@@ -167,14 +182,17 @@ def test_disqualifying_says_why_and_is_written_down(
     id = submit(connection, bob, "cheat")
     worker.grade(9.0)
     assert "cheat" in olga.get("/index.html")
-    assert "needs a reason" in olga.post("/organiser/disqualify", 422, id=id, reason=" ")
-    olga.post("/organiser/disqualify", id=id, reason="copied from cuBLAS")
+    olga.get(f"/submissions/{id}")
+    assert "needs a reason" in olga.press("Disqualify", 422, reason=" ")
+    olga.get(f"/submissions/{id}")
+    olga.press("Disqualify", reason="copied from cuBLAS")
     assert "cheat" not in olga.get("/index.html")
     assert "copied from cuBLAS" in signed_in(bob).get(f"/submissions/{id}")
     lines = [(line.actor, line.action, line.subject) for line in contest.audit_log(connection)]
     assert ("olga", "disqualify", id) in lines
     signed_in(bob).post(f"/submissions/{id}/withdraw")
-    olga.post("/organiser/reinstate", id=id)
+    olga.get(f"/submissions/{id}")
+    olga.press("Reinstate")
     page = signed_in(bob).get(f"/submissions/{id}")
     assert "copied" not in page and "Withdrawn" in page
 
@@ -182,10 +200,17 @@ def test_disqualifying_says_why_and_is_written_down(
 def test_a_rejudging_is_looked_at_before_it_counts(olga: Browser, worker: FakeWorker) -> None:
     id = worker.submit("again", "bob")
     worker.grade(1.0)
-    nothing = olga.post("/organiser/rejudge", 422, which="chosen", reason="a fault was repaired")
+    gone = worker.submit("gone", "bob")
+    worker.grade(1.0)
+    olga.post(f"/submissions/{gone}/withdraw")
+    listed, all_of_them = "/organiser/submissions", "Rejudge all that count"
+    olga.get(listed)
+    nothing = olga.press("Rejudge the chosen submissions", 422, reason="a fault was repaired")
     assert "Choose the submissions" in nothing
-    assert "needs a reason" in olga.post("/organiser/rejudge", 422, which="all", reason=" ")
-    olga.post("/organiser/rejudge", which="all", reason="a fault was repaired")
+    olga.get(listed)
+    assert "needs a reason" in olga.press(all_of_them, 422, reason=" ")
+    olga.get(listed)
+    olga.press(all_of_them, reason="a fault was repaired")
     number = re.findall(r"/organiser/rejudgings/(\d+)", olga.page)[0]
     address = f"/organiser/rejudgings/{number}"
     olga.get(address)
@@ -194,12 +219,14 @@ def test_a_rejudging_is_looked_at_before_it_counts(olga: Browser, worker: FakeWo
     assert worker.status(id).score == 1.0, "not yet"
     page = olga.get(address)
     assert "1.000" in page and "2.000" in page
-    olga.post(f"{address}/apply")
+    assert "gone" not in page, "what was withdrawn does not count"
+    olga.press("Apply the new results")
     assert worker.status(id).score == 2.0
     assert "applied or dropped already" in olga.post(f"{address}/drop", 422)
-    olga.post("/organiser/rejudge", which="chosen", ids=id, reason="why not")
-    number = re.findall(r"/organiser/rejudgings/(\d+)", olga.page)[0]
-    olga.post(f"/organiser/rejudgings/{number}/drop")
+    olga.get(listed)
+    olga.press("Rejudge the chosen submissions", ids=id, reason="why not")
+    olga.get(re.findall(r"/organiser/rejudgings/\d+", olga.page)[0])
+    olga.press("Drop the new results")
     assert worker.fetch() is None and worker.status(id).score == 2.0
 
 
@@ -258,26 +285,16 @@ def test_no_field_of_a_stranger_is_markup(
     contest.reinstate(connection, bob, id)
     people.new_key(connection, bob.id, HOSTILE)
     people.invite(connection, bob.id, Role.CONTESTANT, 1, HOSTILE)
-    entry = worker.status(id).report or ""
-    for path in (
-        "/",
-        "/runs.html",
-        f"/submissions/{id}",
-        f"/entries/{entry[:16]}.html",
-        f"/compare?of={id}&of={id}",
-        "/mine",
-        "/account",
-        "/organiser",
-        "/organiser/submissions",
-        f"/organiser/submissions?find={HOSTILE}",
-        "/organiser/people",
-        "/organiser/audit",
-        f"/compare?of={HOSTILE}",
-        f"/live/submissions/{id}",
-        f"/{HOSTILE}.html",
-    ):
+    found = ["/", f"/compare?of={id}&of={id}", "/organiser", f"/live/submissions/{id}"]
+    odd = [f"/organiser/submissions?find={HOSTILE}", f"/compare?of={HOSTILE}", f"/{HOSTILE}.html"]
+    for path in (paths := [*odd, *found]):
         answer = olga.client.get(path)
-        assert HOSTILE not in answer.text and "<img src=x" not in answer.text, path
+        assert path in odd or answer.is_success, f"no link leads to {path}"
+        shown = answer.text if "html" in answer.headers["content-type"] else ""
+        assert HOSTILE not in shown and "<img src=x" not in shown, path
+        links = re.findall(r'href="(/[^"#]*)', answer.text) if path not in odd else []
+        paths += {*map(html.unescape, links)} - {*paths}
+    assert {"/mine", "/account", f"/organiser/people/{bob.id}", "/runs.html"} <= {*paths}
 
 
 @pytest.mark.parametrize("name", ["", " ", "-x", "a" * 61, "<b>", "a/b", "a\u202eb", "\x00"])
@@ -302,7 +319,11 @@ def test_a_link_for_one_lets_one_in(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
-    link = re.findall(r"/join/[\w-]+", olga.post("/organiser/invite", uses=1))[0]
+    olga.get("/organiser/people")
+    made = olga.press("Make a link", uses=1)
+    link = re.findall(r"http://testserver(/join/[\w-]+)", made)[0]
+    olga.press("Make a link", uses=7, note="late ones")
+    assert "late ones" not in olga.press("End it", near="late ones")
     one, other = browser(), browser()
     one.get(link)
     other.get(link)
@@ -312,6 +333,32 @@ def test_a_link_for_one_lets_one_in(
     logged = [vars(each).get("path", "") for each in caplog.records]
     assert "/join/…" in logged and link not in logged
     assert people.named(connection, "other") is None
+    phone = re.search(r"arena_[\w-]+", one.press("Make a key", label="phone", days=0))
+    assert "Your key" in one.press("Revoke", near="first key"), "the session was opened with it"
+    one.client.headers["Authorization"] = f"Bearer {phone[0]}"
+    olga.get("/organiser/people")
+    for button, status in (("Lock out", 401), ("Let in", 200), ("New key", 401)):
+        one.get("/mine", 200 if status == 401 else 401)
+        olga.press(button, near="<bdi>one<")
+        one.get("/mine", status)
+
+
+def test_a_long_list_has_pages(olga: Browser, connection: Connection) -> None:
+    organiser = people.named(connection, "olga")
+    for number in range(51):
+        submit(connection, organiser, f"tile {number}")
+        contest.note(connection, organiser, "test", str(number))
+    submit(connection, organiser, "other")
+    for path, rows, last in (
+        ("/mine", 2, "tile 0"),
+        ("/organiser/submissions?find=tile", 1, "tile 0"),
+        ("/organiser/audit", 2, "sign in"),
+    ):
+        (older,) = re.findall(r'href="([^"]*)">Older', olga.get(path))
+        assert olga.page.count("<tr") == 51 and ">Newer" not in olga.page
+        page = olga.get(path.partition("?")[0] + html.unescape(older))
+        assert page.count("<tr") == 1 + rows and last in page, path
+        assert ">Newer" in page and ">Older" not in page
 
 
 def test_behind_a_proxy_that_leaves_the_path(

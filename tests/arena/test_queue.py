@@ -186,7 +186,7 @@ def test_a_task_given_back_costs_no_attempt(worker: FakeWorker, site: Site) -> N
 def test_people_take_turns_and_a_newcomer_is_next(worker: FakeWorker) -> None:
     for number in range(4):
         worker.submit(f"a{number}", "ada")
-    worker.submit("b0", "bob")
+    assert worker.status(worker.submit("b0", "bob")).place == 2
     order = [worker.take().name for _ in range(3)]
     assert order == ["a0", "b0", "a1"]
     for number in range(3):  # all but a newcomer's first submission alternate with those of others

@@ -1,16 +1,8 @@
-"""Tests of the names of submissions: as they come in, and as the database keeps them."""
+"""Tests of the names of submissions as they come in."""
 
 import pytest
 
-from harness.arena.submitted import NAMELESS, kernel_name, stored
-from tests.arena.submitting import submission
-from tests.board.factory import SOURCE
-
-
-@pytest.mark.parametrize("name", ["../tile", ""])
-def test_a_stored_name_that_no_report_can_have_is_replaced(name: str) -> None:
-    replaced = {"name": NAMELESS, "author": None}
-    assert stored(name, "ada", SOURCE) == submission(source=SOURCE).model_copy(update=replaced)
+from harness.arena.submitted import kernel_name
 
 
 @pytest.mark.parametrize(
