@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import time
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -25,6 +26,10 @@ settings.load_profile("default")
 
 # Parallel test processes are given a width, and without a terminal commands wrap nothing.
 os.environ.pop("COLUMNS", None)
+
+# No time may depend on the zone of the machine, which is often UTC.
+os.environ["TZ"] = "Asia/Kolkata"
+time.tzset()
 
 # What a shell starts in the background ignores Ctrl-C, and what nohup starts ignores SIGHUP; the
 # judges that tests interrupt must not.

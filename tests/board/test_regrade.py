@@ -100,6 +100,7 @@ def test_a_rejection_is_entered_and_settles_the_matter(call: Call, old: Path) ->
 
 HOT = protocol.Accepted(score=protocol.Unscored(reason="throttled", message="the GPU was hot"))
 OUR_FAULT = protocol.JudgeError(stage=protocol.Stage.VERIFY, message="the worker vanished")
+NOT_HERE = protocol.Unsupported(stage=protocol.Stage.COMPILE, message="an old compiler")
 other_gpu = grading(gpu="NVIDIA L4")
 
 
@@ -114,6 +115,7 @@ def gone(submission: Submission) -> Report:
         (gone, "could not be graded: the GPU is taken"),
         (other_gpu, "this machine has NVIDIA L4"),
         (grading(outcome=OUR_FAULT), "not the submission's fault"),
+        (grading(outcome=NOT_HERE), "unsupported: not the submission's fault"),
         (grading(score=None), "this machine has CPU"),
     ],
 )

@@ -47,7 +47,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             0.9 - 0.001 * number,
             day=number / 10,
             identity=f"kernel {number}",
-        )._replace(cores=(Badge.TENSOR_CORES if number % 2 else Badge.CUDA_CORES).value)
+        )._replace(
+            cores=(Badge.TENSOR_CORES if number % 2 else Badge.CUDA_CORES).value,
+            accuracy="ABC"[number % 3],
+        )
         for number in range(KERNELS - len(NAMES))
     ]
     folder = tmp_path_factory.mktemp("leaderboard") / "site"
@@ -162,6 +165,9 @@ def test_the_ranking_has_pages_and_is_sorted_by_keyboard(table: Chrome) -> None:
     table.find_element(By.XPATH, "//button[.='Next']").click()
     assert status(table) == "101 to 120 of 120 kernels"
     assert column(table, "kernel")[0] == f"kernel {100 - len(NAMES)}"
+    fill(table, "find", "kernel 50")
+    assert column(table, "kernel") == ["kernel 50"], "also from another page"
+    fill(table, "find", "")
     button = heading(table, "kernel").find_element(By.TAG_NAME, "button")
     table.execute_script("arguments[0].focus()", button)
     for key, order in ((Keys.ENTER, "ascending"), (Keys.SPACE, "descending")):
@@ -207,6 +213,8 @@ def test_finding_and_dates_choose_what_is_shown(table: Chrome) -> None:
     fill(table, "since", "2026-01-08")
     assert 0 < len(rows(table)) < 100
     assert all(graded >= "2026-01-08" for graded in column(table, "graded"))
+    fill(table, "accuracy", "B")
+    assert {*column(table, "accuracy")} == {"A", "B"}
     fill(table, "find", "no such kernel")
     assert status(table) == "0 kernels, chosen from 120"
 
