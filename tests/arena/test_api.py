@@ -124,7 +124,6 @@ def test_an_unreadable_rule_leaves_the_former_rules_in_force(
     ("method", "path", "status"),
     [
         ("GET", "/api/v1/nowhere", 404),
-        ("GET", f"{SUBMISSIONS}/../../etc/passwd", 404),
         ("GET", f"{SUBMISSIONS}/%2e%2e%2f%2e%2e%2fetc%2fpasswd", 404),
         ("GET", f"{SUBMISSIONS}/0123456789abcdef", 404),
         ("GET", f"{SUBMISSIONS}/x' OR 1=1 --", 404),

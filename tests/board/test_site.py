@@ -100,8 +100,7 @@ def test_every_link_leads_to_a_file(write: Write) -> None:
     site = write(*of_everything())
     assert len(pages(site)) == 3 + len(of_everything())
     for page in pages(site):
-        current = page.read_text(encoding="utf-8").count('aria-current="page"')
-        assert current == (page.parent == site), "readers hear which page this is"
+        assert page.read_text().count('aria-current="page"') == (page.parent == site)
         for link in Elements(page).links():
             file, _, fragment = link.partition("#")
             target = (page.parent / file) if file else page
