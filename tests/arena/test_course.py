@@ -138,7 +138,6 @@ RULES = Rules.model_validate(
         "ends": NOON,
         "deadlines": {"B": NOON + 2 * HOUR},
         "late": {"days": 1, "factor": 0.5},
-        "points": [{"score": 0.5, "points": 10}, {"score": 1.0, "points": 20}],
     }
 )
 
@@ -174,14 +173,6 @@ def test_sources_are_open_once_every_section_has_ended() -> None:
 
 
 @pytest.mark.parametrize(
-    ("score", "late", "points"),
-    [(None, False, 0), (0.4, False, 0), (0.5, False, 10), (0.99, True, 5), (1.5, False, 20)],
-)
-def test_points_come_from_thresholds(score: float | None, late: bool, points: float) -> None:
-    assert RULES.points_for(score, late) == points
-
-
-@pytest.mark.parametrize(
     ("written", "said"),
     [
         ("points = [{score = 2, points = 1}, {score = 1, points = 2}]", "must rise"),
@@ -207,8 +198,8 @@ def test_the_gradebook_has_the_best_result_of_everybody(
     connection: Connection,
 ) -> None:
     rules.write_text(
-        f"points = [{{score = 1.0, points = 20}}]\nends = {datetime.now(UTC) + 24 * HOUR}\n"
-        "[late]\ndays = 9\nfactor = 0.5\n"
+        "points = [{score = 0, points = 9}, {score = 1.5, points = 20}]\n"
+        f"ends = {datetime.now(UTC) + 24 * HOUR}\n[late]\ndays = 9\nfactor = 0.5\n"
     )
     person("nobody")
     for score in (0.9, 1.5, 1.2, 2.0, 3.0, 4.0):
