@@ -237,7 +237,7 @@ def test_an_explanation_has_all_counters_or_says_why_not() -> None:
 
 
 def test_an_unreadable_file_needs_no_device(tmp_path: Path) -> None:
-    (tmp_path / "mine.cu").write_bytes(b"\xff")
+    (tmp_path / "mine.cu").write_bytes(b"\0")
     unreadable = read(tmp_path / "mine.cu")
     nothing = fakes.on_cpu(fakes.FakeDevice(run=stop))
     assert examine(unreadable, nothing) is unreadable.error
