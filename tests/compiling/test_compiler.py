@@ -59,7 +59,7 @@ def test_wgmma_that_is_serialised_is_warned_of() -> None:
 @pytest.mark.parametrize(
     ("code", "use", "told"),
     [
-        ("int f() { return 1; }", "f()", 'identifier "f" is undefined: line 1 defines it'),
+        ("int f() {\nreturn 1; }", "f()", 'identifier "f" is undefined: line 1 defines it'),
         ("int TILE = 16;", "TILE", 'identifier "TILE" is undefined: line 1 defines it'),
         ("struct S {\nint at(int c) { return c; }\n};", "S{}.at(1)", '"at": line 2 defines it'),
         ("int f(int c) { return c; }", "c", 'identifier "c" is undefined'),
