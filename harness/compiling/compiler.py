@@ -151,7 +151,7 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
 
     The first compilation usually suffices. If it fails, possible causes are changed in turn: the
     template's instance, the standard library, and declarations that can only be host code, or other
-    kernels.
+    device code.
     """
     virtual, empty = headers.stand_ins(source.includes, source.device_code)
     warnings = tuple(map(headers.warning, empty))
@@ -194,18 +194,19 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
             # A lambda that is regarded as host code may be device code by the option.
             keep_lambdas = bool(of_the_host) and _FOR_THE_DEVICE not in options
             host_lines = diagnostics.declared_at(of_the_host, code) | host_lines
-            remaining, kernels = without_failed_code(
+            remaining, more_left_out = without_failed_code(
                 code, of_the_host or errors, kernel, keep_lambdas=keep_lambdas
             )
             if remaining != code:
-                left_out |= kernels
+                left_out |= more_left_out
                 first = first or (() if of_the_host else errors)
                 code = remaining
             elif of_the_host and keep_lambdas:
                 options.append(_FOR_THE_DEVICE)
             else:
                 break
-    lasting = tuple(error for error in first if error in errors)
+    is_needed = not left_out.keys().isdisjoint(diagnostics.unknown_names(errors))
+    lasting = () if is_needed else tuple(error for error in first if error in errors)
     found = lasting or first or errors or diagnostics.unexplained(output.log)
     shown = diagnostics.with_advice(
         diagnostics.with_causes_first(found),
@@ -215,8 +216,8 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
     raise refuse_for(*diagnostics.bounded(shown), warnings=warnings)
 
 
-def _left_out(kernel: str, line: int) -> Diagnostic:
-    message = f"kernel `{kernel}` does not compile and is left out; the judge never launches it"
+def _left_out(name: str, line: int) -> Diagnostic:
+    message = f"`{name}` does not compile and is left out; the submission's kernel does not need it"
     return Diagnostic(severity="warning", message=message, line=line)
 
 

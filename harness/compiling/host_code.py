@@ -133,35 +133,42 @@ def without_failed_code(
     code: str, errors: Iterable[Diagnostic], kernel: str | None, *, keep_lambdas: bool = False
 ) -> tuple[str, dict[str, int]]:
     """Return the code without the declarations in which the compiler found errors, as far as the
-    submission's kernel cannot need them: host code, and other kernels. A declaration with a word of
-    CUDA stays otherwise, and so does what is inside a device function.
+    submission's kernel may not need them: host code, other kernels, and device functions outside of
+    classes. If the kernel does need one, it will not compile.
 
-    kernel: the submission's kernel; None if the file does not define it, so that all kernels stay.
-    Returns also the lines of the kernels that were left out, by name.
+    kernel: the submission's kernel; None if the file does not define it, so that all device code
+        stays.
+    Returns also the lines of the kernels and device functions that were left out, by name.
     """
     text = code.encode()
     tree = walked(text)
     device, device_words = functions(tree).device, _DEVICE_WORDS | macros_for(_DEVICE_WORDS, tree)
     starts = [0, *(match.end() for match in re.finditer(rb"\n", text))]
     removed: list[Node] = []
-    kernels: dict[str, int] = {}
+    left_out: dict[str, int] = {}
     for error in errors:
         if error.line is not None and error.line <= len(starts):
             at = min(starts[error.line - 1] + (error.column or 1) - 1, len(text))
             path = path_to(tree.root, at, at + 1)
-            other = next((node for node in path if kernel and _is_other_kernel(node, kernel)), None)
+            other = _other_device_code(path, kernel) if kernel else None
             if other is not None:
-                kernels[declared_name(other)] = position(other)[0]
+                left_out[declared_name(other)] = position(other)[0]
             found = other or _removable(path, device, device_words)
             if found and not (keep_lambdas and _has_lambda(found)):
                 removed.append(found)
-    return blanked(text, removed).decode(), kernels
+    return blanked(text, removed).decode(), left_out
 
 
-def _is_other_kernel(node: Node, kernel: str) -> bool:
-    if node.type != "function_definition" or node.has_error or declared_name(node) == kernel:
-        return False
-    return "__global__" in text_of(node).partition("{")[0]
+def _other_device_code(path: list[Node], kernel: str) -> Node | None:
+    """Return the device function on this path, unless it is the kernel or in a class."""
+    for node in path:
+        if node.type in _CLASSES:
+            return None
+        if node.type == "function_definition":
+            head = text_of(node).partition("{")[0]
+            is_other = declared_name(node) != kernel and not node.has_error
+            return node if is_other and ("__global__" in head or "__device__" in head) else None
+    return None
 
 
 def _has_lambda(declaration: Node) -> bool:

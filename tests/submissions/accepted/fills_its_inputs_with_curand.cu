@@ -1,16 +1,20 @@
 // A whole program of which one kernel uses cuRAND, which a submission does not get. The judge does not
-// launch that kernel, so it need not compile.
-// expect: message="" warning="`init` does not compile and is left out" quick=yes
+// launch that kernel, so it need not compile, and neither need the function that it calls.
+// expect: message="" warning="`drawn` does not compile and is left out" quick=yes
 
 #include <cstdio>
 #include <cuda_runtime.h>
 #include <curand_kernel.h>
+
+__device__ float drawn(curandState* state) { return 2 * curand_uniform(state) - 1; }
+
 __global__ void init(float* p, int n, unsigned long long seed) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     curandState state;
     curand_init(seed, i, 0, &state);
-    if (i < n) p[i] = curand_uniform(&state);
+    if (i < n) p[i] = drawn(&state);
 }
+
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N,
                                              int K) {
     int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
