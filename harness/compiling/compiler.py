@@ -167,7 +167,7 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
         if any(not headers.is_allowed(name, virtual) for name in output.included):
             raise refuse("an #include reaches a file that is neither CUDA's own nor a stand-in")
         messages = diagnostics.of_nvrtc(output.log, FILE_NAME, code)
-        if output.succeeded:
+        if output.succeeded and not lexical.names(left_out, code):
             if lexical.may_hold_the_time(code):
                 started = time.time()
                 lexical.check_for_present_time(nvrtc.preprocess(text, options), started)
@@ -205,7 +205,8 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
                 options.append(_FOR_THE_DEVICE)
             else:
                 break
-    is_needed = not left_out.keys().isdisjoint(diagnostics.unknown_names(errors))
+    # What other code names is needed, even if an overload or another instance of it compiles.
+    is_needed = lexical.names(left_out, code)
     lasting = () if is_needed else tuple(error for error in first if error in errors)
     found = lasting or first or errors or diagnostics.unexplained(output.log)
     shown = diagnostics.with_advice(
@@ -217,7 +218,7 @@ def _by_standard(source: Source, arch: str, standard: str) -> tuple[str, list[Di
 
 
 def _left_out(name: str, line: int) -> Diagnostic:
-    message = f"`{name}` does not compile and is left out; the submission's kernel does not need it"
+    message = f"`{name}` does not compile and is left out; the submission's kernel does not use it"
     return Diagnostic(severity="warning", message=message, line=line)
 
 

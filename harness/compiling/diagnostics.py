@@ -209,11 +209,6 @@ def with_causes_first(found: Sequence[Diagnostic]) -> list[Diagnostic]:
     return sorted(found, key=lambda e: e.line != line or not _UNKNOWN.match(e.message))
 
 
-def unknown_names(errors: Iterable[Diagnostic]) -> set[str]:
-    """Return the names that these errors call undefined."""
-    return {found[1] for error in errors if (found := _UNKNOWN.search(error.message))}
-
-
 def unused(warning: Diagnostic) -> str | None:
     """Return the name that a warning calls unused."""
     found = _UNUSED.search(warning.message)

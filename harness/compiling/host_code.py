@@ -134,7 +134,7 @@ def without_failed_code(
 ) -> tuple[str, dict[str, int]]:
     """Return the code without the declarations in which the compiler found errors, as far as the
     submission's kernel may not need them: host code, other kernels, and device functions outside of
-    classes. If the kernel does need one, it will not compile.
+    classes. What is left of the code may still name them.
 
     kernel: the submission's kernel; None if the file does not define it, so that all device code
         stays.
@@ -165,8 +165,9 @@ def _other_device_code(path: list[Node], kernel: str) -> Node | None:
         if node.type in _CLASSES:
             return None
         if node.type == "function_definition":
-            head = text_of(node).partition("{")[0]
-            is_other = declared_name(node) != kernel and not node.has_error
+            head, name = text_of(node).partition("{")[0], declared_name(node)
+            # An operator is used without its name.
+            is_other = name != kernel and name.isidentifier() and not node.has_error
             return node if is_other and ("__global__" in head or "__device__" in head) else None
     return None
 

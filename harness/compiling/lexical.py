@@ -6,7 +6,7 @@ that has no end takes the rest of its line or of the file.
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from harness.compiling.errors import SourceError
 from harness.protocol.report import Diagnostic
@@ -75,6 +75,11 @@ def without_text(code: str) -> str:
         return match[0] if is_code else re.sub(r"[^\n]", " ", match[0])
 
     return _WORD.sub(blank, code)
+
+
+def names(wanted: Collection[str], code: str) -> bool:
+    """Return whether the code has one of these names outside of comments and strings."""
+    return bool(wanted) and not {*re.findall(r"\w+", without_text(code))}.isdisjoint(wanted)
 
 
 _OTHER_LANGUAGES = {
