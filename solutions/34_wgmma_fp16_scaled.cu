@@ -101,7 +101,7 @@ struct Control {
     alignas(16) float row_factors[2][BM];  // inverse scales, for even and odd pieces
     alignas(16) float column_factors[2][BN];
     unsigned long long full[STAGES];  // mbarriers: the copies into a slot are complete
-    unsigned released[STAGES];        // releases of a slot by warps; never reset
+    unsigned released[STAGES];        // warps that have released a slot, modulo WARPS
     unsigned ticket[2];
     unsigned long long arrived[WARPS][ROW_SLOTS];  // mbarriers: the copy of a segment is complete
 };
@@ -643,8 +643,9 @@ struct Ring {
 
     // Waits until at most PENDING groups of wgmma are incomplete, then releases slot `used`. The
     // last of the eight warps to release it starts its refill, so no warp waits for a free slot.
-    // The atomic's release and acquire order all reads of the slot before the refill. The source
-    // address is computed before the wait, to shorten the time between release and refill.
+    // The atomic's release and acquire order all reads of the slot before the refill. It is an
+    // increment, because the compiler would first add up additions of a warp. The source address is
+    // computed before the wait, to shorten the time between release and refill.
     template <int PENDING>
     __device__ __forceinline__ void release(int used) {
         const Source from = source_of(next, s);
@@ -652,11 +653,11 @@ struct Ring {
         wgmma_wait<PENDING>();
         if (lane == 0) {
             unsigned before;
-            asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;"
+            asm volatile("atom.acq_rel.cta.shared::cta.inc.u32 %0, [%1], %2;"
                          : "=r"(before)
-                         : "r"(shared_address(&c.released[used]))
+                         : "r"(shared_address(&c.released[used])), "n"(WARPS - 1)
                          : "memory");
-            if (before % WARPS == WARPS - 1) load_stage(next, from, c, s, slots, used);
+            if (before == WARPS - 1) load_stage(next, from, c, s, slots, used);
         }
         __syncwarp();
         next.advance(s);
@@ -687,30 +688,34 @@ struct Ring {
         parity ^= 1;
     }
 
-    // acc (+)= the stage in `slot`, for all columns of this warpgroup.
-    template <bool FIRST>
+    // acc = the first stage, for all columns of this warpgroup.
+    __device__ __forceinline__ void multiply_first(float (&acc)[2][BM / 2]) {
+        barrier_wait(&c.full[slot], parity);
+        multiply_half<true>(acc[0], 0);
+        multiply_half<true>(acc[1], 1);
+        pass();
+    }
+
+    // acc += the stage in `slot`. The slot before it is released as soon as half of the products
+    // are issued, since issuing them takes as long as multiplying those of the other warpgroup.
     __device__ __forceinline__ void multiply_stage(float (&acc)[2][BM / 2]) {
         barrier_wait(&c.full[slot], parity);
-        multiply_half<FIRST>(acc[0], 0);
-        multiply_half<FIRST>(acc[1], 1);
+        multiply_half<false>(acc[0], 0);
+        release<1>(previous);
+        multiply_half<false>(acc[1], 1);
+        pass();
     }
 
     __device__ __forceinline__ void multiply(float (&acc)[2][BM / 2], unsigned steps) {
 #pragma unroll 1
-        for (unsigned step = 0; step < steps; ++step) {
-            multiply_stage<false>(acc);
-            release<2>(previous);
-            pass();
-        }
+        for (unsigned step = 0; step < steps; ++step) multiply_stage(acc);
     }
 
     // Multiplies the last stage of a piece and the first stage of the next. Between them, finish(h)
     // processes half h of acc while the tensor cores work on the other half.
     template <class Finish>
     __device__ __forceinline__ void turn(float (&acc)[2][BM / 2], Finish finish) {
-        multiply_stage<false>(acc);
-        release<2>(previous);
-        pass();
+        multiply_stage(acc);
         wgmma_wait<1>();
         finish(0);
         barrier_wait(&c.full[slot], parity);
@@ -765,7 +770,9 @@ __device__ __forceinline__ float unscaled(float sum, float column, float row) {
 template <bool ANY>
 __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigned block, int thread,
                                                Control& c, unsigned char* slots) {
-    const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
+    // The shuffle tells the compiler that a warp has one warpgroup, so descriptors are uniform.
+    const int warpgroup = __shfl_sync(0xffffffffu, thread / 128, 0);
+    const int warp = thread / 32 % 4, lane = thread % 32;
     Ring ring = {s, c, slots, shared_address(slots), lane, warpgroup, {}, 0, 0, 0};
     Piece piece;
     piece.begin(block, s);
@@ -832,8 +839,7 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
                    });
     };
     if (piece.index >= s.tiles) return;
-    ring.multiply_stage<true>(acc);
-    ring.pass();
+    ring.multiply_first(acc);
 #pragma unroll 1
     for (;;) {
         ring.multiply(acc, CHUNK_STAGES * piece.count - 2);
@@ -842,7 +848,7 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
         if (piece.index >= s.tiles) break;
         ring.turn(acc, finish);
     }
-    ring.multiply_stage<false>(acc);
+    ring.multiply_stage(acc);
     wgmma_wait<0>();
     finish(0);
     finish(1);

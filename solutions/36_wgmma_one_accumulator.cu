@@ -120,7 +120,7 @@ struct Control {
     alignas(16) float row_factors[2][BM];  // inverse scales, for even and odd pieces
     alignas(16) float column_factors[2][BN];
     unsigned long long full[STAGES];  // mbarriers: the copies into a slot are complete
-    unsigned released[STAGES];        // releases of a slot by warps; never reset
+    unsigned released[STAGES];        // warps that have released a slot, modulo WARPS
     unsigned ticket[2];
     unsigned outliers;                    // of the launch
     unsigned wide_count, wide[MAX_WIDE];  // wide segments that this block has split
@@ -831,8 +831,9 @@ struct Ring {
 
     // Waits until at most PENDING groups of wgmma are incomplete, then releases slot `used`. The
     // last of the eight warps to release it starts its refill, so no warp waits for a free slot.
-    // The atomic's release and acquire order all reads of the slot before the refill. The source
-    // address is computed before the wait, to shorten the time between release and refill.
+    // The atomic's release and acquire order all reads of the slot before the refill. It is an
+    // increment, because the compiler would first add up additions of a warp. The source address is
+    // computed before the wait, to shorten the time between release and refill.
     template <bool WIDE, int PENDING>
     __device__ __forceinline__ void release(int used) {
         const Source from = source_of<WIDE>(next, s);
@@ -840,11 +841,11 @@ struct Ring {
         wgmma_wait<PENDING>();
         if (lane == 0) {
             unsigned before;
-            asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], 1;"
+            asm volatile("atom.acq_rel.cta.shared::cta.inc.u32 %0, [%1], %2;"
                          : "=r"(before)
-                         : "r"(shared_address(&c.released[used]))
+                         : "r"(shared_address(&c.released[used])), "n"(WARPS - 1)
                          : "memory");
-            if (before % WARPS == WARPS - 1) load_stage<WIDE>(next, from, c, s, slots, used);
+            if (before == WARPS - 1) load_stage<WIDE>(next, from, c, s, slots, used);
         }
         __syncwarp();
         next.advance(s);
@@ -887,31 +888,37 @@ struct Ring {
         parity ^= 1;
     }
 
-    // acc += the stage in `slot`, for all columns of this warpgroup.
-    template <bool WIDE, bool CORRECT, bool FIRST>
+    // acc = the first stage, for all columns of this warpgroup.
+    template <bool WIDE>
+    __device__ __forceinline__ void multiply_first(unsigned (&acc)[2][BM / 2]) {
+        barrier_wait(&c.full[slot], parity);
+        multiply_half<WIDE, true, true>(acc[0], 0);
+        multiply_half<WIDE, true, true>(acc[1], 1);
+        pass();
+    }
+
+    // acc += the stage in `slot`. The slot before it is released as soon as half of the products
+    // are issued, since issuing them takes as long as multiplying those of the other warpgroup.
+    template <bool WIDE, bool CORRECT>
     __device__ __forceinline__ void multiply_stage(unsigned (&acc)[2][BM / 2]) {
         barrier_wait(&c.full[slot], parity);
-        multiply_half<WIDE, CORRECT, FIRST>(acc[0], 0);
-        multiply_half<WIDE, CORRECT, FIRST>(acc[1], 1);
+        multiply_half<WIDE, CORRECT, false>(acc[0], 0);
+        release<WIDE, 1>(previous);
+        multiply_half<WIDE, CORRECT, false>(acc[1], 1);
+        pass();
     }
 
     template <bool WIDE, bool CORRECT>
     __device__ __forceinline__ void multiply(unsigned (&acc)[2][BM / 2], unsigned steps) {
 #pragma unroll 1
-        for (unsigned step = 0; step < steps; ++step) {
-            multiply_stage<WIDE, CORRECT, false>(acc);
-            release<WIDE, 2>(previous);
-            pass();
-        }
+        for (unsigned step = 0; step < steps; ++step) multiply_stage<WIDE, CORRECT>(acc);
     }
 
     // Multiplies the last stage of a series and the first stage of the next series. Between them,
     // finish(h) processes half h of acc while the tensor cores work on the other half.
     template <bool WIDE, bool CORRECT, class Finish>
     __device__ __forceinline__ void turn(unsigned (&acc)[2][BM / 2], Finish finish) {
-        multiply_stage<WIDE, CORRECT, false>(acc);
-        release<WIDE, 2>(previous);
-        pass();
+        multiply_stage<WIDE, CORRECT>(acc);
         wgmma_wait<1>();
         finish(0);
         barrier_wait(&c.full[slot], parity);
@@ -1038,8 +1045,7 @@ __device__ __forceinline__ void multiply_tiles(float* C, const Shape& s, unsigne
     };
     if (piece.index >= s.tiles) return;
     // After the last tile one more stage is multiplied and discarded, so finish is inlined once.
-    ring.multiply_stage<WIDE, true, true>(acc);
-    ring.pass();
+    ring.multiply_first<WIDE>(acc);
 #pragma unroll 1
     for (;;) {
         if (WIDE) {
