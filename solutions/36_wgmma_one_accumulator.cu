@@ -325,12 +325,29 @@ constexpr int SEGMENT_LENGTH = SEGMENT * DEPTH;
 
 // INT8 corrections are used if 2^13, the bound of scaled values, is at most this multiple of the root
 // mean square of each segment. Beyond it, the error of INT8 would dominate.
-constexpr float LIMIT = 11.0f;
+constexpr float LIMIT = 8.0f;
 
-// Returns whether a segment is wide, from the sum of its scaled squares.
-__device__ __forceinline__ bool is_wide(float squares, unsigned segment, const Shape& s) {
+// Returns whether 2^13 is more than `multiple` times the root mean square of a segment, from the sum
+// of its scaled squares.
+__device__ __forceinline__ bool exceeds(float multiple, float squares, unsigned segment,
+                                        const Shape& s) {
     const float length = min(SEGMENT_LENGTH, s.N - (int)segment * SEGMENT_LENGTH);
-    return squares > 0.0f && 8192.0f * 8192.0f * length > LIMIT * LIMIT * squares;
+    return squares > 0.0f && 8192.0f * 8192.0f * length > multiple * multiple * squares;
+}
+
+// A power of two as the scale may leave much of INT8's range unused. If that matters (STRETCH), and
+// low parts need rounding, the largest magnitude is scaled to 127 units of the high part instead.
+// Without rounding the power of two remains, so products of integers stay exact.
+constexpr float STRETCH = 6.0f, ROOM = 5461.0f;
+
+__device__ __forceinline__ bool needs_rounding(float y) { return rintf(y * 64) != y * 64; }
+
+__device__ __forceinline__ Scale stretched(Scale chosen, float largest, float squares, bool rounded,
+                                           unsigned segment, const Shape& s) {
+    rounded = __any_sync(0xffffffffu, rounded);
+    if (!rounded || chosen.range != USUAL || !exceeds(STRETCH, squares, segment, s)) return chosen;
+    const float growth = 127 * 64 / (largest * chosen.scale);
+    return {chosen.scale * growth, chosen.factor / growth, USUAL};
 }
 
 // Ends the first pass if outliers are too many. The second pass splits everything again, so the
@@ -503,7 +520,20 @@ __device__ __forceinline__ bool split_segment(const float* from, const Shape& s,
 #pragma unroll
     for (int i = 0; i < SEGMENT; ++i) largest = max(largest, magnitude(values[i * 32]));
     largest = __reduce_max_sync(0xffffffffu, largest);
-    const Scale chosen = scale_for(largest);
+    Scale chosen = scale_for(largest);
+    const float limit = __uint_as_float(largest);
+    if (!WIDE && limit * chosen.scale < ROOM) {
+        float squares = 0.0f;
+        bool rounded = false;
+#pragma unroll 1
+        for (int i = 0; i < SEGMENT; ++i) {
+            const float4 y = scaled(values[i * 32], chosen.scale);
+            squares += squares_of(y);
+            rounded |= needs_rounding(y.x) || needs_rounding(y.y) || needs_rounding(y.z) ||
+                       needs_rounding(y.w);
+        }
+        chosen = stretched(chosen, limit, sum_of_warp(squares), rounded, segment, s);
+    }
     Destination<WIDE> to(s, of_b, line, segment, lane);
     Noise noise(of_b, line, segment, lane);
     const int chunks = min((unsigned)SEGMENT, s.chunks - segment * SEGMENT);
@@ -519,7 +549,7 @@ __device__ __forceinline__ bool split_segment(const float* from, const Shape& s,
         *to.factor = chosen.factor;
         if (!WIDE && chosen.range == TINY) end_first_pass(s, epoch);
         if (!WIDE && chosen.range == EXTREME) atomicMax(&extreme, epoch);
-        if (!WIDE && is_wide(squares, segment, s)) {
+        if (!WIDE && exceeds(LIMIT, squares, segment, s)) {
             note_wide(of_b ? s.M + line : line, segment, s, c);
             if (share > 0) count_wide(share, s, epoch);
         }
@@ -546,6 +576,8 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
         v[i] = k < length ? p[k * step] : 0.0f;
     }
     unsigned cut = 0xff << 23, largest;  // magnitudes from `cut` on are outliers
+    float squares;                       // scaled, of the others
+    bool rounded;
 #pragma unroll 1
     for (;;) {
         largest = 0;
@@ -556,12 +588,17 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
         }
         largest = __reduce_max_sync(0xffffffffu, largest);
         const float scale = scale_for(largest).scale;
-        float squares = 0.0f;
+        squares = 0.0f;
+        rounded = false;
 #pragma unroll 1
-        for (int i = 0; i < SEGMENT_LENGTH / 32; ++i)
-            if (__float_as_uint(fabsf(v[i])) < cut) squares += v[i] * scale * (v[i] * scale);
+        for (int i = 0; i < SEGMENT_LENGTH / 32; ++i) {
+            const float y = v[i] * scale;
+            if (__float_as_uint(fabsf(v[i])) >= cut) continue;
+            squares += y * y;
+            rounded |= needs_rounding(y);
+        }
         squares = sum_of_warp(squares);
-        if (!is_wide(squares, segment, s)) break;
+        if (!exceeds(LIMIT, squares, segment, s)) break;
         unsigned least = cut;
 #pragma unroll 1
         for (int i = 0; i < SEGMENT_LENGTH / 32; ++i) {
@@ -598,7 +635,9 @@ __device__ __noinline__ void take_outliers(const float* A, const float* B, Shape
         v[i] = 0.0f;
     }
     // What is too small beside an outlier is no reason for another pass.
-    const Scale chosen = scale_for(max(largest, 12u << 23));
+    largest = max(largest, 12u << 23);
+    const Scale chosen =
+        stretched(scale_for(largest), __uint_as_float(largest), squares, rounded, segment, s);
     Destination<false> to(s, of_b, index, segment, lane);
     Noise noise(of_b, index, segment, lane);
 #pragma unroll 1
