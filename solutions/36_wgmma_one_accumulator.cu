@@ -325,7 +325,7 @@ constexpr int SEGMENT_LENGTH = SEGMENT * DEPTH;
 
 // INT8 corrections are used if 2^13, the bound of scaled values, is at most this multiple of the root
 // mean square of each segment. Beyond it, the error of INT8 would dominate.
-constexpr float LIMIT = 8.0f;
+constexpr float LIMIT = 9.0f;
 
 // Returns whether 2^13 is more than `multiple` times the root mean square of a segment, from the sum
 // of its scaled squares.
