@@ -111,8 +111,10 @@ class Expected:
     exact:       error(block) = max |C - R|_ij
 
     S_ij is the typical size of a sum of N terms of random sign. With it, the error of a block in
-    which all terms cancel is not relative to nearly zero. A block whose R and S are zero must be
-    zero. Errors below 2^-126, the smallest normal number, are ignored. Where R is not finite, or
+    which all terms cancel is not relative to nearly zero. A block at the edge of C counts as a
+    whole one: its missing elements are right and of mean size. The error of a few elements varies
+    more than that of 256, and would exceed the limit by chance. A block whose R and S are zero must
+    be zero. Errors below 2^-126, the smallest normal number, are ignored. Where R is not finite, or
     more than twice the largest float32 number, C must not be finite either. Where R is more than a
     quarter of that number, C may be infinite or NaN: C or an intermediate result may overflow, and
     a compensated sum then subtracts infinity from infinity.
@@ -151,6 +153,9 @@ class Expected:
             return np.where(scales > 0, np.maximum(scales, _SMALLEST / LIMITS[tolerance]), 0)
 
         scales = np.concatenate(_by_panels(scale, len(R)))
+        if tolerance is Tolerance.RANDOM:
+            elements = np.outer(*(_block_lengths(size) for size in R.shape))
+            scales *= np.sqrt(elements.max() / elements)
         exact = tolerance is Tolerance.EXACT
         masks = (mask if mask.any() else None for mask in (special, large))
         return cls(R, None if exact else scales, tolerance, *masks)
@@ -216,6 +221,10 @@ def quotient(numerator: Float64, scale: Float64) -> Float64:
     """Divide. 0/0 is 0, any other number divided by 0 is infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(numerator == 0, 0.0, numerator / scale)
+
+
+def _block_lengths(size: int) -> NDArray[np.int64]:
+    return np.minimum(BLOCK_SIZE, size - np.arange(0, size, BLOCK_SIZE))
 
 
 def _per_block(values: Float64, reduce: Any) -> Float64:

@@ -135,7 +135,21 @@ def test_the_error_follows_the_rule_of_the_problem() -> None:
     for i, j in np.ndindex(found.shape):
         block = np.s_[16 * i : 16 * i + 16, 16 * j : 16 * j + 16]
         scale = max(np.linalg.norm(R[block]), np.linalg.norm(S[block]) / 17**0.5)
+        scale *= (16 * 16 / R[block].size) ** 0.5  # blocks at the edges count as whole ones
         assert found[i, j] == pytest.approx(np.linalg.norm((C - R)[block]) / scale, rel=1e-9)
+
+
+def test_small_blocks_at_the_edges_do_not_exceed_the_limit_by_chance() -> None:
+    kind = "A normal, lone lines scaled by 2^-10..2^10; B normal"
+    A, B = Case(Shape(1057, 64, 1057), kind).draw(1)
+    R = A.astype(np.float64) @ B.astype(np.float64)
+    S = np.outer(np.linalg.norm(A, axis=1), np.linalg.norm(B, axis=0)) / 8
+    noise = np.random.default_rng(1).standard_normal(R.shape) * S
+    assert compare(A, B, R + 5e-6 * noise).passed
+    for edge in (np.s_[1056:], np.s_[:, 1056:]):  # low precision only there is caught
+        C = R.copy()
+        C[edge] += 1e-4 * noise[edge]
+        assert not compare(A, B, C).passed
 
 
 def test_the_error_of_exact_inputs_is_the_largest_difference() -> None:

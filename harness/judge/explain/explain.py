@@ -10,7 +10,13 @@ from harness.judge.explain.explanation import Advice, Explanation, LineCost, Roo
 from harness.judge.explain.gpu import H100, L2_BYTES, Gpu, gpu_of
 from harness.judge.explain.opcodes import Kind, count_kinds
 from harness.judge.explain.rules import advice
-from harness.judge.explain.workload import Workload, blocks_and_waves, fill, workload_of_code
+from harness.judge.explain.workload import (
+    Workload,
+    blocks_and_waves,
+    fill,
+    shown,
+    workload_of_code,
+)
 from harness.protocol.report import CodeLine, Counters, LineCounters
 from problem.cases import RANKED
 
@@ -128,7 +134,7 @@ def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
         share = sum(work.get((kind, by_groups), 0.0) for by_groups in (False, True)) / useful
         if peak is not None and share:
             seconds += share / gpu.tflops(peak)
-            count = f"{share:.2g}"
+            count = shown(share)
             products.append(f"{count} product{'' if count == '1' else 's'} of {kind}")
     if products:
         roofs.append(Roof(name=f"tensor cores ({', '.join(products)})", tflops=1 / seconds))

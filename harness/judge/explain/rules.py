@@ -39,6 +39,7 @@ from harness.judge.explain.workload import (
     blocks_and_waves,
     loop_bytes,
     resident_blocks,
+    shown,
     spills_to,
 )
 from harness.protocol.report import LineCounters, Producer
@@ -650,7 +651,7 @@ def _slow_tensor_type(evidence: Evidence) -> Saving | None:
         return None
     share = slow / sum(work.values())
     return Saving(
-        f"{_products(evidence, slow):.2g} products of TF32 for each useful one",
+        f"{shown(_products(evidence, slow))} products of TF32 for each useful one",
         evidence.work.shortened(share * (1 - peak / faster), Unit.TENSOR),
     )
 
@@ -682,7 +683,7 @@ def _equal_products(evidence: Evidence) -> Saving | None:
         return None
     saved = (products - 1) / products * (1 - peak / faster)
     return Saving(
-        f"{products:.2g} products of {kind} for each useful one, of which all but one are "
+        f"{shown(products)} products of {kind} for each useful one, of which all but one are "
         "corrections",
         evidence.work.shortened(saved, Unit.TENSOR),
     )

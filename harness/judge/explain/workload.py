@@ -110,6 +110,13 @@ def blocks_and_waves(facts: DisassembledKernel, gpu: Gpu) -> tuple[int, float]:
     return columns * rows, columns * rows / at_once
 
 
+def shown(products: float) -> str:
+    """Return how many products there are for each useful one, without the 5 % or less that counts
+    may have too many: they include what lies outside of the matrices."""
+    whole = round(products)
+    return f"{whole if abs(products - whole) < 0.05 * products else products:.2g}"
+
+
 def fill(facts: DisassembledKernel, gpu: Gpu) -> float:
     """Return the share of the multiprocessors' time in use: the last wave may be partly filled."""
     _, waves = blocks_and_waves(facts, gpu)
