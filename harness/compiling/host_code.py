@@ -35,6 +35,7 @@ _ITEMS = {
     *("declaration", "function_definition", "field_declaration", "friend_declaration"),
     *("template_declaration", "type_definition", "alias_declaration", "linkage_specification"),
     *("using_declaration", "namespace_alias_definition", "expression_statement"),
+    "template_instantiation",
     *_CLASSES,
 }
 _LISTS = {

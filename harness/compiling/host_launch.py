@@ -19,6 +19,8 @@ MAX_EXPRESSION = 200
 """The number of characters up to which a constant expression is read."""
 _DISPATCHED = {"scalar_t": "float"}
 """The type that PyTorch's AT_DISPATCH macros declare for the code in their argument."""
+_OTHER_TYPES = {"double", "half", "__half", "nv_bfloat16", "__nv_bfloat16"}
+"""Types with which libraries instantiate a kernel, too; the judge's matrices are float."""
 MAX_EXPANSIONS = 8
 """The longest chain of names that are defined by each other."""
 
@@ -51,10 +53,10 @@ class HostCode:
             if node.start_byte < skipped_until:
                 self.has_instance |= is_use and _name(node) == kernel
                 continue
-            if node.id in device_functions or node.type == "template_instantiation":
+            is_instance = node.type == "template_instantiation" and declared_name(node) == kernel
+            if node.id in device_functions or is_instance:
                 skipped_until = node.end_byte
-                is_template = node.type == "template_instantiation"
-                self.has_instance |= is_template and declared_name(node) == kernel
+                self.has_instance |= is_instance
                 continue
             if node.type == "function_definition" and node.start_byte >= function_until:
                 function, function_until = node, node.end_byte
@@ -65,13 +67,15 @@ class HostCode:
             elif node.type == "kernel_call_syntax" and kernel in _NAME.findall(_launched(node)):
                 self.launches.append((node, self._declarations(function)))
         used = (use for use in self._uses if _name(use[1]) == kernel)
-        self.instances = tuple(sorted({text for use in used for text in self._arguments(*use)}))
+        arguments = {text for use in used for text in self._arguments(*use)}
+        of_floats = {text for text in arguments if not _OTHER_TYPES & {*_NAME.findall(text)}}
+        self.instances = tuple(sorted(of_floats or arguments))
 
     def _define(self, node: Node) -> None:
         value = node.child_by_field_name("value")
         name = declared_name(node)
         if name and value:
-            self.constants[name] = without_comments(text_of(value))
+            self.constants[name] = without_comments(_value(value))
 
     def _declarations(self, function: Node | None) -> dict[str, Node]:
         """Return the names that a host function declares once, with their definitions."""
@@ -95,7 +99,7 @@ class HostCode:
         listed = use.child_by_field_name("arguments")
         written = without_comments(text_of(listed) if listed else "")[1:-1].strip()
         declared_here = self._declarations(function).items()
-        local = _DISPATCHED | {name: text_of(value) for name, value in declared_here}
+        local = _DISPATCHED | {name: _value(node) for name, node in declared_here}
         text = expanded(written, local)
         parameters = _template_parameters(function)
         if not set(_NAME.findall(text)) & parameters.keys():
@@ -109,7 +113,7 @@ class HostCode:
                 bound = parameters | dict(zip(parameters, given, strict=False))
                 bound_here = expanded(text, {n: v for n, v in bound.items() if v})
                 declared = self._declarations(caller).items()
-                yield expanded(bound_here, {n: text_of(v) for n, v in declared})
+                yield expanded(bound_here, {n: _value(v) for n, v in declared})
 
 
 def instance_expressions(kernel: str, code: HostCode) -> tuple[str, ...]:
@@ -123,6 +127,12 @@ def instance_expressions(kernel: str, code: HostCode) -> tuple[str, ...]:
     types = code.signature.pointer_types
     casts = tuple(f"(void (*)({', '.join(each)})){named}" for each in types)
     return (named, *casts) if arguments else casts
+
+
+def _value(initial: Node) -> str:
+    """Return what a variable begins with, also if it is written in braces."""
+    inner = parts(initial) if initial.type == "initializer_list" else []
+    return text_of(inner[0] if len(inner) == 1 else initial)
 
 
 def _name(use: Node) -> str:
@@ -154,7 +164,7 @@ def _template_parameters(function: Node | None) -> dict[str, str]:
 # ---------------------------------------------------------------------------- constant expressions
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_SIZE = re.compile(r"[0-9]{1,4}")
+_SIZE = re.compile(r"([0-9]{1,4})[uU]?")
 
 
 def expanded(text: str, names: dict[str, str]) -> str:
@@ -198,6 +208,6 @@ def _threads(call: Node, declared: dict[str, Node], constants: dict[str, str]) -
     meant = declared.get(text_of(block), block)
     lists = ("argument_list", "initializer_list", "parameter_list")
     sizes = next((parts(node) for node in descendants(meant) if node.type in lists), [meant])
-    written = (text_of(declared.get(text_of(size), size)) for size in sizes)
-    values = (constants.get(text, text) for text in written)
-    return [int(value) if _SIZE.fullmatch(value) else None for value in values]
+    written = (_value(declared.get(text_of(size), size)) for size in sizes)
+    values = (_SIZE.fullmatch(constants.get(text, text)) for text in written)
+    return [int(value[1]) if value else None for value in values]

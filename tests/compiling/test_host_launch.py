@@ -23,7 +23,7 @@ OTHER = "matrix_multiplication_kernel<<<1, n>>>();"
     ("block", "shown"),
     [
         ("dim3 block(32, 8);", "32×8"),
-        ("dim3 block{32, 8};", "32×8"),
+        ("dim3 block{32U, 8};", "32×8"),
         ("dim3 block = {8, 8, 4};", "8×8×4"),
         ("dim3 block(256);", "256×1"),
         ("dim3 block(1024);", "1024×1"),
@@ -34,7 +34,7 @@ OTHER = "matrix_multiplication_kernel<<<1, n>>>();"
 )
 def test_the_first_block_of_another_size_is_warned_of(block: str, shown: str) -> None:
     before = "#define FLAG\n#define T 16" if "T" in block else "\n"
-    assert warnings(f"const int U = 8; {block} {OTHER} {CALL} {CALL}", before) == [
+    assert warnings(f"const int U{{8}}; {block} {OTHER} {CALL} {CALL}", before) == [
         f"the file's own host code launches blocks of {shown} threads, but the judge always "
         "launches blocks of 16×16: `threadIdx.x` and `threadIdx.y` are below 16"
     ]
