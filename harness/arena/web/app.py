@@ -20,7 +20,6 @@ from harness.arena.web.guard import Guard
 from harness.arena.web.live import Watch
 from harness.arena.web.renderer import Call
 from harness.arena.web.rendering import page
-from harness.arena.web.workers import Jobs
 
 ROUTERS = (
     workers.router,
@@ -50,7 +49,7 @@ def application(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         running = [
             asyncio.create_task(app.state.watch.run()),
-            asyncio.create_task(app.state.jobs.run()),
+            asyncio.create_task(workers.keep_sweeping(site)),
         ]
         yield
         for each in running:
@@ -69,7 +68,6 @@ def application(
     )
     app.state.site = site
     app.state.watch = Watch(site)
-    app.state.jobs = Jobs(site)
     app.state.boards = Boards(site, render)
     app.state.compare = compare
     for each in ROUTERS:
