@@ -85,10 +85,9 @@ def _no_instance(source: Source) -> str:
             f"({arguments}), but the judge launches one kernel for all sizes; keep one launch, or "
             "instantiate one explicitly"
         )
-    types = ", ".join(signature.pointer_types[0])
     return (
         f"{signature.kernel} is a template, and the file has no instance of it; add one, like "
-        f"`template __global__ void {signature.kernel}<{source.template_example}>({types});`"
+        f"`{source.template_example}`"
     )
 
 

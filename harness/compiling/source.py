@@ -41,7 +41,7 @@ class Source:
     device_code: the file with host functions blanked out, line for line.
     parameters: the first kernel's parameters as written, and their line.
     template_line: the line of the kernel's definition if the kernel is a template.
-    template_example: arguments that the template could have.
+    template_example: an explicit instantiation that the template could have.
     kernel_templates: the names of all kernels that are templates.
     instances: expressions for the instance of that template, in the order to try them.
     instances_used: the template arguments that the file's host code uses the kernel with.
@@ -92,7 +92,7 @@ def parse(text: str, signature: Signature = SIGNATURE) -> Source:
         warnings=(*near_misses, *block_warning(host_code)),
         parameters=next(map(_written_parameters, kernels), None),
         template_line=position(templates[0])[0] if templates else None,
-        template_example=_example(templates[0]) if templates else "",
+        template_example=_example(templates[0], signature) if templates else "",
         kernel_templates=tuple(
             declared_name(f)
             for f in defined
@@ -117,11 +117,33 @@ def _is_template(kernel: Node) -> bool:
     return any(each is not None and text_of(each) == "auto" for each in types)
 
 
-def _example(kernel: Node) -> str:
-    """Return arguments for a kernel's template: `float` for a type, and 16 for a value."""
+def _example(kernel: Node, signature: Signature) -> str:
+    """Return an explicit instantiation of a kernel's template: of floats for the matrices, integers
+    for the sizes, and 16 for a value."""
+    parameters = _parameters(kernel)
+    written = [each for each in parts(parameters) if each.type in _VALUES] if parameters else []
+    bases = [each.child_by_field_name("type") for each in written]
+    meant = {
+        text_of(base): kind.strip("*")
+        for base, kind in zip(bases, signature.types, strict=False)
+        if base is not None
+    }
     listed = kernel.parent.child_by_field_name("parameters") if kernel.parent else None
-    kinds = [each.type for each in parts(listed)] if listed else []
-    return ", ".join("16" if kind in _VALUES else "float" for kind in kinds)
+    arguments: dict[str, str] = {}
+    for each in parts(listed) if listed else []:
+        name = declared_name(each)
+        arguments[name] = "16" if each.type in _VALUES else meant.get(name, "float")
+    chosen = arguments | {"auto": "float"}
+    types = ", ".join(_instance_type(each, chosen) for each in written)
+    given = ", ".join(arguments.values())
+    return f"template __global__ void {signature.kernel}<{given}>({types});"
+
+
+def _instance_type(parameter: Node, arguments: dict[str, str]) -> str:
+    """Return the type of a parameter in an explicit instantiation."""
+    base, stars, _ = re.split(r"(\*+|$)", _parameter_type(parameter), maxsplit=1)
+    is_const = bool(stars) and "const" in re.findall(r"\w+", text_of(parameter).partition("*")[0])
+    return f"{'const ' if is_const else ''}{arguments.get(base, base)}{stars}"
 
 
 _VALUES = {"parameter_declaration", "optional_parameter_declaration"}
