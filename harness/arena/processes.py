@@ -15,6 +15,9 @@ DATABASE_VARIABLE = "MATMUL_ARENA_DATABASE"
 ADDRESS_VARIABLE = "MATMUL_ARENA_ADDRESS"
 """Holds the address at which a worker reaches its arena."""
 
+SUPERVISOR_VARIABLE = "MATMUL_ARENA_SUPERVISOR"
+"""Names the supervisor that started a worker: a fresh UUID."""
+
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """The address at which this machine reaches a server that listens on all addresses."""
 

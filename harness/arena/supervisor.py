@@ -8,11 +8,12 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from harness.arena.processes import ADDRESS_VARIABLE, End, ServerFailed
+from harness.arena.processes import ADDRESS_VARIABLE, SUPERVISOR_VARIABLE, End, ServerFailed
 from harness.arena.workers.api import KEY_VARIABLE
 from harness.devices.available import gpus, why_no_cuda
 
@@ -100,7 +101,11 @@ def workers(
     device: "auto" is every GPU, or the CPU device without one. count: by default one for
     each GPU, or one.
     """
-    environment = {ADDRESS_VARIABLE: address, KEY_VARIABLE: key}
+    environment = {
+        ADDRESS_VARIABLE: address,
+        KEY_VARIABLE: key,
+        SUPERVISOR_VARIABLE: str(uuid.uuid4()),
+    }
     if device == "cpu" or why_no_cuda() is not None:
         return [_worker(f"cpu-{n}", ["--device", "cpu"], environment) for n in range(count or 1)]
     chosen = gpus()[:count]

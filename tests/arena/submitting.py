@@ -5,7 +5,7 @@ import json
 import socket
 from collections.abc import Callable
 from typing import TypeVar
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from sqlalchemy import Connection, Engine, text
 
@@ -20,6 +20,7 @@ from harness.arena.workers.api import Heartbeat, HeartbeatAnswer, Join, Outcome,
 from harness.protocol.report import Report, Submission
 from tests.board import factory
 
+SUPERVISOR = uuid4()
 PLENTY = Limits(in_flight=10**6, per_day=10**6, device_seconds_per_day=10**6)
 Answer = TypeVar("Answer")
 
@@ -56,11 +57,13 @@ def status(connection: Connection, id: str) -> Status:
 def asking(
     id: str = "test",
     model: str | None = None,
+    supervisor: UUID = SUPERVISOR,
     build: Build | None = None,
 ) -> Join:
     """Return the message with which a worker joins."""
     return Join(
         worker=id,
+        supervisor=supervisor,
         name=f"{id} on a machine",
         model=model,
         build=build or Build.here(),
@@ -80,11 +83,7 @@ class FakeWorker:
         """The version that the arena runs."""
         own = text("SELECT id FROM worker_keys WHERE own")
         self.machine: int = machine or self.do(lambda c: c.scalar(own))
-        self._message = join or asking()
-        self.join()
-
-    def join(self) -> None:
-        message = self._message
+        message = join or asking()
         self.session = self.do(lambda c: workers.join(c, self.machine, message, self.build))
 
     def do(self, what: Callable[[Connection], Answer]) -> Answer:
@@ -137,6 +136,9 @@ class FakeWorker:
 
     def outcome(self, attempt: UUID, report: Report) -> Outcome:
         return self.do(lambda c: workers.finish(c, self.machine, attempt, report))
+
+    def give_back(self, attempt: UUID) -> bool:
+        return self.do(lambda c: workers.release(c, self.machine, attempt))
 
     def leave(self) -> None:
         self.do(lambda c: workers.leave(c, self.machine, self.session))

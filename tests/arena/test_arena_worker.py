@@ -7,13 +7,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import psutil
 import pytest
 from sqlalchemy import Connection, select, update
 
 from harness.arena.data_dir import Secrets
-from harness.arena.processes import ADDRESS_VARIABLE, NICENESS
+from harness.arena.processes import ADDRESS_VARIABLE, NICENESS, SUPERVISOR_VARIABLE
 from harness.arena.rules import Limits
 from harness.arena.states import State
 from harness.arena.store import gradings
@@ -33,6 +34,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 ENDLESS = (ROOT / "tests/submissions/time-limit/endless_loop.cu").read_text()
 
 
+SUPERVISOR = uuid4()
+"""Starts all workers here: its next one replaces at once one that was killed."""
+
+
 @contextmanager
 def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
     started = subprocess.Popen(
@@ -42,6 +47,7 @@ def worker(address: str, secrets: Secrets) -> Iterator[subprocess.Popen[bytes]]:
             **os.environ,
             ADDRESS_VARIABLE: address,
             KEY_VARIABLE: secrets.worker,
+            SUPERVISOR_VARIABLE: str(SUPERVISOR),
         },
     )
     try:

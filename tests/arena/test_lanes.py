@@ -89,7 +89,7 @@ def test_each_lane_compiles_one_submission_at_a_time() -> None:
     compilers = [Compiler(both), Compiler(both)]
     sessions = [FakeSession(each, FakeDevice()) for each in compilers]
     arena = Arena(tasks=6)
-    assert Worker(arena, sessions, "gpu-0").run() is End.DRAINED
+    assert Worker(arena, sessions, uuid4(), "gpu-0").run() is End.DRAINED
     assert arena.verdicts == ["compile-error"] * 6
     assert [len(each.asked) for each in compilers] == [3, 3], "a lane has one submission at a time"
     assert [each.model for each in arena.joins] == [INFO.name]
@@ -126,7 +126,7 @@ def test_a_worker_joins_again_and_stops_grading_what_is_cancelled() -> None:
         return {}
 
     device = FakeDevice(run=one_case)
-    assert Worker(arena, [on_gpu(device)], "gpu-0").run() is End.DRAINED
+    assert Worker(arena, [on_gpu(device)], uuid4(), "gpu-0").run() is End.DRAINED
     assert len(device.ran) == 2, "one case of each"
     assert (len(arena.joins), arena.verdicts) == (2, ["runtime-error"])
 
@@ -137,7 +137,7 @@ def test_a_worker_waits_until_its_predecessors_lease_ends(
 ) -> None:
     monkeypatch.setattr(process, "BEAT_SECONDS", 0.01)
     monkeypatch.setattr(process, "LEASE_SECONDS", 1.0 if joins else 0.1)
-    worker = Worker(Arena(0, held), [FakeSession(Process(), FakeDevice())], "gpu-0")
+    worker = Worker(Arena(0, held), [FakeSession(Process(), FakeDevice())], uuid4(), "gpu-0")
     if joins:
         assert worker.run() is End.DRAINED
     else:

@@ -2,9 +2,10 @@
 
 import copy
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from fastapi.testclient import TestClient
@@ -17,9 +18,7 @@ from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import board, watching, workers
 from harness.arena.store.workers import SessionEnded
-from harness.arena.web.context import Site
-from harness.arena.web.workers import sweep_once
-from harness.arena.workers.api import PATH, Outcome
+from harness.arena.workers.api import PATH, Join, Outcome
 from harness.arena.workers.connection import Connection as WorkerConnection
 from harness.arena.workers.connection import Refused
 from harness.protocol.errors import UsageError
@@ -38,30 +37,34 @@ def test_a_worker_with_another_judge_is_refused(
 
 
 def test_a_gpu_has_one_worker(engine: Engine, connection: Connection) -> None:
-    first, other = FakeWorker(engine, asking("GPU-1")), asking("GPU-1")
+    first, other = FakeWorker(engine, asking("GPU-1")), asking("GPU-1", supervisor=uuid4())
     silent(connection)
     first.beat()  # renews its lease
     with pytest.raises(Problem, match="device GPU-1 has a worker already: GPU-1 on a machine"):
         FakeWorker(engine, other)
-    FakeWorker(engine, asking("GPU-2"))
+    FakeWorker(engine, asking("GPU-2", supervisor=uuid4()))
     first.leave()
     assert not FakeWorker(engine, other).leaves
     with pytest.raises(SessionEnded):
         first.beat()
 
 
-def silent(connection: Connection) -> None:
-    """Let all workers have been silent for longer than a lease."""
+def silent(connection: Connection) -> Join:
+    """Return the message of another machine when the worker has been silent for a lease."""
     connection.execute(text("UPDATE workers SET seen = now() - interval '20 seconds'"))
+    return asking(supervisor=uuid4())
 
 
-def test_a_silent_worker_is_replaced(
-    connection: Connection, engine: Engine, worker: FakeWorker
+@pytest.mark.parametrize("successor", [silent, lambda _: asking()], ids=["other", "restarted"])
+def test_a_silent_or_restarted_worker_is_replaced_at_once(
+    successor: Callable[[Connection], Join],
+    connection: Connection,
+    engine: Engine,
+    worker: FakeWorker,
 ) -> None:
     worker.submit("old")
     old = worker.take()
-    silent(connection)
-    assert not FakeWorker(engine).leaves
+    assert not FakeWorker(engine, successor(connection)).leaves
     worker.submit("new", "bob")
     assert worker.fetch() is None
     with pytest.raises(SessionEnded):
@@ -72,7 +75,7 @@ def test_a_silent_worker_is_replaced(
 def on_another_machine(worker: FakeWorker, engine: Engine) -> FakeWorker:
     """Return a worker with a key of its own."""
     machine = worker.do(lambda c: workers.machine_of(c, workers.new_machine(c, "other")))
-    return FakeWorker(engine, asking("other"), machine)
+    return FakeWorker(engine, asking("other", supervisor=uuid4()), machine)
 
 
 def test_an_upgraded_arena_ends_sessions_of_another_judge(worker: FakeWorker) -> None:
@@ -81,18 +84,15 @@ def test_an_upgraded_arena_ends_sessions_of_another_judge(worker: FakeWorker) ->
         worker.beat()
 
 
-def test_a_drained_worker_leaves_even_if_it_is_restarted(
-    engine: Engine, connection: Connection, worker: FakeWorker
+def test_workers_that_start_while_their_machine_is_drained_leave(
+    engine: Engine, worker: FakeWorker
 ) -> None:
     elsewhere = on_another_machine(worker, engine)
     assert worker.do(lambda link: workers.drain_machine(link, worker.machine)) == 1
-    assert worker.leaves and not elsewhere.leaves
-    silent(connection)
-    worker.join()
-    assert worker.leaves
-    worker.leave()
-    worker.join()
-    assert not worker.leaves
+    late = FakeWorker(engine, asking("late"))
+    assert worker.leaves and late.leaves and not elsewhere.leaves
+    late.leave()
+    assert not FakeWorker(engine, asking("late", supervisor=uuid4())).leaves
 
 
 @pytest.mark.parametrize(
@@ -153,41 +153,41 @@ def test_another_machine_cannot_touch_an_attempt(worker: FakeWorker, engine: Eng
     task = worker.take()
     stranger = on_another_machine(worker, engine)
     assert not stranger.go_on(task.attempt, GradingProgress())
-    stranger.leave()
+    assert not stranger.give_back(task.attempt)
     assert stranger.outcome(task.attempt, graded(task)) is Outcome.LOST
     assert worker.status(id).state is State.GRADING
 
 
-def test_an_undelivered_task_is_queued_again_without_an_attempt(
-    worker: FakeWorker, site: Site
-) -> None:
+def test_an_undelivered_task_is_queued_again_without_an_attempt(worker: FakeWorker) -> None:
     id = worker.submit()
+    long_ago = text(
+        "UPDATE attempts SET started = now() - interval '11 seconds' WHERE ended IS NULL;"
+        "UPDATE gradings SET seen = now() - interval '11 seconds' WHERE state = 'grading'"
+    )
     for _ in range(MAX_ATTEMPTS + 1):
         worker.take()
+        worker.do(lambda c: c.execute(long_ago))
         worker.beat()
-        assert sweep_once(site, lease_seconds=-1) == {id: True}
+        assert worker.status(id).state is State.QUEUED
     assert worker.do(watching.counts_by_fate) == {"given back": MAX_ATTEMPTS + 1}
     worker.do(lambda c: c.execute(text("UPDATE gradings SET attempts = 10")))
     worker.take()
-    sweep_once(site, lease_seconds=-1)
+    worker.do(lambda c: c.execute(long_ago))
+    worker.beat()
     assert worker.do(watching.counts_by_fate)["died"] == 1, "this has happened too often"
 
 
-def test_a_restarted_worker_does_not_keep_up_what_it_graded_before(
-    worker: FakeWorker, engine: Engine, connection: Connection, site: Site
-) -> None:
+def test_a_restarted_worker_ends_what_it_graded_before(worker: FakeWorker, engine: Engine) -> None:
     id = worker.submit()
     task = worker.take()
     assert worker.go_on(task.attempt, GradingProgress())
-    long_ago = text(
-        "UPDATE attempts SET started = now() - interval '40 seconds';"
-        "UPDATE gradings SET seen = now() - interval '20 seconds'"
-    )
-    worker.do(lambda c: c.execute(long_ago))
-    silent(connection)
     again = FakeWorker(engine)
     again.beat()
-    assert sweep_once(site, lease_seconds=15) == {id: True}
+    assert worker.status(id).state is State.GRADING, "it may only just have fetched it"
+    long_ago = text("UPDATE attempts SET started = now() - interval '11 seconds'")
+    worker.do(lambda c: c.execute(long_ago))
+    again.beat()
+    assert worker.status(id).state is State.QUEUED
     assert worker.do(watching.counts_by_fate) == {"died": 1}
     again.grade()
     (seconds,) = worker.do(watching.past_seconds)

@@ -191,6 +191,7 @@ workers = sa.Table(
     sa.Column("machine", sa.BigInteger, sa.ForeignKey("worker_keys.id")),
     sa.Column("model", sa.Text, comment="of the GPU; none: it gives no score"),
     sa.Column("session", sa.Uuid, nullable=False, comment="of the process that has the GPU now"),
+    sa.Column("supervisor", sa.Uuid, nullable=False, comment="the process that started the worker"),
     sa.Column("build", sa.Text, nullable=False, comment="the version of its judge"),
     sa.Column("joined", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.now()),
     sa.Column("seen", sa.DateTime(timezone=True), comment="none: it has left"),

@@ -3,7 +3,7 @@
 import math
 import secrets
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -46,6 +46,8 @@ from harness.board.entry import Version
 from harness.protocol.report import Report, Verdict
 
 MAX_NAME = 60
+LIST_SECONDS = 10.0
+"""The longest time from a fetch to the first heartbeat that lists its attempt."""
 
 
 class SessionEnded(Problem):
@@ -106,22 +108,27 @@ def join(connection: Connection, machine: int, join: Join, build: Build) -> UUID
     Problem."""
     if join.build != build:
         raise Problem(403, refusal(build, join.build))
+    # A worker that was still starting when its machine was drained leaves with the others.
+    draining = connection.scalar(
+        select(func.count()).where(workers.c.supervisor == join.supervisor, workers.c.draining)
+    )
     session = uuid.uuid4()
     values = {
         "name": join.name,
         "machine": machine,
         "model": join.model,
         "session": session,
+        "supervisor": join.supervisor,
         "build": str(build),
         "seen": func.now(),
+        "draining": bool(draining),
     }
-    held = workers.c.seen > func.now() - timedelta(seconds=LEASE_SECONDS)
-    # One that was drained and has died is still to leave.
-    draining = workers.c.draining & workers.c.seen.is_not(None)
-    statement = upsert(workers).values(id=join.worker, draining=False, **values)
+    lease = timedelta(seconds=LEASE_SECONDS)
+    held = (workers.c.supervisor != join.supervisor) & (workers.c.seen > func.now() - lease)
+    statement = upsert(workers).values(id=join.worker, **values)
     statement = statement.on_conflict_do_update(
         index_elements=["id"],
-        set_=values | {"draining": draining},
+        set_=values,
         where=held.is_not(True),  # one that has left was not seen
     )
     if connection.scalar(statement.returning(workers.c.id)) is None:
@@ -147,6 +154,7 @@ def heartbeat(
         for attempt, progress in beat.attempts.items()
         if not _keep_progress(connection, worker.id, attempt, progress)
     ]
+    _end_unlisted(connection, worker.id, beat.attempts)
     return HeartbeatAnswer(leave=worker.draining, lost=tuple(lost))
 
 
@@ -163,15 +171,24 @@ def _keep_progress(
     return changed.rowcount > 0
 
 
-def leave(connection: Connection, machine: int, session: UUID) -> None:
-    """End a session, and let other workers grade what its worker has in hand."""
-    in_hand = (
-        select(attempts.c.id)
-        .join(workers, workers.c.id == attempts.c.worker_id)
-        .where(*_session(machine, session), attempts.c.ended.is_(None))
+def _end_unlisted(
+    connection: Connection, worker: str, listed: Mapping[UUID, GradingProgress]
+) -> None:
+    """End attempts that their worker does not have.
+
+    They never reached it, or it died and was started again.
+    """
+    unlisted = select(attempts.c.id).where(
+        attempts.c.worker_id == worker,
+        attempts.c.ended.is_(None),
+        attempts.c.id.not_in(listed),
+        attempts.c.started < func.now() - timedelta(seconds=LIST_SECONDS),
     )
-    for held in lock(connection, gradings_table.c.attempt.in_(in_hand)):
-        gradings.requeue(connection, held, "given back")
+    for held in lock(connection, gradings_table.c.attempt.in_(unlisted), skip_locked=True):
+        gradings.lose(connection, held)
+
+
+def leave(connection: Connection, machine: int, session: UUID) -> None:
     connection.execute(update(workers).where(*_session(machine, session)).values(seen=None))
 
 
@@ -282,6 +299,14 @@ def finish(connection: Connection, machine: int, attempt: UUID, report: Report) 
     seconds = math.fsum(stage.seconds for stage in report.stages)
     gradings.keep_result(connection, held, document, "died" if failed else "finished", seconds)
     return Outcome.COUNTED
+
+
+def release(connection: Connection, machine: int, attempt: UUID) -> bool:
+    """Let another worker grade it; return whether the attempt held the grading."""
+    held = _held(connection, machine, attempt)
+    if held is not None:
+        gradings.requeue(connection, held, "given back")
+    return held is not None
 
 
 def _held(connection: Connection, machine: int, attempt: UUID) -> Held | None:

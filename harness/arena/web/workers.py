@@ -160,6 +160,13 @@ def finish(site: ThisSite, machine: ThisMachine, attempt: UUID, body: Body) -> O
         raise Problem(422, str(error)) from None
 
 
+@router.post("/attempts/{attempt}/release", status_code=204)
+def release(site: ThisSite, machine: ThisMachine, attempt: UUID) -> None:
+    """Let another worker grade what this one holds."""
+    with site.transaction() as connection:
+        workers.release(connection, machine, attempt)
+
+
 def _read(message: type[Message], body: bytes) -> Message:
     try:
         return message.model_validate_json(body)

@@ -30,6 +30,9 @@ class Join(Value):
 
     worker: str = Field(min_length=1, max_length=200)
     """The GPU's UUID, or a name for a worker without a GPU."""
+    supervisor: UUID
+    """The process that started the worker. Its next worker for the same GPU replaces this one at
+    once; another supervisor's waits for the lease."""
     name: str = Field(max_length=200)
     model: str | None = Field(max_length=200)
     """The GPU's model; None for a worker without a GPU."""

@@ -85,8 +85,11 @@ class Connection:
         """Send a report until the arena has it. Sent twice, it counts once."""
         return self._ask("PUT", f"/attempts/{attempt}/result", report, Outcome)
 
+    def release(self, attempt: UUID) -> None:
+        """Let another worker grade it."""
+        self._send("POST", f"/attempts/{attempt}/release", None)
+
     def leave(self, session: UUID) -> None:
-        """End the session, and give back what is in hand."""
         self._send("POST", f"/{session}/leave", None)
 
     def drain(self) -> int:

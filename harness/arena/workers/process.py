@@ -22,7 +22,13 @@ from uuid import UUID
 
 from harness.arena.build import Build
 from harness.arena.logs import log_as
-from harness.arena.processes import ADDRESS_VARIABLE, NICENESS, End, end_with_parent
+from harness.arena.processes import (
+    ADDRESS_VARIABLE,
+    NICENESS,
+    SUPERVISOR_VARIABLE,
+    End,
+    end_with_parent,
+)
 from harness.arena.progress import GradingProgress
 from harness.arena.submitted import stored
 from harness.arena.workers.api import KEY_VARIABLE, LEASE_SECONDS, Heartbeat, Join, Outcome, Task
@@ -81,11 +87,14 @@ class AttemptProgress:
 class Worker:
     """A worker, which serves until the arena lets it leave."""
 
-    def __init__(self, arena: Connection, sessions: Sequence[Session], name: str) -> None:
+    def __init__(
+        self, arena: Connection, sessions: Sequence[Session], supervisor: UUID, name: str
+    ) -> None:
         """sessions: of one device, one for each lane."""
         host, device = socket.gethostname(), sessions[0].info
         self._arena = arena
         self._sessions = sessions
+        self._supervisor = supervisor
         self._id = device.uuid or f"{host}/{name}"
         self._name = f"{name} on {host}"
         self._model = device.name if device.kind is DeviceKind.CUDA else None
@@ -122,9 +131,15 @@ class Worker:
 
     def _join(self) -> None:
         """Join; if another worker holds the GPU, wait for its lease once, as it may have died."""
-        join = Join(worker=self._id, name=self._name, model=self._model, build=Build.here())
         deadline = time.monotonic() + LEASE_SECONDS + 2 * BEAT_SECONDS
         while True:
+            join = Join(
+                worker=self._id,
+                supervisor=self._supervisor,
+                name=self._name,
+                model=self._model,
+                build=Build.here(),
+            )
             try:
                 self._session = self._arena.join(join)
                 log.info("joined")
@@ -149,7 +164,9 @@ class Worker:
     def _give_back(self) -> None:
         """Give back what is held and end."""
         with suppress(Exception):
-            log.info("leaves", extra={"given_back": [*map(str, self._held.copy())]})
+            for attempt in self._held.copy():
+                self._arena.release(attempt)
+                log.info("given back", extra={"attempt": str(attempt)})
             self._arena.leave(self._session)
         _end_now(0)
 
@@ -184,7 +201,7 @@ class Worker:
             log.error("the arena refuses the report: %s", error, extra=about)
             return
         except Exception:
-            # No heartbeat names this attempt any more, and so its lease ends.
+            # The heartbeats name this attempt no more, and so the arena takes it for dead.
             log.exception("the judge failed", extra=about)
             return
         finally:
@@ -224,9 +241,10 @@ def main(arguments: Sequence[str]) -> End:
         set_affinity(os.getpid(), cores.helping)
     # The kernels that are graded are strangers': their processes inherit no key.
     arena = Connection(os.environ.pop(ADDRESS_VARIABLE), os.environ.pop(KEY_VARIABLE))
+    supervisor = UUID(os.environ.pop(SUPERVISOR_VARIABLE))
     with open_sessions(options.device, None, cores) as sessions:
         try:
-            return Worker(arena, sessions, options.name).run()
+            return Worker(arena, sessions, supervisor, options.name).run()
         except (Refused, Held) as error:
             log.error("refused: %s", error)
             _end_now(End.REFUSED)
