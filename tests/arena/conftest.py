@@ -54,7 +54,8 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 def engine(database: Engine) -> Engine:
     """The database without people, submissions and results, but with the key of its own workers."""
-    tables = {*metadata.tables, *board.metadata.tables}
+    queue = "procrastinate_events", "procrastinate_jobs", "procrastinate_workers"
+    tables = {*queue, *metadata.tables, *board.metadata.tables}
     tables -= {worker_keys.name, board_version.name}
     statements = [
         "SET LOCAL session_replication_role = replica",

@@ -12,7 +12,6 @@ from sqlalchemy import Connection, Engine, text
 from harness.arena.build import Build
 from harness.arena.progress import GradingProgress
 from harness.arena.rules import Limits
-from harness.arena.states import State
 from harness.arena.store import gradings, people, watching, workers
 from harness.arena.store.people import Person, Role
 from harness.arena.store.watching import Status
@@ -144,9 +143,10 @@ class FakeWorker:
         self.do(lambda c: workers.leave(c, self.machine, self.session))
 
 
-def queued(connection: Connection) -> int:
-    """Return how many gradings wait in the queue."""
-    return watching.counts_by_state(connection).get(State.QUEUED, 0)
+def waiting_jobs(connection: Connection) -> int:
+    """Return how many jobs wait in the queue."""
+    count = "SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo'"
+    return connection.scalar(text(count)) or 0
 
 
 def graded(task: Task, score: float | None = None, report: Report | None = None) -> Report:

@@ -24,7 +24,7 @@ from harness.board.document import Document
 from harness.board.keys import SigningKey
 from harness.board.store import enter_document
 from harness.protocol.errors import UsageError
-from tests.arena.submitting import FakeWorker, queued, submit
+from tests.arena.submitting import FakeWorker, submit, waiting_jobs
 from tests.board import factory
 
 
@@ -71,7 +71,7 @@ def test_everything_comes_back(
         for table in (*metadata.tables, *tables.metadata.tables):
             count = text(f"SELECT count(*) FROM {table}")
             assert there.scalar(count) == connection.scalar(count) > 0, table
-        assert queued(there), "the queue is there, too"
+        assert waiting_jobs(there), "the queue is there, too"
     engine.dispose()
 
 
@@ -119,9 +119,10 @@ def test_a_restored_arena_of_version_0_1_works() -> None:
                 _check_what_version_0_1_kept(connection)
                 context = MigrationContext.configure(connection)
                 differences = compare_metadata(context, [metadata, tables.metadata])
-                assert {each[1].name for each in differences} == {"refused"}, "it is not read"
+                known = [each for each in differences if "procrastinate" not in str(each)]
+                assert {each[1].name for each in known} == {"refused"}, "it is not read"
                 before = board.version(connection)
-                for _ in range(queued(connection)):
+                for _ in range(waiting_jobs(connection)):
                     worker.grade(1.5)
                 assert {each.state for each in watching.recent(connection)} == {State.DONE}
                 assert board.version(connection) > before

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from harness.arena.client import main
 from harness.arena.store import people, watching
 from harness.protocol.report import Report
-from tests.arena.submitting import Add, FakeWorker, queued
+from tests.arena.submitting import Add, FakeWorker, waiting_jobs
 from tests.board import factory
 
 NOWHERE = "http://127.0.0.1:9"
@@ -53,7 +53,7 @@ def working(worker: FakeWorker, report: Report | None = None) -> Iterator[None]:
 
     def work() -> None:
         while not over.wait(0.1):
-            if worker.do(queued):
+            if worker.do(waiting_jobs):
                 worker.grade(report=reports.pop() if reports else None)
 
     thread = threading.Thread(target=work)

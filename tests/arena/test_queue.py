@@ -20,7 +20,7 @@ from harness.arena.web.context import Site
 from harness.arena.web.workers import sweep_once
 from harness.arena.workers.api import Task
 from harness.protocol.report import Report, Stage, Verdict
-from tests.arena.submitting import Add, FakeWorker, graded, queued, submission, submit
+from tests.arena.submitting import Add, FakeWorker, graded, submission, submit, waiting_jobs
 
 CHANGES = {
     State.QUEUED: {State.GRADING, State.CANCELLED},
@@ -51,18 +51,18 @@ def test_the_database_allows_only_the_listed_state_changes(
         link.rollback()
 
 
-def test_nobody_takes_a_submission_before_it_is_kept(
+def test_a_submission_and_its_job_are_one_transaction(
     engine: Engine, connection: Connection, ada: Person
 ) -> None:
     with pytest.raises(ZeroDivisionError), engine.begin() as transaction:
         submit(transaction, ada)
         raise ZeroDivisionError
-    assert not queued(connection)
+    assert not waiting_jobs(connection)
     assert watching.recent(connection) == []
     with engine.begin() as transaction:
         submit(transaction, ada)
-        assert not queued(connection), "nobody may have it before it is kept"
-    assert queued(connection)
+        assert not waiting_jobs(connection), "nobody may have it before it is kept"
+    assert waiting_jobs(connection)
 
 
 def test_a_graded_submission_has_a_report_and_a_row(worker: FakeWorker) -> None:
@@ -169,7 +169,7 @@ def test_three_dead_attempts_are_reported_as_a_judge_error(
     kept = worker.do(lambda c: board.report_text(c, done.report or ""))
     report = Report.model_validate_json(kept or "")
     assert "3 workers died" in getattr(report.outcome, "message", "")
-    assert not worker.do(queued)
+    assert not worker.do(waiting_jobs)
 
 
 def test_a_task_given_back_costs_no_attempt(worker: FakeWorker, site: Site) -> None:
@@ -208,7 +208,7 @@ def test_a_report_after_cancelling_does_not_count(
         assert not worker.finish(attempt.attempt, graded(attempt))
     sweep_once(site, lease_seconds=-1)
     assert worker.fetch() is None, "nobody grades what was cancelled"
-    assert not worker.do(queued)
+    assert not worker.do(waiting_jobs)
 
 
 def test_limits_hold_under_simultaneous_submissions(

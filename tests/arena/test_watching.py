@@ -45,9 +45,8 @@ def test_a_watcher_hears_that_the_queue_moves_and_that_nothing_happens(
         running = asyncio.create_task(watch.run())
         events = watch.follow(waiting, lambda status: f"place {status.place}")
         read: list[str] = []
-        while not read or not read[-1].startswith(":"):
+        while read.count("place 2") < 2 or not read[-1].startswith(":"):
             read.append(await anext(events))
-        assert set(read[:-1]) == {"place 2"}
         await asyncio.to_thread(worker.do, lambda link: gradings.cancel(link, before))
         while await anext(events) != "place 1":
             pass

@@ -66,9 +66,9 @@ def test_a_silent_or_restarted_worker_is_replaced_at_once(
     old = worker.take()
     assert not FakeWorker(engine, successor(connection)).leaves
     worker.submit("new", "bob")
-    assert worker.fetch() is None
-    with pytest.raises(SessionEnded):
-        worker.beat()
+    for refused in (worker.beat, worker.fetch):
+        with pytest.raises(SessionEnded):
+            refused()
     assert worker.finish(old.attempt, graded(old)), "it still holds what it took"
 
 
@@ -129,8 +129,8 @@ def test_a_report_counts_only_for_its_task(
     place: str, value: object, arena: TestClient, worker: FakeWorker
 ) -> None:
     worker.submit()
-    task = worker.take()
     worker.do(lambda c: c.execute(text(f"UPDATE gradings SET model = '{factory.H100}'")))
+    task = worker.take()
     honest = json.loads(graded(task, 1.5).model_dump_json())
     false = copy.deepcopy(honest)
     factory.replace_at(false, place, value)

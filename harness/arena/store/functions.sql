@@ -1,4 +1,4 @@
--- What the database itself enforces and counts, whoever changes it.
+-- What the database itself enforces and reports, whoever changes it.
 
 -- A grading changes its state only as harness/arena/states.py says.
 CREATE FUNCTION arena_hold_transitions() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -16,6 +16,16 @@ CREATE TRIGGER arena_hold_transitions BEFORE UPDATE OF state ON gradings
     FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state)
     EXECUTE FUNCTION arena_hold_transitions();
 
+-- Tell the watchers of a submission that something has changed.
+CREATE FUNCTION arena_tell() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify('arena', NEW.submission);
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER arena_tell AFTER INSERT OR UPDATE ON gradings
+    FOR EACH ROW EXECUTE FUNCTION arena_tell();
+
 -- Count the changes of a board, so that whoever has one knows whether it is the newest. The number
 -- is in a row, because others see a row's new value together with the change that it counts, and a
 -- sequence's earlier. The row is locked last, at the commit, so that this causes no deadlock.
@@ -25,6 +35,7 @@ CREATE FUNCTION arena_count_board() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     -- Once in a transaction, however many rows it changes.
     UPDATE board_version SET number = number + 1 WHERE xmin <> pg_current_xact_id()::xid;
+    PERFORM pg_notify('arena', 'board');
     RETURN NULL;
 END $$;
 

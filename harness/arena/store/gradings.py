@@ -1,7 +1,7 @@
 """Submissions and their gradings: submitting, cancelling, recovering lost ones.
 
-The queue is the gradings in the state "queued", by their turns. The statement that takes one out
-also begins an attempt (workers.py), so none is ever in between.
+The queue is Procrastinate's tables and functions. It holds a job for each grading that waits. The
+transaction that fetches a job also begins an attempt (workers.py), so none is ever in between.
 """
 
 import secrets
@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select, text, update
 
 from harness.arena.problems import Problem
 from harness.arena.rules import Limits
@@ -20,6 +20,9 @@ from harness.arena.submitted import gave_up, stored
 from harness.board.document import Document
 from harness.board.store import enter_document
 from harness.protocol.report import Submission
+
+QUEUE, TASK = "gradings", "grade"
+"""The queue that every worker serves, and the name of its jobs."""
 
 DAY = timedelta(days=1)
 MAX_RETURNS = 10
@@ -80,7 +83,7 @@ def queue_grading(
     rejudge: int | None = None,
     model: str | None = None,
 ) -> None:
-    """Make a grading that waits, in the caller's transaction.
+    """Make a grading and its job, in the caller's transaction.
 
     The turns are those of start-time fair queueing (P. Goyal, H. Vin, H. Cheng, SIGCOMM 1996), each
     grading costing one: a person's next grading comes one turn after their last, but never before
@@ -92,15 +95,18 @@ def queue_grading(
     own = select(func.coalesce(func.max(gradings.c.turn), -1) + 1).where(
         gradings.c.person == person
     )
-    connection.execute(
-        insert(gradings).values(
+    id = connection.execute(
+        insert(gradings)
+        .values(
             submission=submission,
             person=person,
             rejudge=rejudge,
             model=model,
             turn=func.greatest(served.scalar_subquery(), own.scalar_subquery()),
         )
-    )
+        .returning(gradings.c.id)
+    ).scalar_one()
+    enqueue(connection, id)
 
 
 def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
@@ -182,6 +188,7 @@ def cancel_rejudging(connection: Connection, rejudge: int) -> None:
 
 
 def _cancel(connection: Connection, *which: ColumnElement[bool]) -> bool:
+    """A worker that fetches the job of a cancelled grading drops it."""
     found = lock(connection, *which, gradings.c.state.in_((State.QUEUED, State.GRADING)))
     for held in found:
         _end(connection, held, "cancelled", state=State.CANCELLED)
@@ -215,6 +222,7 @@ def lock(
 def requeue(connection: Connection, held: Held, fate: str) -> None:
     """Put a grading back into the queue, keeping its turn."""
     _end(connection, held, fate, state=State.QUEUED)
+    enqueue(connection, held.id)
 
 
 def keep_result(
@@ -260,6 +268,19 @@ def _end(
         .where(gradings.c.id == held.id)
         .values(attempt=None, progress=None, **values)
     )
+
+
+def enqueue(connection: Connection, grading: int) -> None:
+    """Give a grading a job: in the queue of its GPU model, or in the one that all workers serve."""
+    connection.execute(_ENQUEUE, {"grading": grading, "queue": QUEUE, "task": TASK})
+
+
+_ENQUEUE = text(
+    """SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
+        coalesce('model ' || model, CAST(:queue AS text)), CAST(:task AS text), -turn, NULL,
+        NULL, jsonb_build_object('grading', id), NULL
+    )::procrastinate_job_to_defer_v1]) FROM gradings WHERE id = :grading"""
+)
 
 
 # ------------------------------------------------------------------------ attempts that were lost

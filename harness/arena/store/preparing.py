@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from procrastinate.schema import SchemaManager
 from sqlalchemy import URL, Connection, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
@@ -15,7 +16,7 @@ from harness.protocol.errors import StoreError
 
 MIGRATIONS = Path(__file__).parent / "migrations" / "versions"
 FUNCTIONS = Path(__file__).with_name("functions.sql")
-REVISIONS = tuple(f"arena_{number:04}" for number in range(4, 15))
+REVISIONS = tuple(f"arena_{number:04}" for number in range(4, 14))
 """The revisions since version 0.1, oldest first. The last depends on the board's last: a new one
 there needs a new one here."""
 
@@ -63,8 +64,10 @@ def _create(connection: Connection) -> None:
     metadata.create_all(connection)
     driver = connection.connection.dbapi_connection
     assert driver is not None
-    # Several statements, with per cent signs and colons as they stand.
-    driver.cursor().execute(FUNCTIONS.read_text(encoding="utf-8"))
+    # The queue's own tables, of the version that pyproject.toml pins. Several statements, with per
+    # cent signs and colons as they stand.
+    for script in (SchemaManager.get_schema(), FUNCTIONS.read_text(encoding="utf-8")):
+        driver.cursor().execute(script)
     schema.stamp(connection, HEAD)
 
 

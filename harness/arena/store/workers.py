@@ -5,6 +5,7 @@ import secrets
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
@@ -14,7 +15,6 @@ from sqlalchemy import (
     exists,
     func,
     insert,
-    or_,
     select,
     text,
     update,
@@ -26,7 +26,7 @@ from harness.arena.problems import NotPossible, Problem
 from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import contest, gradings
-from harness.arena.store.gradings import Held, lock
+from harness.arena.store.gradings import QUEUE, Held, lock
 from harness.arena.store.people import Person, change, hashed
 from harness.arena.store.tables import attempts, workers
 from harness.arena.store.tables import gradings as gradings_table
@@ -208,10 +208,10 @@ def _session(machine: int, session: UUID) -> tuple[ColumnElement[bool], ...]:
 
 
 def take(connection: Connection, machine: int, session: UUID, quick: bool = False) -> Task | None:
-    """Begin an attempt at the grading whose turn it is.
+    """Begin an attempt at the grading whose turn it is; None where nothing waits.
 
-    quick: grade by a sample of the cases. Returns None where nothing waits, the session is over, or
-    the worker is drained: its next heartbeat says which.
+    quick: grade by a sample of the cases. Fetching the job and beginning the attempt are one
+    transaction. Raises SessionEnded where the session is over or the worker is to fetch nothing.
     """
     worker = connection.execute(
         select(workers.c.id, workers.c.name, workers.c.model).where(
@@ -219,30 +219,37 @@ def take(connection: Connection, machine: int, session: UUID, quick: bool = Fals
         )
     ).one_or_none()
     if worker is None:
-        return None
+        raise SessionEnded
     table = gradings_table.c
-    first = (
-        select(table.id)
-        .where(table.state == State.QUEUED, or_(table.model.is_(None), table.model == worker.model))
-        .order_by(table.turn, table.id)
-        .limit(1)
-        .with_for_update(skip_locked=True)  # another worker is just taking a locked one
-    )
-    grading = connection.execute(
-        update(gradings_table)
-        .where(table.id == first.scalar_subquery())
-        .values(
-            state=State.GRADING,
-            attempt=uuid.uuid4(),
-            attempts=table.attempts + 1,
-            started=func.coalesce(table.started, func.now()),
-            seen=func.now(),
-            progress=None,
-        )
-        .returning(table.id, table.submission, table.attempt, table.attempts)
-    ).one_or_none()
-    if grading is None:
-        return None
+    queues = [QUEUE, *([f"model {worker.model}"] if worker.model else [])]
+    while (job := connection.execute(_FETCH, {"queues": queues}).one()).id is not None:
+        connection.execute(_FINISH, {"job": job.id})
+        grading = connection.execute(
+            update(gradings_table)
+            .where(table.id == job.grading, table.state == State.QUEUED)
+            .values(
+                state=State.GRADING,
+                attempt=uuid.uuid4(),
+                attempts=table.attempts + 1,
+                started=func.coalesce(table.started, func.now()),
+                seen=func.now(),
+                progress=None,
+            )
+            .returning(table.id, table.submission, table.attempt, table.attempts)
+        ).one_or_none()
+        if grading is not None:
+            return _task(connection, worker, grading, quick)  # a cancelled one has a job, too
+    return None
+
+
+_FETCH = text(
+    """SELECT id, CAST(args ->> 'grading' AS bigint) AS grading
+    FROM procrastinate_fetch_job_v2(CAST(:queues AS character varying[]), NULL)"""
+)
+_FINISH = text("SELECT procrastinate_finish_job_v1(:job, 'succeeded', true)")
+
+
+def _task(connection: Connection, worker: Any, grading: Any, quick: bool) -> Task:
     connection.execute(
         insert(attempts).values(
             id=grading.attempt,

@@ -20,6 +20,7 @@ from harness.arena.web.guard import Guard
 from harness.arena.web.live import Watch
 from harness.arena.web.renderer import Call
 from harness.arena.web.rendering import page
+from harness.arena.web.workers import Jobs
 
 ROUTERS = (
     workers.router,
@@ -49,7 +50,7 @@ def application(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         running = [
             asyncio.create_task(app.state.watch.run()),
-            asyncio.create_task(workers.keep_sweeping(site)),
+            asyncio.create_task(app.state.jobs.run()),
         ]
         yield
         for each in running:
@@ -68,6 +69,7 @@ def application(
     )
     app.state.site = site
     app.state.watch = Watch(site)
+    app.state.jobs = Jobs(site)
     app.state.boards = Boards(site, render)
     app.state.compare = compare
     for each in ROUTERS:

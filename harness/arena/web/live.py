@@ -1,15 +1,17 @@
 """Server-sent events about submissions and the board. Closing a stream cancels nothing.
 
-The submissions that anybody watches are read together, twice a second.
+One connection listens to the database for all who watch a submission. A notification says only that
+something has changed. A lost one costs two seconds, after which the watched submissions are read
+again anyway.
 """
 
 import asyncio
-import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import lru_cache
 
+import psycopg
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from sqlalchemy.exc import DBAPIError
@@ -17,6 +19,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.concurrency import run_in_threadpool
 
 from harness.arena.problems import Problem
+from harness.arena.store.database import conninfo
 from harness.arena.store.watching import Status, status
 from harness.arena.web import api
 from harness.arena.web.api import SubmissionId
@@ -27,8 +30,11 @@ from harness.arena.web.rendering import fragment
 
 router = APIRouter(prefix="/live", include_in_schema=False)
 
-POLL_SECONDS = 0.5
-"""The time between two reads of the watched submissions."""
+POLL_SECONDS = 2.0
+"""The longest time between two reads of the watched submissions."""
+
+DEBOUNCE_SECONDS = 0.1
+"""Notifications within this time are answered together."""
 
 ALIVE_SECONDS = 15.0
 """The longest time between two messages to a watcher, so that no proxy ends the connection."""
@@ -40,49 +46,85 @@ BOARD_SECONDS = 2.0
 """The time between two looks at the board."""
 
 
+async def listen(site: Site, channel: str, notify: Callable[[], None]) -> None:
+    """Call back at each notification of the database and each new connection, until cancelled."""
+    while True:
+        with suppress(psycopg.OperationalError):
+            connection = await psycopg.AsyncConnection.connect(
+                conninfo(site.engine.url), autocommit=True
+            )
+            async with connection:
+                await connection.execute(f'LISTEN "{channel}"'.encode())
+                notify()
+                async for _ in connection.notifies():
+                    notify()
+        await asyncio.sleep(0.5)
+
+
 class Watch:
     """The watchers of all submissions."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._watched: Counter[str] = Counter()
-        self._latest: dict[str, Status] = {}
-        self._next = asyncio.Event()
-        """Set when the watched submissions have been read once more; another event follows."""
+        self._watchers: defaultdict[str, set[asyncio.Queue[Status]]] = defaultdict(set)
+        self._last: dict[str, tuple[object, ...]] = {}
+        self._changed = asyncio.Event()
 
     @property
     def watchers(self) -> int:
-        return self._watched.total()
+        return sum(map(len, self._watchers.values()))
 
     async def run(self) -> None:
-        """Read what is watched until cancelled."""
-        while True:
-            await asyncio.sleep(POLL_SECONDS)
-            if not self._watched:
-                continue
-            with suppress(DBAPIError, PoolTimeoutError):  # the database is restarting
-                self._latest = await asyncio.to_thread(self._fetch, list(self._watched))
-            self._next.set()
-            self._next = asyncio.Event()
+        """Listen to the database, and read what is watched, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(listen(self._site, "arena", self._changed.set))
+            group.create_task(self._look())
 
     async def follow(self, first: Status, write: Writer) -> AsyncIterator[str]:
         """Yield a submission's status whenever it changes, until it is final."""
-        self._watched[first.id] += 1
+        queue: asyncio.Queue[Status] = asyncio.Queue()
+        self._watchers[first.id].add(queue)
+        if self._last.get(first.id) != _shown(first):
+            # It may have changed since it was read, so everybody gets the next reading.
+            self._last.pop(first.id, None)
         try:
             yield write(first)
-            latest, told = first, time.monotonic()
+            latest = first
             while not latest.state.final:
-                await self._next.wait()
-                newest = self._latest.get(first.id, latest)
-                if _shown(newest) != _shown(latest):
-                    yield write(newest)
-                elif time.monotonic() > told + ALIVE_SECONDS:
+                try:
+                    async with asyncio.timeout(ALIVE_SECONDS):
+                        latest = await queue.get()
+                except TimeoutError:
                     yield ": nothing new\n\n"
-                else:
                     continue
-                latest, told = newest, time.monotonic()
+                yield write(latest)
         finally:
-            self._watched -= Counter([first.id])  # which drops counts of zero
+            self._watchers[first.id].discard(queue)
+            if not self._watchers[first.id]:
+                del self._watchers[first.id]
+                self._last.pop(first.id, None)
+
+    async def _look(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self._changed.wait()
+            await asyncio.sleep(DEBOUNCE_SECONDS)
+            self._changed.clear()
+            watched = list(self._watchers)
+            if not watched:
+                continue
+            try:
+                found = await asyncio.to_thread(self._fetch, watched)
+            except (DBAPIError, PoolTimeoutError):
+                continue  # the database is restarting
+            for id, each in found.items():
+                if self._last.get(id) == (shown := _shown(each)):
+                    continue
+                self._last[id] = shown
+                for queue in self._watchers.get(id, ()):
+                    queue.put_nowait(each)
+                await asyncio.sleep(0)  # serve other requests before the next submission
 
     def _fetch(self, ids: list[str]) -> dict[str, Status]:
         with self._site.engine.connect() as connection:

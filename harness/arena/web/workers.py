@@ -1,8 +1,9 @@
-"""The routes for workers, whose messages are in harness/arena/workers/api.py, and the sweeper."""
+"""The routes for workers, whose messages are in harness/arena/workers/api.py, and their queue."""
 
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from typing import Annotated, TypeVar
 from uuid import UUID
 
@@ -10,16 +11,20 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, ValidationError
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from starlette.concurrency import run_in_threadpool
 
 from harness.arena.build import Build
 from harness.arena.problems import Problem
 from harness.arena.store import workers
 from harness.arena.store.gradings import sweep
+from harness.arena.store.workers import SessionEnded
 from harness.arena.web.context import Site, ThisSite
+from harness.arena.web.live import listen
 from harness.arena.workers.api import (
     LEASE_SECONDS,
     MAX_MESSAGE,
     PATH,
+    POLL_SECONDS,
     Heartbeat,
     HeartbeatAnswer,
     Join,
@@ -33,6 +38,12 @@ log = logging.getLogger(__name__)
 
 router = APIRouter(prefix=PATH, include_in_schema=False)
 
+JOB_POLL_SECONDS = 2.0
+"""The longest time between two queries for a job, in case a notification was lost."""
+
+CHANNEL = "procrastinate_any_queue_v1"
+"""The channel on which PostgreSQL says that there is a new job."""
+
 SWEEP_SECONDS = LEASE_SECONDS / 5
 
 LATE_SECONDS = 2.0
@@ -44,22 +55,39 @@ NO_LEASE = 1e9
 Message = TypeVar("Message", bound=BaseModel)
 
 
-async def keep_sweeping(site: Site) -> None:
-    """Sweep until cancelled. A lease runs only while workers reach this process, and it the
-    database."""
-    reachable_since = time.monotonic()
-    while True:
-        due = time.monotonic() + SWEEP_SECONDS
-        await asyncio.sleep(SWEEP_SECONDS)
-        if time.monotonic() > due + LATE_SECONDS:
-            reachable_since = time.monotonic()
-        held_up = time.monotonic() < reachable_since + LEASE_SECONDS
-        lease = NO_LEASE if held_up else LEASE_SECONDS
-        try:
-            await asyncio.to_thread(sweep_once, site, lease)
-        except (DBAPIError, PoolTimeoutError) as error:
-            log.warning("the database does not answer: %s", error)
-            reachable_since = time.monotonic()
+class Jobs:
+    """Wakes the workers that wait for a task, and finds gradings whose worker has died."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.next = asyncio.Event()
+        """Set when another grading waits; an event for the one after it takes its place."""
+
+    async def run(self) -> None:
+        """Listen and sweep until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(listen(self._site, CHANNEL, self._wake))
+            group.create_task(self._sweep())
+
+    def _wake(self) -> None:
+        self.next.set()
+        self.next = asyncio.Event()
+
+    async def _sweep(self) -> None:
+        """Sweep. A lease runs only while workers reach this process, and it the database."""
+        reachable_since = time.monotonic()
+        while True:
+            due = time.monotonic() + SWEEP_SECONDS
+            await asyncio.sleep(SWEEP_SECONDS)
+            if time.monotonic() > due + LATE_SECONDS:
+                reachable_since = time.monotonic()
+            held_up = time.monotonic() < reachable_since + LEASE_SECONDS
+            lease = NO_LEASE if held_up else LEASE_SECONDS
+            try:
+                await asyncio.to_thread(sweep_once, self._site, lease)
+            except (DBAPIError, PoolTimeoutError) as error:
+                log.warning("the database does not answer: %s", error)
+                reachable_since = time.monotonic()
 
 
 def sweep_once(site: Site, lease_seconds: float) -> dict[str, bool]:
@@ -136,11 +164,34 @@ def heartbeat(site: ThisSite, machine: ThisMachine, session: UUID, body: Body) -
 
 
 @router.post("/{session}/fetch", response_model=None)
-def fetch(site: ThisSite, machine: ThisMachine, session: UUID) -> Task | Response:
-    """Return the next task, or the status 204 if nothing waits."""
+async def fetch(
+    request: Request, site: ThisSite, machine: ThisMachine, session: UUID
+) -> Task | Response:
+    """Return the next task as soon as there is one; 204 if no task comes for a while."""
+    jobs: Jobs = request.app.state.jobs
+    deadline = time.monotonic() + POLL_SECONDS
+    while True:
+        new = jobs.next
+        try:
+            task = await run_in_threadpool(_take, site, machine, session)
+        except SessionEnded:
+            break  # the heartbeat says what the worker is to do
+        connected = not await request.is_disconnected()
+        if task is not None and connected:
+            return task
+        if task is not None:
+            await run_in_threadpool(release, site, machine, task.attempt)
+        left = deadline - time.monotonic()
+        if left <= 0 or not connected:
+            break
+        with suppress(TimeoutError):
+            await asyncio.wait_for(new.wait(), min(left, JOB_POLL_SECONDS))
+    return Response(status_code=204)
+
+
+def _take(site: Site, machine: int, session: UUID) -> Task | None:
     with site.transaction() as connection:
-        task = workers.take(connection, machine, session, site.rules.quick)
-    return task or Response(status_code=204)
+        return workers.take(connection, machine, session, site.rules.quick)
 
 
 @router.post("/{session}/leave", status_code=204)

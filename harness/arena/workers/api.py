@@ -21,6 +21,9 @@ KEY_VARIABLE = "MATMUL_WORKER_KEY"
 LEASE_SECONDS = 15.0
 """A worker without a heartbeat for this long counts as dead."""
 
+POLL_SECONDS = 20.0
+"""The time for which the arena keeps a request open while there is no task."""
+
 MAX_MESSAGE = 16 << 20
 """The most bytes of a message; reports are the longest."""
 

@@ -12,6 +12,7 @@ from harness.arena.build import Build
 from harness.arena.client import ask, sentence
 from harness.arena.workers.api import (
     PATH,
+    POLL_SECONDS,
     Heartbeat,
     HeartbeatAnswer,
     Join,
@@ -77,7 +78,10 @@ class Connection:
         return self._ask("POST", f"/{session}/heartbeat", heartbeat, HeartbeatAnswer)
 
     def fetch(self, session: UUID) -> Task | None:
-        """Return the next task, or None if nothing waits. Raises Refused."""
+        """Return the next task, or None where there was none for a while.
+
+        Raises Refused or SessionLost.
+        """
         content = self._send("POST", f"/{session}/fetch", None)
         return _read(Task, content) if content else None
 
@@ -110,7 +114,7 @@ class Connection:
             method=method,
         )
         try:
-            return ask(request, TIMEOUT_SECONDS, self._patience, REFUSALS)
+            return ask(request, POLL_SECONDS + TIMEOUT_SECONDS, self._patience, REFUSALS)
         except HTTPError as error:
             raise REFUSALS[error.code](sentence(error)) from None
 

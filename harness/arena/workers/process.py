@@ -44,8 +44,6 @@ log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 1.0
 FASTEST_BEAT_SECONDS = 0.1
-POLL_SECONDS = 0.5
-"""The time after which a lane without a task asks for one again."""
 
 
 class Superseded(BaseException):
@@ -176,12 +174,11 @@ class Worker:
         while not self._leaves.is_set():
             try:
                 task = self._arena.fetch(self._session)
-            except Refused as error:  # and soon of a heartbeat, which ends this process
+            except (SessionLost, Refused) as error:
                 log.warning("no task: %s", error)
-                task = None
-            if task is None:
-                self._leaves.wait(POLL_SECONDS)
-            else:
+                time.sleep(BEAT_SECONDS)  # the main thread joins again, or ends this process
+                continue
+            if task is not None:
                 self._grade(task, session)
 
     def _grade(self, task: Task, session: Session) -> None:
