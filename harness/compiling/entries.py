@@ -57,8 +57,8 @@ def find(program: Program, source: Source) -> Function:
         line = source.host_lines[signature.kernel]
         raise refuse_for(Diagnostic(severity="error", message=message, line=line))
     # The program need not have an instance of a template.
-    names = {*(base_name(entry.name) for entry in entries), *source.kernel_templates}
-    others = ", ".join(sorted(names)[:3])
+    names = sorted({*(base_name(entry.name) for entry in entries), *source.kernel_templates})
+    others = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     raise refuse(
         f"no kernel named {signature.kernel}; write "
         f"`__global__ void {signature.kernel}({signature.text})`"

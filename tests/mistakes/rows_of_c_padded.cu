@@ -1,5 +1,5 @@
 // expect: memory-error
-// says: and column 0 of this thread are inside C. So an index is wrong
+// says: and column 0 of this thread are inside C. So an index is wrong, or a block computes more than 16×16 elements
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N,
                                              int K) {
     int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;

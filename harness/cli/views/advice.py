@@ -136,6 +136,11 @@ def advice(report: Report) -> str | None:
     if isinstance(outcome, RuntimeFault):
         if "bytes of shared memory per block" in outcome.message:
             return "Use smaller tiles or fewer of them at a time; each float takes 4 bytes."
+        if "assertion" in outcome.message and "blockDim" in _line(outcome.at, source):
+            return (
+                "A block has 16×16 threads: `blockDim.x` and `blockDim.y` are 16. Number the "
+                "threads by `threadIdx.y * 16 + threadIdx.x`."
+            )
         if "trap" in outcome.message and "this_grid()" in source:
             return (
                 "`this_grid().sync()` needs a cooperative launch, and the judge makes ordinary "
@@ -193,22 +198,19 @@ def _of_finding(found: Finding, report: Report) -> str | None:
         lines = [each.line for each in (found.at, found.other) if each is not None]
         if polled.line in lines or f" of {polled.name} (" in found.message:
             return polled.advice
-    code = without_comments(source)
+    code, names = without_comments(source), _parameter_names(source)
     in_matrix = found.array in (*SIGNATURE.inputs, SIGNATURE.output)
     line = _line(found.at, source)
     match found.hazard:
         case Hazard.OUT_OF_BOUNDS if in_matrix and _crosses_a_row(found):
             return _crossing(found)
         case Hazard.OUT_OF_BOUNDS if in_matrix and (inside := _inside(found, report)):
-            return (
-                f"{inside} So an index is wrong, or the tile of the launch line is. The elements "
-                "are `A[row * N + n]`, `B[n * K + column]` and `C[row * K + column]`, with n "
-                "below N."
-            )
+            return f"{inside} So {_wrong_place(report)}. {_elements(names)}"
         case Hazard.OUT_OF_BOUNDS if in_matrix:
             return (
-                "Not every size is a multiple of 16. A thread whose row is M or more, or whose "
-                "column is K or more, must neither load nor store. Also, n must stay below N."
+                "Not every size is a multiple of 16. A thread whose row is "
+                f"{names.rows} or more, or whose column is {names.columns} or more, must neither "
+                f"load nor store. Also, the index of the sum must stay below {names.inner}."
             )
         case Hazard.OUT_OF_BOUNDS if "by a matrix descriptor" in found.message:
             return (
@@ -234,8 +236,9 @@ def _of_finding(found: Finding, report: Report) -> str | None:
             if found.shape is not None and found.shape.N % floats == 0 == found.shape.K % floats:
                 return f"The index of a vector of {floats} floats must be a multiple of {floats}."
             return (
-                f"A row of A begins at a multiple of {4 * floats} bytes only if N is a multiple of "
-                f"{floats}, and a row of B or C only if K is. Load and store single floats at "
+                f"A row of {names.left} begins at a multiple of {4 * floats} bytes only if "
+                f"{names.inner} is a multiple of {floats}, and a row of {names.right} or "
+                f"{names.output} only if {names.columns} is. Load and store single floats at "
                 "other sizes."
             )
         case Hazard.MISALIGNED if found.array == Array.SHARED and found.size in (8, 16):
@@ -252,7 +255,7 @@ def _of_finding(found: Finding, report: Report) -> str | None:
         case Hazard.UNINITIALISED if found.array == SIGNATURE.output:
             return (
                 "C holds no values when the kernel starts: add up in a variable and write "
-                "`C[…] = sum`, not `C[…] += …`."
+                "`C[…] = sum`, without `+=` and without `beta * C[…]`."
             )
         case Hazard.UNINITIALISED if found.array == Array.SHARED and (
             any(f" of {name} (" in found.message for name in _VOLATILE_ARRAY.findall(code))
@@ -323,6 +326,26 @@ def _of_finding(found: Finding, report: Report) -> str | None:
         case Hazard.DIVERGENT_BARRIER:
             return _ALL_THREADS
     return None
+
+
+def _wrong_place(report: Report) -> str:
+    """Say what is wrong if an access is outside a matrix at whole tiles."""
+    launch = report.kernel.launch if report.kernel is not None else None
+    if launch is None or (launch.tile_rows, launch.tile_columns) != (16, 16):
+        return "an index is wrong, or the tile of the launch line is"
+    return (
+        "an index is wrong, or a block computes more than 16×16 elements. Then the file needs a "
+        "launch line, such as `// solve: tile=64x64`"
+    )
+
+
+def _elements(names: "_Names") -> str:
+    left, right, output = names.left, names.right, names.output
+    return (
+        f"The elements are `{left}[row * {names.inner} + n]`, "
+        f"`{right}[n * {names.columns} + column]` and `{output}[row * {names.columns} + column]`, "
+        f"with n below {names.inner}. Blocks along x are columns."
+    )
 
 
 def _line(at: Place | None, source: str) -> str:
@@ -565,19 +588,38 @@ def _name(parameter: str) -> str:
     return "".join(parameter.rsplit(maxsplit=1)[-1:]).strip("*&")
 
 
+class _Names(NamedTuple):
+    """The names of the kernel's parameters: the matrices, and their sizes."""
+
+    left: str
+    right: str
+    output: str
+    rows: str
+    inner: str
+    columns: str
+
+
+def _parameter_names(source: str) -> _Names:
+    """Return the names that the file gives the parameters; the problem's if it gives no six."""
+    found = _PARAMETERS.search(without_comments(source))
+    written = [] if found is None else [_name(each) for each in found[1].split(",")]
+    if len(written) == 6 and all(name.isidentifier() for name in written):
+        return _Names._make(written)
+    return _Names._make((*SIGNATURE.inputs, SIGNATURE.output, *SIGNATURE.numbers))
+
+
 def _order_of_sizes(source: str) -> str | None:
     """Say so if the kernel takes its last parameter, the columns of B, for the columns of A."""
-    code = without_comments(source)
+    code, names = without_comments(source), _parameter_names(source)
     found = _PARAMETERS.search(code)
-    names = [] if found is None else [_name(each) for each in found[1].split(",")]
-    if found is None or len(names) != 6:
+    if found is None:
         return None
     body = code[found.end() : _end_of_block(code, found.end())]
-    strides = re.findall(rf"\b{re.escape(names[0])}\s*\[[^\]]*?\*\s*(\w+)", body)
-    if names[5] not in strides or names[4] in strides:
+    strides = re.findall(rf"\b{re.escape(names.left)}\s*\[[^\]]*?\*\s*(\w+)", body)
+    if names.columns not in strides or names.inner in strides:
         return None
     return (
-        f"The kernel takes `{names[5]}`, its last parameter, for the columns of A. The judge "
+        f"The kernel takes `{names.columns}`, its last parameter, for the columns of A. The judge "
         "passes the rows of A, the columns of A and the columns of B, in this order."
     )
 
