@@ -444,11 +444,11 @@ def _missing_barrier(found: Finding, report: Report) -> str:
             "Two threads store one element by the same statement, so their index is the same. Is "
             "it computed from `threadIdx.y * 16 + threadIdx.x`?"
         )
-    missed = {
-        each.at.line
-        for each in getattr(report.outcome, "findings", ())
-        if each.hazard is Hazard.DIVERGENT_BARRIER
-    }
+    findings = getattr(report.outcome, "findings", ())
+    returned = [each.at.line for each in findings if "had returned before" in each.message]
+    if returned and returned[0] is not None:
+        return f"The barrier in line {returned[0]} does not order the two. {_ALL_THREADS}"
+    missed = {each.at.line for each in findings if each.hazard is Hazard.DIVERGENT_BARRIER}
     return _next_iteration(found, source, missed) or (
         "Write `__syncthreads();` between the two, where all threads of the block reach "
         "it: no thread continues past it before. If only threads of one warp share the "
