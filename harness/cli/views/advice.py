@@ -229,6 +229,11 @@ def _of_finding(found: Finding, report: Report) -> str | None:
                 "An array that is `extern __shared__` has as many bytes as the file requests in "
                 "one comment line, such as `// solve: shared_memory=2048`."
             )
+        case Hazard.OUT_OF_BOUNDS if found.array == Array.SHARED and "threadIdx" in source:
+            return (
+                "A block has 16×16 threads, whatever its tile: `threadIdx.x` and `threadIdx.y` go "
+                "up to 15. An index of an array must stay below the array's size."
+            )
         case Hazard.MISALIGNED if in_matrix and (
             (found.size or 0) >= 8 or "multiple of 16" in found.message
         ):
