@@ -152,11 +152,7 @@ def _quantities(report: Report, entry: Entry) -> Quantities:
 
 
 def _facts(a: Quantities, b: Quantities) -> tuple[Fact, ...]:
-    """Side by side, where either has it, in the order of the longer list."""
+    """Return the quantities side by side, where either has them."""
     mine, theirs = ({(what, unit): value for what, unit, value in side} for side in (a, b))
-    names = list(mine) if len(mine) >= len(theirs) else list(theirs)
-    names += [name for name in (*mine, *theirs) if name not in names]
-    facts = [
-        Fact(what, unit, mine.get((what, unit)), theirs.get((what, unit))) for what, unit in names
-    ]
+    facts = [Fact(*name, mine.get(name), theirs.get(name)) for name in mine | theirs]
     return tuple(fact for fact in facts if fact.a is not None or fact.b is not None)

@@ -48,6 +48,10 @@ class Document:
         """Return the document with this signature instead of its own."""
         return Document(self.text, self.report.model_copy(update={"signature": signature}))
 
+    def signed_by(self, key: Path) -> Document:
+        """Return the document signed with the key in this file, which is created if missing."""
+        return self.signed(keys.SigningKey.at(key).sign(self.text))
+
     @classmethod
     def of(cls, report: Report) -> Self:
         """Return the document of this judge's own report. Raises StoreError."""
@@ -103,8 +107,7 @@ def signed(report: Report, key: Path | None) -> Report:
     """
     if key is None or not key.exists():
         return report
-    document = Document.of(report)
-    return document.signed(keys.SigningKey.at(key).sign(document.text)).report
+    return Document.of(report).signed_by(key).report
 
 
 def identity(text: str) -> str:

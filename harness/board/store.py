@@ -18,7 +18,6 @@ from sqlalchemy import Connection, Select, Table, exists, func, insert, or_, sel
 from harness.board import keys
 from harness.board.document import Document
 from harness.board.entry import INDEXED, Entry
-from harness.board.keys import SigningKey
 from harness.board.tables import counted, entries, reports, signatures
 from harness.protocol.errors import StoreError
 from harness.protocol.report import Report, Signature
@@ -83,8 +82,7 @@ class Store(ABC):
                 f"{self.name} does not say which key signs what is graded here: "
                 "name its file with --key. It is created if it is missing."
             )
-        document = Document.of(report)
-        return document.signed(SigningKey.at(self.key).sign(document.text))
+        return Document.of(report).signed_by(self.key)
 
     def enter_documents(self, documents: Iterable[Document]) -> Entered:
         """Enter all documents or, if anything goes wrong, none. What is there already stays."""
@@ -117,7 +115,7 @@ class Store(ABC):
             raise StoreError(why)
         signed = document.signature is not None and document.signature.key in trusted
         if here and not signed and self.key is not None:
-            return document.signed(SigningKey.at(self.key).sign(document.text))
+            return document.signed_by(self.key)
         return document
 
     def documents(self) -> Iterator[Document]:

@@ -16,6 +16,7 @@ from harness.arena.store import gradings, people, watching, workers
 from harness.arena.store.people import Person, Role
 from harness.arena.store.watching import Status
 from harness.arena.workers.api import Heartbeat, HeartbeatAnswer, Join, Outcome, Task
+from harness.board.store import kept_document
 from harness.protocol.report import Report, Submission
 from tests.board import factory
 
@@ -141,6 +142,13 @@ class FakeWorker:
 
     def leave(self) -> None:
         self.do(lambda c: workers.leave(c, self.machine, self.session))
+
+
+def kept_report(connection: Connection, id: str | None) -> Report:
+    """Return a report that the arena has kept. id: of its entry."""
+    document = kept_document(connection, id or "")
+    assert document is not None
+    return document.report
 
 
 def waiting_jobs(connection: Connection) -> int:

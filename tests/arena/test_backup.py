@@ -24,7 +24,7 @@ from harness.board.document import Document
 from harness.board.keys import SigningKey
 from harness.board.store import enter_document
 from harness.protocol.errors import UsageError
-from tests.arena.submitting import FakeWorker, submit, waiting_jobs
+from tests.arena.submitting import FakeWorker, kept_report, submit, waiting_jobs
 from tests.board import factory
 
 
@@ -64,9 +64,7 @@ def test_everything_comes_back(
     with engine.connect() as there:
         found = watching.status(there, [done, waiting])
         assert (found[done].score, found[waiting].place) == (1.5, 1)
-        assert board.report_text(there, found[done].report or "") == board.report_text(
-            connection, found[done].report or ""
-        )
+        assert kept_report(there, found[done].report) == kept_report(connection, found[done].report)
         assert people.by_key(there, key) == ada
         for table in (*metadata.tables, *tables.metadata.tables):
             count = text(f"SELECT count(*) FROM {table}")

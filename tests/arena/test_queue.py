@@ -19,8 +19,16 @@ from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.arena.web.workers import sweep_once
 from harness.arena.workers.api import Task
-from harness.protocol.report import Report, Stage, Verdict
-from tests.arena.submitting import Add, FakeWorker, graded, submission, submit, waiting_jobs
+from harness.protocol.report import Stage, Verdict
+from tests.arena.submitting import (
+    Add,
+    FakeWorker,
+    graded,
+    kept_report,
+    submission,
+    submit,
+    waiting_jobs,
+)
 
 CHANGES = {
     State.QUEUED: {State.GRADING, State.CANCELLED},
@@ -83,7 +91,7 @@ def test_a_graded_submission_has_a_report_and_a_row(worker: FakeWorker) -> None:
     # The time that it waited for the device does not count.
     assert worker.do(watching.past_seconds) == [pytest.approx(spent)]
     assert [entry.id for entry in worker.do(board.counting)] == [done.report]
-    kept = Report.model_validate_json(worker.do(lambda c: board.report_text(c, done.report)))
+    kept = worker.do(lambda c: kept_report(c, done.report))
     assert kept.created > report.created, "the arena's clock counts"
     assert kept.model_copy(update={"created": report.created}) == report
 
@@ -166,8 +174,7 @@ def test_three_dead_attempts_are_reported_as_a_judge_error(
         assert sweep_once(site, lease_seconds=-1) == {id: number < MAX_ATTEMPTS}
     done = worker.status(id)
     assert (done.state, done.verdict) == (State.DONE, Verdict.JUDGE_ERROR)
-    kept = worker.do(lambda c: board.report_text(c, done.report or ""))
-    report = Report.model_validate_json(kept or "")
+    report = worker.do(lambda c: kept_report(c, done.report))
     assert "3 workers died" in getattr(report.outcome, "message", "")
     assert not worker.do(waiting_jobs)
 

@@ -22,8 +22,7 @@ from harness.arena.workers.api import PATH, Join, Outcome
 from harness.arena.workers.connection import Connection as WorkerConnection
 from harness.arena.workers.connection import Refused
 from harness.protocol.errors import UsageError
-from harness.protocol.report import Report
-from tests.arena.submitting import FakeWorker, asking, graded
+from tests.arena.submitting import FakeWorker, asking, graded, kept_report
 from tests.board import factory
 
 
@@ -144,7 +143,7 @@ def test_a_report_counts_only_for_its_task(
     (kept,) = worker.do(board.counting)
     assert (kept.name, kept.author, kept.score) == ("tile", "ada", 1.5)
     assert kept.created < "2099"
-    report = Report.model_validate_json(worker.do(lambda c: board.report_text(c, kept.id)))
+    report = worker.do(lambda c: kept_report(c, kept.id))
     assert report.submission.source == task.source
 
 

@@ -9,7 +9,7 @@ import pytest
 from harness.board.regrade import Grader
 from harness.board.sqlite_file import FileStore
 from harness.cli import main as cli
-from harness.cli.commands import _arguments
+from harness.cli.commands import _arguments, regrade
 from harness.cli.commands._stores import Address
 from harness.cli.views.console import Terminal
 from harness.protocol.report import Report, Submission
@@ -73,7 +73,8 @@ def call(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 
     def run(*words: str | Path, grade: Grader = no_grading) -> tuple[int, str, str]:
         chosen = cli.parse([str(word) for word in words])
-        chosen.grader = lambda: nullcontext(grade)
+        monkeypatch.setattr(regrade.workers, "open_session", lambda _: nullcontext())
+        monkeypatch.setattr(regrade, "grade", lambda submission, _: grade(submission))
         return cli.run(chosen, Terminal()), *capsys.readouterr()
 
     return run

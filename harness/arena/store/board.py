@@ -10,7 +10,7 @@ from harness.arena.store.tables import board_version, gradings, submissions
 from harness.board.document import Document
 from harness.board.entry import Entry
 from harness.board.store import counted_entries, kept_document
-from harness.board.tables import counted, reports
+from harness.board.tables import counted
 
 
 def version(connection: Connection) -> int:
@@ -48,7 +48,3 @@ def imported(connection: Connection, entry: str) -> Document | None:
         .limit(1)
     )
     return kept_document(connection, id) if id else None
-
-
-def report_text(connection: Connection, id: str) -> str | None:
-    return connection.scalar(select(reports.c.report).where(reports.c.id == id))

@@ -32,6 +32,13 @@ def audit_log(connection: Connection, limit: int = 100, offset: int = 0) -> Sequ
 # ---------------------------------------------------------------------------------- submissions
 
 
+def _given(reason: str, otherwise: str) -> str:
+    """Return a reason as it is kept. Raises NotPossible with the text `otherwise` for none."""
+    if not reason.strip():
+        raise NotPossible(otherwise)
+    return reason.strip()[:500]
+
+
 def withdraw(connection: Connection, actor: Person, submission: str) -> None:
     """Take a submission off the board, as its author wishes; it stays in the archive."""
     cancel(connection, submission)
@@ -43,9 +50,7 @@ def withdraw(connection: Connection, actor: Person, submission: str) -> None:
 
 def disqualify(connection: Connection, actor: Person, submission: str, reason: str) -> None:
     """Disqualify a submission. Raises NotPossible without a reason, which its author will read."""
-    reason = reason.strip()[:500]
-    if not reason:
-        raise NotPossible("a disqualification needs a reason, which its author will read")
+    reason = _given(reason, "a disqualification needs a reason, which its author will read")
     statement = update(submissions).where(submissions.c.id == submission)
     change(connection, statement.values(disqualified=reason), "there is no such submission")
     note(connection, actor, "disqualify", submission, reason=reason)
@@ -64,9 +69,7 @@ def reinstate(connection: Connection, actor: Person, submission: str) -> None:
 
 def rejudge(connection: Connection, actor: Person, chosen: Collection[str], reason: str) -> int:
     """Queue the chosen submissions once more; return the rejudging's number. Raises NotPossible."""
-    reason = reason.strip()[:500]
-    if not reason:
-        raise NotPossible("a rejudging needs a reason")
+    reason = _given(reason, "a rejudging needs a reason")
     found = connection.execute(
         select(submissions.c.id, gradings.c.model)
         .join(gradings, gradings.c.id == submissions.c.counts)

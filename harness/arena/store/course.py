@@ -113,29 +113,24 @@ class Result:
 
 def gradebook(connection: Connection, rules: Rules) -> list[Result]:
     """Return the best accepted result of every contestant, by points and then by score."""
-    counted = {row[0]: row[1] for row in connection.execute(_NUMBERS)}
-    rows = connection.execute(_RESULTS).all()
+    rows = connection.execute(_SUBMISSIONS).all()
     contestants = [each for each in everybody(connection) if not each.organises]
     contestants.sort(key=lambda each: (each.section is None, each.section))
     found = []
     for person in contestants:
-        nothing = Result(
-            name=person.name,
-            login=person.login or "",
-            section=person.section or "",
-            submissions=counted.get(person.id, 0),
-        )
-        own = (row for row in rows if row.person == person.id)
-        results = [_result(nothing, person, row, rules) for row in own]
+        own = [row for row in rows if row.person == person.id]
+        nothing = Result(person.name, person.login or "", person.section or "", len(own))
+        results = [_result(nothing, person, row, rules) for row in own if row.is_result]
         found.append(max(results, key=lambda each: (each.points, each.score or 0), default=nothing))
     return found
 
 
-_NUMBERS = text("SELECT person, count(*) FROM submissions GROUP BY person")
-_RESULTS = text(
-    """SELECT s.person, s.name, s.received, e.score, e.cores, e.launch, e.accuracy
-    FROM submissions s JOIN gradings g ON g.id = s.counts JOIN entries e ON e.id = g.report
-    WHERE e.verdict = 'accepted' AND s.withdrawn IS NULL AND s.disqualified IS NULL
+_SUBMISSIONS = text(
+    """SELECT s.person, s.name, s.received, e.score, e.cores, e.launch, e.accuracy,
+        e.verdict = 'accepted' AND s.withdrawn IS NULL AND s.disqualified IS NULL AS is_result
+    FROM submissions s
+    LEFT JOIN gradings g ON g.id = s.counts
+    LEFT JOIN entries e ON e.id = g.report
     ORDER BY s.received"""
 )
 

@@ -10,11 +10,12 @@ from starlette.exceptions import HTTPException
 
 from harness.arena import submitted
 from harness.arena.problems import Problem, unknown_submission
-from harness.arena.store import board, gradings, watching
+from harness.arena.store import gradings, watching
 from harness.arena.store.watching import Status
 from harness.arena.web.boards import DATA, Boards, Form
 from harness.arena.web.context import PRIVATE, Site, ThisVisitor, Visitor, now
 from harness.board.document import Document
+from harness.board.store import kept_document
 from harness.protocol.report import Value
 
 _ID = Path(pattern=r"^[0-9a-f]{16}$", description="of a submission")
@@ -180,5 +181,6 @@ def document(site: Site, status: Status) -> Document:
     if status.report is None:
         raise Problem(409, "The submission has no report yet.", retry_after=2)
     with site.transaction() as connection:
-        text = board.report_text(connection, status.report) or ""
-    return site.signed(text, status.author)
+        found = kept_document(connection, status.report)
+    assert found is not None  # a grading with a report refers to it
+    return site.signed(found, status.author)

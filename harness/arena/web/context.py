@@ -23,8 +23,6 @@ from harness.arena.store.people import Person
 from harness.arena.store.watching import Status
 from harness.arena.web.guard import COOKIE
 from harness.board.document import Document
-from harness.board.keys import SigningKey
-from harness.protocol.report import Report
 
 log = logging.getLogger(__name__)
 
@@ -60,19 +58,17 @@ class Site:
         """The path under which a proxy serves it: "" or "/arena"."""
         return self.settings.root
 
-    def signed(self, text: str, author: str) -> Document:
+    def signed(self, document: Document, author: str) -> Document:
         """Return a stored report with the arena's signature.
 
         One that names its author by a pseudonym is not signed, so that one run gives one result
         that others can verify.
         """
-        report = Report.model_validate_json(text)
-        submission = report.submission
+        submission = document.report.submission
         if author != submission.author:
             renamed = submission.model_copy(update={"author": author})
-            return Document.of(report.model_copy(update={"submission": renamed}))
-        key = SigningKey.at(self.data_dir.signing_key)
-        return Document(text, report).signed(key.sign(text))
+            return Document.of(document.report.model_copy(update={"submission": renamed}))
+        return document.signed_by(self.data_dir.signing_key)
 
     def to(self, path: str) -> RedirectResponse:
         """Send the browser to this page."""

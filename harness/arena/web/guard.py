@@ -264,39 +264,30 @@ async def _whole_body(scope: Scope, receive: Receive) -> bytes | None:
 
 
 class Buckets:
-    """Token buckets, which limit the requests of each source in a burst and per minute."""
+    """Leaky buckets: each source may send the requests of a minute at once, and then as many as a
+    minute allows."""
 
     def __init__(self, per_minute: Callable[[], int], who: str) -> None:
         """who: begins the sentence of a refusal."""
         self._per_minute = per_minute
         self._who = who
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._empty_at: OrderedDict[str, float] = OrderedDict()
+        """When the bucket of each source is empty again."""
 
-    def check(self, source: str) -> None:
-        """Raises Problem where the source has used up its requests."""
-        if self._left(source) < 1:
-            raise self._too_many(self._left(source))
+    def check(self, source: str) -> float:
+        """Return when the bucket would be empty after one more request. Raises Problem where it has
+        no room for that."""
+        most, now = self._per_minute(), time.monotonic()
+        empty_at = max(self._empty_at.get(source, now), now) + 60 / most
+        wait = empty_at - now - 60
+        if wait > 1e-6:  # more than an error of rounding
+            said = f"{self._who} sent more than {most} requests within a minute."
+            raise Problem(429, said, retry_after=wait)
+        return empty_at
 
     def count(self, source: str) -> None:
         """Count a request. Raises Problem where it is one too many."""
-        left = self._left(source)
-        self._buckets.pop(source, None)
-        self._buckets[source] = (left - 1 if left >= 1 else left, time.monotonic())
-        while len(self._buckets) > REMEMBERED:
-            self._buckets.popitem(last=False)
-        if left < 1:
-            raise self._too_many(left)
-
-    def _left(self, source: str) -> float:
-        most = self._per_minute()
-        now = time.monotonic()
-        left, when = self._buckets.get(source, (float(most), now))
-        return min(left + (now - when) * most / 60, most)
-
-    def _too_many(self, left: float) -> Problem:
-        most = self._per_minute()
-        return Problem(
-            429,
-            f"{self._who} sent more than {most} requests within a minute.",
-            retry_after=(1 - left) * 60 / most,
-        )
+        self._empty_at[source] = self.check(source)
+        self._empty_at.move_to_end(source)
+        if len(self._empty_at) > REMEMBERED:
+            self._empty_at.popitem(last=False)

@@ -6,8 +6,7 @@ examples:
 """
 
 import argparse
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -15,7 +14,7 @@ from rich.text import Text
 
 from harness.board.entry import Version
 from harness.board.ranking import rank
-from harness.board.regrade import Change, Grader, as_data, regrade, to_regrade
+from harness.board.regrade import Change, as_data, regrade, to_regrade
 from harness.cli.commands._arguments import add_filters, add_json, add_store, chosen, write_json
 from harness.cli.commands._command import Exit
 from harness.cli.commands._stores import open_store, read_all
@@ -31,14 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="enter the new results without asking")
     add_json(parser, "the changes")
     add_store(parser)
-    parser.set_defaults(grader=_grader, starts_workers=True)
-
-
-@contextmanager
-def _grader() -> Iterator[Grader]:
-    """Give a function that grades the sources of stored reports, in one session."""
-    with workers.open_session("auto") as session:
-        yield lambda submission: grade(submission, session)
+    parser.set_defaults(starts_workers=True)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -53,8 +45,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
                 f"{kept} holds a regrading that was not entered: `import {kept}` it or delete it."
             )
         changes = []
-        with arguments.grader() as grade:
-            for change in regrade(store, todo, grade, kept):
+        with workers.open_session("auto") as session:
+            for change in regrade(store, todo, lambda found: grade(found, session), kept):
                 changes.append(change)
                 terminal.show(f"{len(changes)} of {len(todo)}: {change.why}", style="dim")
         terminal.show(screen(changes))
