@@ -182,7 +182,8 @@ def _of_output(found: Counterexample, report: Report) -> str | None:
                 "If a block computes fewer elements, the launch has too few blocks: write the "
                 "block's own tile there."
             )
-    if "not finite" in pattern and "__shfl" in without_comments(report.submission.source):
+    is_unexplained = "not finite" in pattern and "overflow" not in pattern
+    if is_unexplained and "__shfl" in without_comments(report.submission.source):
         return "A shuffle may read only lanes that its mask names and that execute it, too."
     if any(
         words in pattern for words in ("far from the right", "are off by")

@@ -170,6 +170,15 @@ def test_what_is_no_mistake_is_not_blamed(source: str) -> None:
     assert advice(given) is None
 
 
+def test_shuffles_are_not_blamed_for_an_overflow() -> None:
+    shuffles = TWO.model_copy(update={"source": "sum += __shfl_down_sync(lanes, sum, 1);"})
+    for cause, is_blamed in (("by an overflow", False), ("by a division by zero", True)):
+        pattern = f"C is not finite somewhere: perhaps {cause}"
+        found = WRONG.counterexample.model_copy(update={"pattern": pattern})
+        wrong = WRONG.model_copy(update={"counterexample": found})
+        assert (advice(report(wrong, submission=shuffles)) is not None) == is_blamed
+
+
 def test_inputs_of_low_precision_have_a_cure() -> None:
     pattern = "errors up to 3.0e-04 look like inputs of low precision (TF32, FP16, BF16)"
     found = WRONG.counterexample.model_copy(update={"pattern": pattern})
