@@ -276,6 +276,11 @@ def _of_finding(found: Finding, report: Report) -> str | None:
             )
         case Hazard.RACE if found.array == SIGNATURE.output and _crosses_a_row(found):
             return _crossing(found)
+        case Hazard.RACE if _both_write(found) and _ignores_y(found):
+            return (
+                "Blocks that differ in `blockIdx.y` alone store the same elements. The grid has "
+                "two dimensions: number all blocks by `blockIdx.y * gridDim.x + blockIdx.x`."
+            )
         case Hazard.RACE if found.array == SIGNATURE.output and _both_write(found):
             return (
                 "Two threads store one element of C. A block may store only the elements of its "
@@ -417,6 +422,15 @@ def _line_of(code: str, line: int | None) -> str:
 def _both_write(found: Finding) -> bool:
     both = re.search(r"\bwrites what\b.*\bwrites, with\b", found.message)
     return both is not None and found.access != "atomic"
+
+
+def _ignores_y(found: Finding) -> bool:
+    """Return whether the same thread of two blocks that differ in y stores one element of C."""
+    at, other = found.at, found.other
+    if found.array != SIGNATURE.output or other is None or at.block is None or other.block is None:
+        return False
+    is_same = at.thread == other.thread and at.block[0] == other.block[0]
+    return is_same and at.block[1] != other.block[1]
 
 
 def _missing_barrier(found: Finding, report: Report) -> str:
