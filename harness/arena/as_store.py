@@ -12,8 +12,7 @@ from harness.arena.data_dir import DataDir
 from harness.arena.store.database import address, open_engine
 from harness.arena.store.preparing import HEAD, check_version
 from harness.board import schema
-from harness.board.sqlite_file import BUSY_SECONDS
-from harness.board.store import Store
+from harness.board.store import BUSY_SECONDS, Store
 from harness.protocol.errors import StoreError
 
 _LOCK_NOT_AVAILABLE = "55P03"
@@ -65,10 +64,7 @@ class DatabaseStore(Store):
             found = schema.applied(connection)
             # Tables of any program: a board is created in an empty database only.
             if not found and (not create or inspect(connection).get_table_names()):
-                raise StoreError(
-                    f"there is no store in {self.name}; enter a result with "
-                    "`grade KERNEL.cu --submit --author NAME`, or name another with --store."
-                )
+                raise self.missing()
             if not found <= set(schema.REVISIONS):
                 raise StoreError(
                     f"the arena of {self.name} is of another version of the judge "
@@ -83,10 +79,7 @@ class DatabaseStore(Store):
             yield
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
-                raise StoreError(
-                    f"{self.name} stayed locked by another program for {BUSY_SECONDS:.0f} s; "
-                    "nothing was changed. Try again."
-                ) from None
+                raise self.locked() from None
             first = str(error.orig).strip().split("\n")[0]
             raise StoreError(f"{self.name} cannot be used: {first}.") from None
 

@@ -21,8 +21,7 @@ from harness.arena.store.preparing import prepare
 from harness.board.keys import LIST_SUFFIX
 from harness.protocol.errors import StoreError, UsageError
 
-DUMP, RULES, SIGNING_KEY = "database.dump", "rules.toml", "signing-key.pem"
-TRUSTED_KEYS = "signing-key.trusted"
+DUMP = "database.dump"
 UNFINISHED = ".unfinished-backup-"
 
 
@@ -45,9 +44,9 @@ def backup(data_dir: DataDir, url: URL | None, file: Path) -> None:
         whole = Path(folder, file.name)
         with tarfile.open(whole, "w") as archive:
             archive.add(dump, DUMP)
-            for name, path in _files(data_dir):
+            for path in _files(data_dir):
                 if path.exists():
-                    archive.add(path, name)
+                    archive.add(path, path.name)
         whole.chmod(0o600)
         whole.replace(file)
 
@@ -77,21 +76,16 @@ def restore(data_dir: DataDir, url: URL | None, file: Path) -> None:
         with alone_in(data_dir), _new_database(data_dir, url) as owner:
             _run("pg_restore", owner, "--exit-on-error", str(dump))
             prepare(owner, data_dir.secrets())
-            for name, path in _files(data_dir):
-                if (found := Path(folder, name)).is_file():
+            for path in _files(data_dir):
+                if (found := Path(folder, path.name)).is_file():
                     path.write_bytes(found.read_bytes())
                     path.chmod(0o600)
 
 
-def _files(data_dir: DataDir) -> tuple[tuple[str, Path], ...]:
-    """Return the files that a backup holds in addition to the database, by their names in it."""
-    key = data_dir.signing_key
-    return (
-        (RULES, data_dir.rules),
-        (THAWED, data_dir.rules.with_name(THAWED)),
-        (SIGNING_KEY, key),
-        (TRUSTED_KEYS, key.with_suffix(LIST_SUFFIX)),
-    )
+def _files(data_dir: DataDir) -> tuple[Path, ...]:
+    """Return the files that a backup holds in addition to the database, under the same names."""
+    rules, key = data_dir.rules, data_dir.signing_key
+    return rules, rules.with_name(THAWED), key, key.with_suffix(LIST_SUFFIX)
 
 
 @contextmanager

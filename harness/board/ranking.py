@@ -142,9 +142,11 @@ def status(entry: Entry, version: Version) -> Status:
     return Status.RANKED if _is_steady(entry) else Status.UNSTEADY
 
 
-def rank(entries: Iterable[Entry], filter: Filter | None = None) -> tuple[Board, ...]:
+EVERYTHING = Filter()
+
+
+def rank(entries: Iterable[Entry], filter: Filter = EVERYTHING) -> tuple[Board, ...]:
     """Return the boards of all GPU models that have a score, those with most rows first."""
-    admits = (filter or Filter()).admits
     everything = sorted(entries, key=attrgetter("created", "id"))
     verified = [entry for entry in everything if entry.verified]
     authors: dict[str, set[str]] = {}
@@ -153,7 +155,7 @@ def rank(entries: Iterable[Entry], filter: Filter | None = None) -> tuple[Board,
     scored: dict[str, list[Entry]] = {}
     for entry in everything:
         scores = entry.accepted and not entry.quick and entry.on_gpu and entry.score
-        if scores and admits(entry):
+        if scores and filter.admits(entry):
             scored.setdefault(entry.device or "", []).append(entry)
     boards = [_board(gpu, chosen, verified, authors) for gpu, chosen in scored.items()]
     shown = [board for board in boards if board.rows or board.unranked or board.unverified]

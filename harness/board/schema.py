@@ -1,5 +1,6 @@
 """The versions of the board's tables: making today's, and migrating those of an earlier version."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from sqlalchemy import Column, Connection, MetaData, String, Table, delete, insert, inspect, select
@@ -27,6 +28,17 @@ def applied(connection: Connection) -> set[str]:
     if not inspect(connection).has_table(_versions.name):
         return set()
     return set(connection.scalars(select(_versions.c.version_num)))
+
+
+def check_known(found: set[str], revisions: Sequence[str], name: str) -> None:
+    """Raise StoreError where a database has a revision that is not one of these, oldest first."""
+    unknown = sorted(found - {*revisions, *REVISIONS})
+    if unknown:
+        raise StoreError(
+            f"{name} was written by a newer judge, or before version 0.1 (it has {unknown[0]}, this "
+            f"judge knows {revisions[0]} to {revisions[-1]}); it was left as it is. "
+            "Update the judge."
+        )
 
 
 def bring_up_to_date(connection: Connection, name: str) -> None:

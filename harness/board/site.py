@@ -21,7 +21,7 @@ from harness.board import escaping
 from harness.board.annotated_source import annotated_source, style_sheet
 from harness.board.document import Document
 from harness.board.entry import Entry, Version, own_facts, usual_facts
-from harness.board.ranking import Board, Filter, Status, rank, status
+from harness.board.ranking import EVERYTHING, Board, Filter, Status, rank, status
 from harness.judge import figures
 from harness.judge.explain.examination import from_report
 from harness.judge.explain.explain import explain
@@ -40,29 +40,24 @@ class Page:
     title: str
 
 
-_BOARD, _RUNS = Page("index.html", "Leaderboard"), Page("runs.html", "All runs")
+BOARD, RUNS = Page("index.html", "Leaderboard"), Page("runs.html", "All runs")
 _ON_DISK: dict[str, object] = {"served": False, "shortened": ""}
 """The values of the frame by which a page on disk differs from one that an arena serves."""
 
-_ALWAYS = (_BOARD, _RUNS)
+_ALWAYS = (BOARD, RUNS)
 """The pages that every site has, regardless of its GPUs."""
 
 
 class Site:
     """Writes the pages of some entries into a folder."""
 
-    def __init__(
-        self, folder: Path, entries: Iterable[Entry], chosen: Filter | None = None
-    ) -> None:
+    def __init__(self, folder: Path, entries: Iterable[Entry], chosen: Filter = EVERYTHING) -> None:
         """Raises StoreError where the folder holds something else."""
-        chosen = chosen or Filter()
         self.folder, self._marker = folder, folder / MARKER
         everything = list(entries)
         self.entries = [entry for entry in everything if chosen.admits(entry)]
         self.boards = rank(everything, chosen)
-        names = file_names([board.gpu for board in self.boards])
-        self.pages = [Page(names[board.gpu], board.gpu) for board in self.boards] or [_BOARD]
-        self.pages.append(_RUNS)
+        self.pages = [*pages_of(self.boards), RUNS]
         self._take_folder()
 
     def write_boards(self) -> None:
@@ -71,8 +66,8 @@ class Site:
         for page, board in zip(self.pages, self.boards, strict=False):
             self._write(page.file, "board.html", **board_page(board))
         if not self.boards:
-            self._write("index.html", "empty.html")
-        self._write("runs.html", "runs.html", **runs_page(self.entries, self.boards))
+            self._write(BOARD.file, "empty.html")
+        self._write(RUNS.file, "runs.html", **runs_page(self.entries, self.boards))
 
     def write_entries(self, document: Callable[[str], Document]) -> Iterator[str | None]:
         """Write the pages of submissions that are missing; yield, for each, None or the reason for
@@ -199,13 +194,13 @@ def assets(*packages: str) -> dict[str, bytes]:
     return {**found, library.name: library.read_bytes()}
 
 
-def file_names(gpus: Sequence[str]) -> dict[str, str]:
-    """Return a file name for each GPU's board; the first is the site's first page."""
-    names = {}
-    for place, gpu in enumerate(gpus):
-        slug = re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
-        names[gpu] = f"{slug or 'gpu'}-{place}.html" if place else "index.html"
-    return names
+def pages_of(boards: Sequence[Board]) -> list[Page]:
+    """Return the page of each board; the first is the site's first page, which there always is."""
+    pages = []
+    for place, board in enumerate(boards):
+        slug = re.sub(r"[^a-z0-9]+", "-", board.gpu.lower()).strip("-")
+        pages.append(Page(f"{slug or 'gpu'}-{place}.html" if place else BOARD.file, board.gpu))
+    return pages or [BOARD]
 
 
 @lru_cache

@@ -14,11 +14,8 @@ from sqlalchemy import Connection, Engine, StaticPool, create_engine, event, tex
 from sqlalchemy.exc import DBAPIError
 
 from harness.board import schema
-from harness.board.store import Store
+from harness.board.store import BUSY_SECONDS, Store
 from harness.protocol.errors import StoreError
-
-BUSY_SECONDS = 60.0
-"""The time to wait for other graders; entering one report takes milliseconds."""
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -34,10 +31,7 @@ class FileStore(Store):
         self.name = str(path)
         self.key = key or path.with_suffix(".key")
         if not create and not path.exists():
-            raise StoreError(
-                f"there is no store at {path}; enter a result with "
-                "`grade KERNEL.cu --submit --author NAME`, or name the store with --store."
-            )
+            raise self.missing()
         with ExitStack() as undone, self._errors():
             access = "rwc" if create else "rw"
             self._connection = sqlite3.connect(
@@ -103,13 +97,7 @@ class FileStore(Store):
     def _prepare(self) -> None:
         with self.reading() as connection:
             found = schema.applied(connection)
-        unknown = sorted(found - set(schema.REVISIONS))
-        if unknown:
-            raise StoreError(
-                f"{self.path} was written by a newer judge, or before version 0.1 (it has "
-                f"{unknown[0]}, this judge knows {schema.REVISIONS[0]} to {schema.HEAD}); it was "
-                "left as it is. Update the judge."
-            )
+        schema.check_known(found, schema.REVISIONS, self.name)
         if found == {schema.HEAD}:
             return
         with self.writing() as connection:
@@ -126,8 +114,5 @@ class FileStore(Store):
             if code in _DAMAGED:
                 raise StoreError(self.damaged(str(cause))) from None
             if code in _BUSY:
-                raise StoreError(
-                    f"{self.path} stayed locked by another program for {BUSY_SECONDS:.0f} s; "
-                    "nothing was changed. Try again."
-                ) from None
+                raise self.locked() from None
             raise StoreError(f"{self.path} cannot be used: {cause}.") from None

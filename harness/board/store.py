@@ -22,6 +22,9 @@ from harness.board.tables import counted, entries, reports, signatures
 from harness.protocol.errors import StoreError
 from harness.protocol.report import Report, Signature
 
+BUSY_SECONDS = 60.0
+"""The time to wait for other graders; entering one report takes milliseconds."""
+
 
 class Entered(NamedTuple):
     """The result of entering reports."""
@@ -67,6 +70,20 @@ class Store(ABC):
     @abstractmethod
     def damaged(self, reason: str) -> str:
         """Return the sentence for a damaged store."""
+
+    def locked(self) -> StoreError:
+        """Return the error of a store that others lock for BUSY_SECONDS."""
+        return StoreError(
+            f"{self.name} stayed locked by another program for {BUSY_SECONDS:.0f} s; "
+            "nothing was changed. Try again."
+        )
+
+    def missing(self) -> StoreError:
+        """Return the error of a place that has no store yet."""
+        return StoreError(
+            f"there is no store at {self.name}; enter a result with "
+            "`grade KERNEL.cu --submit --author NAME`, or name another with --store."
+        )
 
     # ------------------------------------------------------------------------------- writing
 

@@ -49,13 +49,10 @@ def run(chosen: argparse.Namespace, terminal: Terminal) -> Exit:
             terminal.leave_output_to_programs()
         code: Exit = chosen.run(chosen, terminal)
         return code
-    except (UsageError, JudgeFailure) as error:
-        terminal.note(f"{chosen.command}: {error}")
-        return Exit.NO_ANSWER
     except BrokenPipeError:
         terminal.hang_up()
         return Exit.NO_ANSWER
-    except OSError as error:
+    except (UsageError, JudgeFailure, OSError) as error:
         terminal.note(f"{chosen.command}: {reason(error)}")
         return Exit.NO_ANSWER
     except RuntimeError as error:

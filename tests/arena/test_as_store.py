@@ -179,7 +179,7 @@ def test_a_database_of_another_version_is_refused(
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = 'arena_9999'"))
     engine.dispose()
-    with pytest.raises(StoreError, match="of a newer arena"):
+    with pytest.raises(StoreError, match="by a newer judge"):
         prepare(url, secrets)
     address = url.set(drivername="postgresql").render_as_string(hide_password=False)
     with (

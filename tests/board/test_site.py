@@ -9,8 +9,8 @@ import pytest
 
 from harness.board.document import Document
 from harness.board.entry import Entry, Version
-from harness.board.ranking import Filter
-from harness.board.site import MARKER, Site, file_names
+from harness.board.ranking import EVERYTHING, Board, Filter
+from harness.board.site import MARKER, Site, pages_of
 from harness.board.sqlite_file import FileStore
 from harness.protocol import report as protocol
 from harness.protocol.errors import StoreError
@@ -31,7 +31,7 @@ PageOf = Callable[[Report], Path]
 def write(tmp_path: Path, stored: Enter) -> Write:
     """A function that enters reports, writes their site and returns its folder."""
 
-    def site(*reports: Report, chosen: Filter | None = None) -> Path:
+    def site(*reports: Report, chosen: Filter = EVERYTHING) -> Path:
         folder = tmp_path / "site"
         with FileStore(stored(*reports)) as store:
             made = Site(folder, store.entries(), chosen)
@@ -280,7 +280,8 @@ def test_pages_show_accuracy_where_it_is_known(write: Write) -> None:
 def test_boards_have_files_named_after_their_gpus() -> None:
     gpus = ["NVIDIA H100 80GB HBM3", "NVIDIA L4", "-Tesla (TM) V100-", "日本"]
     names = ["index.html", "nvidia-l4-1.html", "tesla-tm-v100-2.html", "gpu-3.html"]
-    assert list(file_names(gpus).values()) == names
+    boards = [Board(gpu, Version.current()) for gpu in gpus]
+    assert [page.file for page in pages_of(boards)] == names
 
 
 @pytest.mark.parametrize("without_device", [False, True])

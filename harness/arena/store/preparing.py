@@ -39,13 +39,7 @@ def prepare(owner: URL, secrets: Secrets) -> None:
             # Two arenas that are started on one database at once migrate it one after the other.
             connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('arena'))"))
             found = schema.applied(connection)
-            unknown = sorted(found - {*REVISIONS, *schema.REVISIONS})
-            if unknown:
-                raise StoreError(
-                    f"the database is of a newer arena, or older than version 0.1 (it has "
-                    f"{unknown[0]}, this one knows {REVISIONS[0]} to {HEAD}); it was left as it "
-                    "is. Update this one."
-                )
+            schema.check_known(found, REVISIONS, "the database")
             if found <= set(schema.REVISIONS):
                 _create(connection)
             elif found != {HEAD}:

@@ -21,10 +21,10 @@ from harness.arena.problems import Problem
 from harness.arena.processes import NICENESS
 from harness.arena.store import board, people
 from harness.arena.web.context import Site, Visitor, now
-from harness.arena.web.rendering import LEADERBOARD, File, page
+from harness.arena.web.rendering import File, page
 from harness.board import keys
 from harness.board.ranking import as_data, rank
-from harness.board.site import Page, board_page, file_names, runs_page
+from harness.board.site import BOARD, RUNS, board_page, pages_of, runs_page
 
 FRESH_SECONDS = 0.5
 """The age up to which a board is shown without a check, so that a burst is ranked together."""
@@ -165,11 +165,11 @@ def render(site: Site, variant: Variant) -> Rendered:
     if variant.form is Form.DATA:
         data = [as_data(each) for each in boards]
         return Rendered(version, {DATA: File.of(json.dumps(data).encode())})
-    names = file_names([each.gpu for each in boards])
+    pages = pages_of(boards)
     anybody = Visitor(site, None)
     frame: dict[str, Any] = {
         "shared": True,
-        "boards": [Page(names[each.gpu], each.gpu) for each in boards] or [LEADERBOARD],
+        "boards": pages,
         "version": version,
         "frozen_at": variant.frozen_at,
         "open_sources": variant.readable,
@@ -187,13 +187,13 @@ def render(site: Site, variant: Variant) -> Rendered:
         files[file] = File.of(bytes(shown.body))
 
     best = "The best {} of {} kernels."
-    for each in boards:
-        add(names[each.gpu], "board.html", "rows", best, board_page(each))
+    for its, each in zip(pages, boards, strict=False):
+        add(its.file, "board.html", "rows", best, board_page(each))
     if not boards:
-        add("index.html", "empty.html", "", "", {})
+        add(BOARD.file, "empty.html", "", "", {})
     runs = [each for each in entries if variant.everything or each.accepted]
     values = runs_page(runs, boards)
-    add("runs.html", "runs.html", "runs", "The newest {} of {} runs.", values)
+    add(RUNS.file, "runs.html", "runs", "The newest {} of {} runs.", values)
     return Rendered(version, files)
 
 

@@ -16,14 +16,13 @@ from starlette.responses import HTMLResponse
 from harness.arena.web.context import PRIVATE, Visitor
 from harness.board import site as static
 from harness.board.entry import Version
-from harness.board.site import Page
+from harness.board.site import BOARD, RUNS, Page
 from harness.judge import figures
 
-LEADERBOARD = Page("index.html", "Leaderboard")
 PAGES = (
     Page("submit", "Submit"),
     Page("mine", "My submissions"),
-    Page("runs.html", "All runs"),
+    RUNS,
     Page("problem", "Problem and rules"),
 )
 """The entries of every page's navigation in addition to the boards."""
@@ -39,7 +38,7 @@ def page(
     template: str,
     *,
     status: int = 200,
-    boards: Sequence[Page] = (LEADERBOARD,),
+    boards: Sequence[Page] = (BOARD,),
     shared: bool = False,
     **values: object,
 ) -> HTMLResponse:

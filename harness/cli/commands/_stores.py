@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -94,19 +93,11 @@ def open_store(
     return FileStore(address.path, create, key)
 
 
-def check_regular(path: Path) -> None:
-    """Raise UsageError if reading this path could wait for ever, as reading a pipe does."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return  # reading it will say why it cannot be read
-    if stat.S_ISFIFO(mode) and path.parts[:2] != ("/", "dev"):
+def _read(path: Path) -> str:
+    """Return a file's text. Raises UsageError, also where reading could wait for ever, as reading a
+    pipe does."""
+    if path.is_fifo() and path.parts[:2] != ("/", "dev"):
         raise UsageError(f"{path} is a pipe; name a file.")
-
-
-def read(path: Path) -> str:
-    """Return a file's text. Raises StoreError."""
-    check_regular(path)
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -119,7 +110,7 @@ def read(path: Path) -> str:
 
 def read_all(path: Path) -> Iterator[Document]:
     """Yield the report of a file, or those of its lines. Raises StoreError if it has no report."""
-    text = read(path)
+    text = _read(path)
     if not text.strip():
         raise StoreError(f"{path} is empty: it holds no report.")
     if text.startswith("{\n"):  # one report over several lines

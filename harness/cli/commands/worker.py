@@ -61,7 +61,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     log_as("worker")
-    key = _key(arguments.key, KEY_VARIABLE)
+    key = _key(arguments.key)
     connection = Connection(arguments.arena, key, patience=GREETING_SECONDS)
     try:
         build = connection.build()
@@ -74,10 +74,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
     return Exit.YES
 
 
-def _key(file: Path | None, variable: str) -> str:
+def _key(file: Path | None) -> str:
     """Read the key from the file, or take it from the environment. Raises UsageError."""
     if file is None:
-        key = os.environ.pop(variable, "")
+        key = os.environ.pop(KEY_VARIABLE, "")
     else:
         try:
             key = file.read_text(encoding="utf-8").strip()
@@ -85,7 +85,7 @@ def _key(file: Path | None, variable: str) -> str:
             raise UsageError(f"{file} cannot be read; --key names a worker key's file") from None
     if not key.isascii() or not key.isprintable() or " " in key or not key:
         raise UsageError(
-            f"set {variable} to this machine's worker key, or name its file with --key; "
+            f"set {KEY_VARIABLE} to this machine's worker key, or name its file with --key; "
             "`nox -s arena -- worker-key --name MACHINE` makes one on the arena's machine"
         )
     return key
