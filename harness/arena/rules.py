@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from harness.arena.store.people import Person
+from harness.judge import figures
 from harness.protocol.errors import UsageError, first_mistake
 from harness.protocol.report import Value
 
@@ -134,10 +135,10 @@ class Rules(Value):
     def closed(self, now: datetime, person: Person | None = None) -> str | None:
         """Return why no submission of a person is accepted now; None where one is."""
         if self.begins is not None and now < self.begins:
-            return f"the contest begins at {_minute(self.begins)}"
+            return f"the contest begins at {figures.minute(self.begins)}"
         deadline = self.deadline(person)
         if deadline is not None and now >= deadline + timedelta(days=self.late.days):
-            return f"the contest ended at {_minute(deadline)}"
+            return f"the contest ended at {figures.minute(deadline)}"
         return None
 
     def is_late(self, at: datetime, person: Person) -> bool:
@@ -238,7 +239,3 @@ class RulesFile:
             else:
                 stamp += (found.st_mtime_ns, found.st_size)
         return stamp
-
-
-def _minute(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

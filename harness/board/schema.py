@@ -35,8 +35,8 @@ def check_known(found: set[str], revisions: Sequence[str], name: str) -> None:
     unknown = sorted(found - {*revisions, *REVISIONS})
     if unknown:
         raise StoreError(
-            f"{name} was written by a newer judge, or before version 0.1 (it has {unknown[0]}, this "
-            f"judge knows {revisions[0]} to {revisions[-1]}); it was left as it is. "
+            f"{name} was written by a newer judge, or before version 0.1 (it has {unknown[0]}, "
+            f"this judge knows {revisions[0]} to {revisions[-1]}); it was left as it is. "
             "Update the judge."
         )
 

@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from importlib.metadata import distribution
 from importlib.resources import files
@@ -221,6 +222,7 @@ def templates() -> Environment:
         figures.minute,
         figures.grouped,
         _lines,
+        _when,
     ):
         environment.filters[function.__name__.lstrip("_")] = function
     environment.globals["own_facts"] = own_facts
@@ -237,6 +239,14 @@ def _harmless(value: object) -> object:
 
 def _lines(text: str) -> Markup:
     return Markup(escape(escaping.lines(text)))
+
+
+def _when(at: datetime | None) -> Markup:
+    """Return a time as an element, which an arena's script shows in the reader's time zone."""
+    if at is None:
+        return Markup("–")
+    written = at.isoformat(), figures.minute(at)
+    return Markup('<time data-moment datetime="{}">{}</time>').format(*written)
 
 
 @lru_cache

@@ -1,6 +1,7 @@
 """The text of numbers and facts, which all views share."""
 
 import math
+from datetime import UTC, datetime
 
 from harness.protocol.report import Occupancy, Resources, Verification
 from problem.reference import MAX_ERROR
@@ -69,9 +70,9 @@ def change(before: float, after: float) -> str:
     return f"{100 * (after / before - 1):+.1f} %".replace("-", "−")
 
 
-def minute(timestamp: str) -> str:
+def minute(at: datetime) -> str:
     """Return a time, such as 2026-01-31 12:05 UTC."""
-    return f"{timestamp[:10]} {timestamp[11:16]} UTC"
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def resources(used: Resources) -> str:

@@ -169,13 +169,19 @@ async def visitor(request: Request, site: Annotated[Site, Depends(site)]) -> Vis
     return Visitor(site, None)
 
 
-def _known(request: Request, site: Site) -> Visitor:
+def bearer_key(request: Request) -> str:
+    """Return the key in a request's header. Raises Problem."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    if scheme:
-        if scheme.lower() != "bearer":
-            raise Problem(401, "Write the header as: Authorization: Bearer YOUR_KEY.")
+    if scheme.lower() != "bearer":
+        raise Problem(401, "Write the header as: Authorization: Bearer YOUR_KEY.")
+    return key.strip()
+
+
+def _known(request: Request, site: Site) -> Visitor:
+    if "authorization" in request.headers:
+        key = bearer_key(request)
         with site.transaction() as connection:
-            person = people.by_key(connection, key.strip())
+            person = people.by_key(connection, key)
         if person is None:
             raise Problem(401, INVALID_KEY)
         return Visitor(site, person)

@@ -128,7 +128,7 @@ def _join(visitor: Visitor, link: str, name: str = "", problem: str | None = Non
 
 
 @router.post("/join/{link}")
-def join(request: Request, visitor: ThisVisitor, link: str, name: Text = "") -> Response:
+def join(visitor: ThisVisitor, link: str, name: Text = "") -> Response:
     site = visitor.site
     try:
         with site.transaction() as connection:

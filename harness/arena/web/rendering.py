@@ -4,13 +4,11 @@ import gzip
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Self
 
 from fastapi import Request, Response
 from jinja2 import ChoiceLoader, Environment, PackageLoader
-from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
 from harness.arena.web.context import PRIVATE, Visitor
@@ -70,21 +68,10 @@ def templates() -> Environment:
     environment = static.templates().overlay(
         loader=ChoiceLoader([PackageLoader("harness.arena"), PackageLoader("harness.board")])
     )
-    for function in (_moment, _when, figures.quantity, _duration):
-        environment.filters[function.__name__.lstrip("_")] = function
+    environment.filters["quantity"] = figures.quantity
+    environment.filters["duration"] = _duration
     environment.globals["per_page"] = PER_PAGE
     return environment
-
-
-def _moment(at: datetime | None) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if at else "–"
-
-
-def _when(at: datetime | None) -> Markup:
-    """Return a time as an element, which live.js shows in the reader's time zone."""
-    if at is None:
-        return Markup("–")
-    return Markup('<time data-moment datetime="{}">{}</time>').format(at.isoformat(), _moment(at))
 
 
 def _duration(seconds: float) -> str:

@@ -18,7 +18,7 @@ from harness.arena.problems import Problem
 from harness.arena.store import workers
 from harness.arena.store.gradings import sweep
 from harness.arena.store.workers import SessionEnded
-from harness.arena.web.context import Site, ThisSite
+from harness.arena.web.context import Site, ThisSite, bearer_key
 from harness.arena.web.live import listen
 from harness.arena.workers.api import (
     LEASE_SECONDS,
@@ -108,15 +108,14 @@ def sweep_once(site: Site, lease_seconds: float) -> dict[str, bool]:
 
 def machine(request: Request, site: ThisSite) -> int:
     """Return the machine of the request's worker key. Raises Problem."""
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        with site.transaction() as connection:
-            found = workers.machine_of(connection, key.strip())
-        if found is not None:
-            return found
-    raise Problem(
-        401, "The arena does not know this worker key, or has revoked it; ask for another."
-    )
+    key = bearer_key(request)
+    with site.transaction() as connection:
+        found = workers.machine_of(connection, key)
+    if found is None:
+        raise Problem(
+            401, "The arena does not know this worker key, or has revoked it; ask for another."
+        )
+    return found
 
 
 ThisMachine = Annotated[int, Depends(machine)]
