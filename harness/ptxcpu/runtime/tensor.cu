@@ -104,8 +104,7 @@ __device__ __noinline__ void mma_double(Context* c, long long w, long long varia
         }
 }
 
-// ---- wmma: PTX does not specify which lane holds which element. Here lane l holds the elements
-// l·R·C/32 ... of the R x C matrix, row by row.
+// ---- wmma: PTX does not specify which lane holds which element.
 
 struct WmmaShape { int m, n, k; };
 
@@ -115,6 +114,27 @@ __device__ __forceinline__ WmmaShape wmma_shape(long long code) {
     s.n = code == 1 ? 32 : code == 2 ? 8 : 16;
     s.k = code == 3 ? 8 : 16;
     return s;
+}
+
+struct WmmaPlace { int row, column; };
+
+// The place of a lane's j-th element of a matrix. which: a, b or c. In tiles of 16 x 16, lanes hold what
+// they hold on GPUs from sm_80 on, as for mma.sync: kernels rely on it. Otherwise the elements of a lane
+// are neighbours, row by row.
+__device__ __forceinline__ WmmaPlace wmma_place(WmmaShape s, int which, int lane, int j) {
+    int rows = which == 1 ? s.k : s.m, columns = which == 0 ? s.k : s.n, number = lane * (rows * columns / LANES) + j;
+    WmmaPlace place;
+    if (s.m != s.n) {
+        place.row = number / columns, place.column = number % columns;
+        return place;
+    }
+    bool single = s.k == 8 && which != 2;  // one element in a word
+    int inner = single ? lane % 4 : lane % 4 * 2 + j % 2, word = single ? j : j / 2;
+    // Words alternate between the halves of rows (of columns in b), or of the inner dimension.
+    int outer = lane / 4 + (which == 1 ? word / 2 : word % 2) * 8;
+    inner += (which == 1 ? word % 2 : word / 2) * (single ? 4 : 8);
+    place.row = which == 1 ? inner : outer, place.column = which == 1 ? outer : inner;
+    return place;
 }
 
 // variant: shape | which (a, b, c) << 2 | column-major << 4 | 16-bit elements << 5; the address is
@@ -128,8 +148,8 @@ __device__ __noinline__ void wmma_move(Context* c, long long w, long long pc, lo
         Address base = lane_words(c, w, 0)[lane] | (Address)lane_words(c, w, 1)[lane] << 32;
         long long leading = (int)lane_words(c, w, 2)[lane];
         for (int j = 0; j < each; ++j) {
-            int row = (lane * each + j) / columns, column = (lane * each + j) % columns;
-            long long at = column_major ? column * leading + row : row * leading + column;
+            WmmaPlace p = wmma_place(s, which, lane, j);
+            long long at = column_major ? p.column * leading + p.row : p.row * leading + p.column;
             char* host = checked_access(c, w * LANES + lane, pc, base + at * bytes, bytes, bytes, store ? ACCESS_WRITE : ACCESS_READ);
             if (!host) return;
             unsigned* word = lane_words(c, w, first_word + (halves ? j / 2 : j)) + lane;
@@ -173,16 +193,17 @@ __device__ __noinline__ void wmma(Context* c, long long w, long long variant) {
     for (int i = 0; i < 2 * 4 * 4 * LANES; ++i) d[i / (16 * LANES)][i / (4 * LANES) % 4][i % (4 * LANES)] = 0;
     for (int lane = 0; lane < LANES; ++lane) {
         for (int j = 0; j < a_each; ++j) {
-            int row = (lane * a_each + j) / s.k, k = (lane * a_each + j) % s.k;
-            move_element(c, w, 0, j, lane, e, raw_a[row / 16], operand_place(row % 16, k, 16, e));
+            WmmaPlace p = wmma_place(s, 0, lane, j);
+            move_element(c, w, 0, j, lane, e, raw_a[p.row / 16], operand_place(p.row % 16, p.column, 16, e));
         }
         for (int j = 0; j < b_each; ++j) {
-            int k = (lane * b_each + j) / s.n, column = (lane * b_each + j) % s.n;
-            move_element(c, w, a_each / e, j, lane, e, raw_b[column / 8], operand_place(column % 8, k, 8, e));
+            WmmaPlace p = wmma_place(s, 1, lane, j);
+            move_element(c, w, a_each / e, j, lane, e, raw_b[p.column / 8], operand_place(p.column % 8, p.row, 8, e));
         }
         for (int j = 0; j < c_each; ++j) {
-            int row = (lane * c_each + j) / s.n, column = (lane * c_each + j) % s.n;
-            move_element(c, w, (a_each + b_each) / e, j, lane, 1, d[row / 16][column / 8], accumulator_place(row % 16, column % 8));
+            WmmaPlace p = wmma_place(s, 2, lane, j);
+            move_element(c, w, (a_each + b_each) / e, j, lane, 1, d[p.row / 16][p.column / 8],
+                         accumulator_place(p.row % 16, p.column % 8));
         }
     }
     for (int row = 0; row < s.m; row += 16) {
@@ -193,7 +214,7 @@ __device__ __noinline__ void wmma(Context* c, long long w, long long variant) {
     }
     for (int lane = 0; lane < LANES; ++lane)
         for (int j = 0; j < c_each; ++j) {
-            int row = (lane * c_each + j) / s.n, column = (lane * c_each + j) % s.n;
-            lane_words(c, w, j)[lane] = d[row / 16][column / 8][accumulator_place(row % 16, column % 8)];
+            WmmaPlace p = wmma_place(s, 2, lane, j);
+            lane_words(c, w, j)[lane] = d[p.row / 16][p.column / 8][accumulator_place(p.row % 16, p.column % 8)];
         }
 }
