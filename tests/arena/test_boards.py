@@ -8,6 +8,7 @@ import gzip
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import psutil
 import psycopg
@@ -30,6 +31,11 @@ def renderers() -> list[psutil.Process]:
     """Return the child processes that render."""
     children = psutil.Process().children()
     return [each for each in children if "anyio.to_process" in each.cmdline()]
+
+
+def test_a_frozen_board_says_since_when_in_utc(client: TestClient, rules: Path) -> None:
+    rules.write_text("frozen_from = 2020-01-01T12:00:00+02:00\n")
+    assert ">2020-01-01 10:00 UTC</time>, until the organiser thaws it" in client.get("/").text
 
 
 @pytest.fixture

@@ -89,13 +89,9 @@ def rejudge(connection: Connection, actor: Person, chosen: Collection[str], reas
 
 def counting_submissions(connection: Connection) -> list[str]:
     """Return the submissions that have a result and were neither withdrawn nor disqualified."""
-    return list(connection.scalars(_COUNTING))
-
-
-_COUNTING = text(
-    """SELECT id FROM submissions
-    WHERE counts IS NOT NULL AND withdrawn IS NULL AND disqualified IS NULL"""
-)
+    table = submissions.c
+    taken_off = table.withdrawn.is_not(None) | table.disqualified.is_not(None)
+    return list(connection.scalars(select(table.id).where(table.counts.is_not(None), ~taken_off)))
 
 
 def rejudgings(connection: Connection, id: int | None = None) -> Sequence[RowMapping]:

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> Exit:
         with workers.open_session("auto") as session:
             for change in regrade(store, todo, lambda found: grade(found, session), kept):
                 changes.append(change)
-                terminal.show(f"{len(changes)} of {len(todo)}: {change.why}", style="dim")
+                terminal.show(Text(f"{len(changes)} of {len(todo)}: {change.why}", "dim"))
         terminal.show(screen(changes))
         write_json(arguments, terminal, as_data(changes))
         if not kept.exists():

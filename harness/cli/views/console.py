@@ -84,10 +84,10 @@ class Terminal:
         """Leave standard output to JSON alone; people read standard error from now on."""
         self.results = _console(stderr=True)
 
-    def show(self, *renderables: RenderableType, style: str | None = None) -> None:
+    def show(self, *renderables: RenderableType) -> None:
         """Show a result to people."""
-        for renderable in renderables or ("",):
-            _print(self.results, renderable, style)
+        for renderable in renderables:
+            _print(self.results, renderable)
 
     def note(self, sentence: str) -> None:
         """Write a sentence that is no result to standard error."""
@@ -126,13 +126,13 @@ def _console(stderr: bool = False) -> SafeConsole:
     return console
 
 
-def _print(console: SafeConsole, renderable: RenderableType, style: str | None = None) -> None:
+def _print(console: SafeConsole, renderable: RenderableType) -> None:
     """Print without the blanks that pad lines, unless a terminal shows them."""
     if console.is_terminal:
-        console.print(renderable, style=style)
+        console.print(renderable)
         return
     with console.capture() as captured:
-        console.print(renderable, style=style)
+        console.print(renderable)
     lines = captured.get().split("\n")
     console.file.write("\n".join(line.rstrip(" ") for line in lines))
     console.file.flush()

@@ -153,7 +153,7 @@ def test_progress_lets_no_text_act() -> None:
 
 def test_json_is_harmless_to_a_terminal_and_complete(capsys: pytest.CaptureFixture[str]) -> None:
     terminal = Terminal()
-    terminal.show(ATTACK, style="dim")
+    terminal.show(ATTACK)
     terminal.note(ATTACK)
     assert terminal.confirm(ATTACK) is False
     out, err = capsys.readouterr()
