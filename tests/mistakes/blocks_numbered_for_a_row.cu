@@ -1,5 +1,5 @@
 // expect: race
-// says: number all blocks by `blockIdx.y * gridDim.x + blockIdx.x`
+// says: `blockIdx.y` alone store the same elements: number all of them by `blockIdx.y * gridDim.x + blockIdx.x`
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N,
                                              int K) {
     int tiles = (K + 15) / 16;

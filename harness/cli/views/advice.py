@@ -169,12 +169,7 @@ def _of_output(found: Counterexample, report: Report) -> str | None:
             "TF32, FP16 and BF16 keep fewer bits than a float. Split each float into several such "
             "parts and add their products, as `solutions/30_mma_tf32x3.cu` does."
         )
-    if (
-        "never written" in pattern
-        and "swapped" not in pattern
-        and many
-        and report.kernel is not None
-    ):
+    if "never written" in pattern and many and report.kernel is not None:
         launch = report.kernel.launch
         if (launch.tile_rows, launch.tile_columns) != (16, 16):
             return (
@@ -276,11 +271,8 @@ def _of_finding(found: Finding, report: Report) -> str | None:
             )
         case Hazard.RACE if found.array == SIGNATURE.output and _crosses_a_row(found):
             return _crossing(found)
-        case Hazard.RACE if _both_write(found) and _ignores_y(found):
-            return (
-                "Blocks that differ in `blockIdx.y` alone store the same elements. The grid has "
-                "two dimensions: number all blocks by `blockIdx.y * gridDim.x + blockIdx.x`."
-            )
+        case Hazard.RACE if _both_write(found) and (ignored := _ignored_number(found)):
+            return ignored
         case Hazard.RACE if found.array == SIGNATURE.output and _both_write(found):
             return (
                 "Two threads store one element of C. A block may store only the elements of its "
@@ -424,13 +416,23 @@ def _both_write(found: Finding) -> bool:
     return both is not None and found.access != "atomic"
 
 
-def _ignores_y(found: Finding) -> bool:
-    """Return whether the same thread of two blocks that differ in y stores one element of C."""
+def _ignored_number(found: Finding) -> str | None:
+    """Return what to do if threads or blocks that differ in y alone store one element of C."""
     at, other = found.at, found.other
     if found.array != SIGNATURE.output or other is None or at.block is None or other.block is None:
-        return False
-    is_same = at.thread == other.thread and at.block[0] == other.block[0]
-    return is_same and at.block[1] != other.block[1]
+        return None
+    if at.thread is None or other.thread is None:
+        return None
+    if at.block != other.block and at.thread == other.thread and at.block[0] == other.block[0]:
+        number, sort, columns = "blockIdx", "Blocks", "gridDim.x"
+    elif at.block == other.block and at.thread[0] == other.thread[0]:
+        number, sort, columns = "threadIdx", "Threads", "16"
+    else:
+        return None
+    return (
+        f"{sort} that differ in `{number}.y` alone store the same elements: number all of them by "
+        f"`{number}.y * {columns} + {number}.x`."
+    )
 
 
 def _missing_barrier(found: Finding, report: Report) -> str:

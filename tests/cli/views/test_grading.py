@@ -137,6 +137,18 @@ def test_bounds_are_not_blamed_where_there_is_no_edge(
     assert ("Not every size is a multiple of 16" in said) != is_an_index
 
 
+def test_half_a_tile_may_look_like_swapped_rows_and_columns() -> None:
+    pattern = (
+        "65536 of 131072 elements of C were never written, as if rows and columns were swapped"
+    )
+    shown = {"pattern": pattern, "wrong_blocks": 256, "blocks": 512}
+    found = WRONG.counterexample.model_copy(update=shown)
+    facts = kernel(LaunchLine(tile_rows=128, tile_columns=128)).facts
+    half = WRONG.model_copy(update={"counterexample": found})
+    said = advice(report(half, submission=TWO, kernel=facts)) or ""
+    assert "The launch line declares a tile of 128×128." in said
+
+
 @pytest.mark.parametrize(
     ("array", "column", "crosses"),
     [("A", 62, True), ("A", 16, False), ("B", 16, True), ("B", 14, False), ("C", 16, True)],
