@@ -32,6 +32,10 @@ typedef long ssize_t;
 // harness/compiling/lexical.py writes this for __NVCC__, by which CUDA's headers recognise nvcc.
 #define __nvcc__ 1
 
+// Whole programs choose headers by these, and some refuse other systems.
+#define __linux__ 1
+#define __unix__ 1
+
 #define CUDART_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
 
 // nvcc accepts this word, which C++17 removed.
