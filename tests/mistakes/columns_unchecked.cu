@@ -2,7 +2,10 @@
 // says: right past its end
 // says: whose column is K or more, must neither load nor store
 // says: ^
-__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
+__global__ void matrix_multiplication_kernel(const float*, const float*, float*, int, int, int);
+
+__global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N,
+                                             int K) {
     int row = blockIdx.y * blockDim.y + threadIdx.y;
     int col = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= M) return;

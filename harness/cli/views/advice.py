@@ -625,7 +625,8 @@ def _parameter_names(source: str) -> _Names:
     """Return the names that the file gives the parameters; the problem's if it gives no six."""
     found = _PARAMETERS.search(without_comments(source))
     written = [] if found is None else [_name(each) for each in found[1].split(",")]
-    if len(written) == 6 and all(name.isidentifier() for name in written):
+    is_named = all(name.isidentifier() for name in written)  # a declaration may have types only
+    if is_named and len(written) == len({*written}) == 6:
         return _Names._make(written)
     return _Names._make((*SIGNATURE.inputs, SIGNATURE.output, *SIGNATURE.numbers))
 
