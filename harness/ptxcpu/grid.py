@@ -26,7 +26,9 @@ def resident_blocks(threads: int, shared_bytes: int) -> int:
 
 def available_cores() -> int:
     """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0))
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def position(number: int, sizes: Size) -> Size:

@@ -109,6 +109,7 @@ class Kernel:
         self.blocks_depend = bool(self._exchanged)
         self._keeps_clocks = keeps_clocks(self._inlined, self._exchanged)
         self._counted: Callable[[Code], Counters] | None = None
+        self._decided: dict[tuple[Size, tuple[int, ...]], dict[int, bool]] = {}
         self._vector_above = vector_above
         self._runs = 0
         self._has_left_blocks = False
@@ -144,7 +145,7 @@ class Kernel:
         one, other: a grid each, and the arguments that are no buffers. Only comparisons are
         considered that depend on nothing else, and that both launches may reach.
         """
-        first, second = (self._launch_decisions.of(*launch) for launch in (one, other))
+        first, second = (self._decisions(*launch) for launch in (one, other))
         found = next((at for at in first if second.get(at, first[at]) != first[at]), None)
         item = None if found is None else self._inlined.instruction(found)
         return item.line if item else None
@@ -152,6 +153,12 @@ class Kernel:
     @functools.cached_property
     def _launch_decisions(self) -> LaunchDecisions:
         return LaunchDecisions(self._inlined, self.block)
+
+    def _decisions(self, grid: Size, numbers: Sequence[int]) -> dict[int, bool]:
+        launch = grid, tuple(numbers)
+        if launch not in self._decided:
+            self._decided[launch] = self._launch_decisions.of(*launch)
+        return self._decided[launch]
 
     def reset_variables(self) -> None:
         """Set every `__device__` variable to its initial value."""

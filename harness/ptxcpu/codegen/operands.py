@@ -249,15 +249,17 @@ class OperandTranslator(Builder):
         items = (item for item in self.kernel.body if isinstance(item, Instruction))
         return frozenset(name for item in items for name in read_by(item))
 
-    @cached_property
+    @property
     def _loops(self) -> list[tuple[int, int]]:
-        return [
-            (self._index_of[x.name], i)
-            for i, item in enumerate(self.kernel.body)
-            if isinstance(item, Instruction) and item.opcode.startswith("bra")
-            for x in item.operands
-            if isinstance(x, Symbol) and self._index_of.get(x.name, i) < i
-        ]
+        if not hasattr(self, "_found_loops"):
+            self._found_loops = [
+                (self._index_of[x.name], i)
+                for i, item in enumerate(self.kernel.body)
+                if isinstance(item, Instruction) and item.opcode.startswith("bra")
+                for x in item.operands
+                if isinstance(x, Symbol) and self._index_of.get(x.name, i) < i
+            ]
+        return self._found_loops
 
     def leave(self) -> None:
         """Jump out of the function; the code after it is reached only by labels."""

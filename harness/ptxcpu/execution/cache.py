@@ -6,15 +6,18 @@ match is damaged: it counts as absent and is written again. Several processes ma
 entries are written to temporary files and renamed.
 """
 
-import fcntl
 import hashlib
 import os
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
 
 MAX_BYTES = 256 << 20  # bytes of all entries; the oldest go first
 
@@ -50,7 +53,7 @@ class Cache:
     def one_at_a_time(self) -> Iterator[None]:
         """Hold a lock of the directory, so that other processes find the entries that this one
         makes. The wait for the lock is bounded."""
-        if self._directory is None:
+        if self._directory is None or sys.platform == "win32":  # it has no flock
             yield
             return
         folder = os.open(self._directory, os.O_RDONLY)
@@ -113,10 +116,11 @@ def _own(directory: Path) -> Path | None:
         status = directory.lstat()
         if not stat.S_ISDIR(status.st_mode):
             return None
-        if status.st_uid != os.getuid():
-            return None
-        if status.st_mode & 0o077:
-            directory.chmod(0o700)
+        if hasattr(os, "getuid"):
+            if status.st_uid != os.getuid():
+                return None
+            if status.st_mode & 0o077:
+                directory.chmod(0o700)
     except OSError:
         return None
     return directory

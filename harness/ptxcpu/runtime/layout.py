@@ -206,6 +206,9 @@ CONTEXT = {
     "grid_x": "long long",
     "grid_y": "long long",
     "grid_z": "long long",
+    "block_x": "long long",
+    "block_y": "long long",
+    "block_z": "long long",
     # the cluster: the contexts of its blocks by rank, and how many blocks it has
     "cluster": "struct Context*",
     "cluster_blocks": "long long",

@@ -13,7 +13,8 @@ struct UnitCopies {
 // One copy by each of some lanes; the targets of all lanes follow, then their sources.
 struct UnitCopy {
     unsigned long long lanes, filled;  // the lanes that copy; those that copy the source, others zero
-    long long bytes;  // that each lane copies
+    int bytes;     // that each lane copies
+    int together;  // neighbouring lanes that copy neighbouring bytes
     long long group;
 };
 
@@ -39,6 +40,11 @@ __device__ void copy_lanes(UnitCopy* copy, long long lanes) {
     char** to = (char**)(copy + 1);
     char** from = to + lanes;
     if ((copy->lanes & copy->filled) == ~0ull >> (64 - lanes)) {
+        if (copy->together > 1) {
+            for (long long lane = 0; lane < lanes; lane += copy->together)
+                copy_bytes(to[lane], from[lane], copy->together * copy->bytes);
+            return;
+        }
         for (long long lane = 0; lane < lanes; lane += 8) {
             if (copy->bytes == 4) copy_eight<unsigned, 1>(to + lane, from + lane);
             else if (copy->bytes == 8) copy_eight<unsigned long long, 1>(to + lane, from + lane);
@@ -81,7 +87,7 @@ __device__ void forget_copies(Context* c, long long units) {
 // Begins a copy; returns where the targets and the sources of all lanes belong.
 extern "C" __device__ char* rt_unit_copy(Context* c, long long t, long long lanes,
                                          unsigned long long active, unsigned long long filled,
-                                         long long bytes) {
+                                         long long bytes, long long together) {
     UnitCopies* all = copies_of_unit(c, t);
     if (all->issued == all->delivered) all->issued = all->delivered = 0;  // memory in the cache
     if (all->issued - all->delivered == COPIES_IN_FLIGHT) {  // room for one more
@@ -89,7 +95,8 @@ extern "C" __device__ char* rt_unit_copy(Context* c, long long t, long long lane
         if (c->watch) c->watch->doubt = -1;
     }
     UnitCopy* copy = unit_copy(all, lanes, all->issued++);
-    copy->lanes = active, copy->filled = filled, copy->bytes = bytes, copy->group = all->group;
+    copy->lanes = active, copy->filled = filled, copy->group = all->group;
+    copy->bytes = (int)bytes, copy->together = (int)together;
     return (char*)(copy + 1);
 }
 

@@ -992,10 +992,18 @@ class VectorTranslator(LaneMemory, Translator):
         every = constant(full.type, -1) if mask is None else mask
         lanes, filled_lanes = self.resize(every, "i64"), self.resize(full, "i64")
         self._lane = None
-        counts = lanes, filled_lanes, size.value
+        together = min(self._neighbours(source), self._neighbours(target))
+        counts = lanes, filled_lanes, size.value, together
         place = self.ask("ptr", "rt_unit_copy", self.lanes, *counts)
         self.store(targets, place, ", align 8")
         self.store(sources, self.offset(place, 8 * self.lanes), ", align 8")
+
+    def _neighbours(self, access: Access) -> int:
+        """Return the size of the groups of lanes that access neighbouring bytes."""
+        shape = self._shape_of(access)
+        size = self.lanes // shape.groups
+        contiguous = tuple(range(0, size * access.bytes, access.bytes))
+        return size if shape.offsets == contiguous * shape.groups else 1
 
     def _filled(self, rest: Operand, size: int) -> tuple[IrValue, IrValue]:
         """Return the masks of the lanes that copy all bytes, and of those that copy none."""
