@@ -37,6 +37,7 @@ def instruments(
         "places": zeros(4 * layout.FINDING_PLACES),
         "syncs": zeros(layout.SYNC_BYTES * (layout.SYNC_ADDRESSES + 1)),
         "snapshots": zeros(4 * layout.MAX_SNAPSHOTS * threads),
+        "snapshot_bounds": zeros(8 * layout.MAX_SNAPSHOTS),
         "sets": zeros(layout.MAX_SETS * layout.MAX_SNAPSHOTS // 8),
         "runs": zeros(layout.RUN_BYTES * (2 * clusters + 2 + layout.MAX_SWITCHES)),
     }
@@ -127,7 +128,7 @@ def _memory_of_cluster(loaded: Loaded) -> dict[str, Bytes]:
     return memory
 
 
-_BY_WINDOW = ("buffer_ready", "global_bytes", "global_cells")
+_BY_WINDOW = ("buffer_ready", "global_bytes", "global_cells", "global_lines")
 """The members of Checks that have a word for each window."""
 
 
@@ -158,9 +159,14 @@ def _memory_of_launch(loaded: Loaded, buffers: Sequence[Buffer]) -> _LaunchMemor
             watched.append((window_of_buffer(index), buffer.data.nbytes))
     for window, whole in watched:
         size = min(whole, MAX_WATCHED_BYTES)
+        lines = size // layout.GLOBAL_LINE + 1
         memory_of = zeros if window == Window.MODULE else sparse_zeros
-        keep.append(cells := memory_of(layout.GLOBAL_CELL_BYTES * (size // width + 1)))
-        places["global_cells"].view(np.int64)[window] = cells.ctypes.data
+        for name, count in (
+            ("global_cells", layout.GLOBAL_CELL_BYTES * layout.GLOBAL_LINE // width),
+            ("global_lines", layout.GLOBAL_LINE_BYTES),
+        ):
+            keep.append(each := memory_of(lines * count))
+            places[name].view(np.int64)[window] = each.ctypes.data
         places["global_bytes"].view(np.int64)[window] = size
     return _LaunchMemory(places, keep)
 

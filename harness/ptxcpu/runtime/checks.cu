@@ -499,7 +499,131 @@ __device__ __forceinline__ bool are_written(const unsigned char* ready, long lon
     return all && (!(n & 4) || *(const unsigned*)(ready + n - 4) == (unsigned)EIGHT);
 }
 
+// Records an ordinary access to the block's own shared memory that is certainly no mistake, and returns the
+// host address of its bytes. Returns null if more functions must examine it; they may record the same again.
+__device__ __noinline__ char* access_in_order(Context* c, long long t, long long pc, Address address, long long n,
+                                              bool is_write) {
+    Checks* k = c->checks;
+    long long first = (long long)(address - shared_begin(c));
+    if (first < 0 || first > c->shared_bytes - n || first & (n - 1)) return 0;
+    if (!are_written(k->shared_ready + c->rank * c->shared_bytes + first, n)) return 0;
+    long long wide = first / WIDE_CELL, g = wide, count = 1;
+    long long number = number_of(c, t), warp = warp_of_cluster(c, t / LANES);
+    bool divided = is_divided(c, wide);
+    if (divided == (n >= WIDE_CELL)) return 0;  // the cell has to be divided or united
+    if (divided) g = wide_cells(c) + cell_of(first, k->cell_width), count = cell_of(n, k->cell_width);
+    unsigned own = k->own[number], base = (unsigned)k->base, settled = (unsigned)k->settled;
+    const unsigned* known = known_to(c, t);
+    Event* reads = read_of(c, warp, 0);
+    k->unmet = 1;
+    for (ShadowCell* cell = cells_of(c) + g; count > 0; ++cell, ++g, --count) {
+        begin_cell(k, cell);
+        if (cell->readers & IS_RARE || !is_over(&cell->write, settled, known, number)) return 0;
+        if (is_write) {
+            if (!have_settled(k, cell) && !are_over(c, g, known, number)) return 0;
+            cell->readers = cell->last_read = 0;
+            cell->write = {own, (int)pc, (short)number, ACCESS_WRITE};
+            continue;
+        }
+        Event* mine = reads + g;
+        if (may_still_read(mine)) return 0;
+        int second = mine->clock > base ? mine->access & ACCESS_SECOND : 0;
+        if (mine->clock > base && mine->thread != number) {
+            second = ACCESS_SECOND;
+            k->second_reads[mine - k->reads] = *mine;
+        }
+        cell->readers |= 1u << (warp < READERS ? warp : warp % READERS);
+        if (cell->last_read < own) cell->last_read = own;
+        *mine = {own, (int)pc, (short)number, (short)(ACCESS_READ | second)};
+    }
+    return c->shared + first;
+}
+
+// What the reads of shared memory by one product of a warp have in common.
+struct ProductReads {
+    Context* c;
+    ShadowCell* cells;
+    Event* reads;
+    const unsigned char *ready, *has_common;  // has_common, rows: from the warp's first lane on
+    const unsigned *common, *rows;
+    long long warp, thread, number, pc, words, fenced;
+    unsigned group, base;
+    int run;
+};
+
+// c->checks is not null
+__device__ __noinline__ void begin_product_reads(ProductReads* r, Context* c, long long w, long long pc) {
+    Checks* k = c->checks;
+    k->unmet = 1;
+    r->c = c;
+    r->warp = warp_of_cluster(c, w);
+    r->cells = cells_of(c);
+    r->reads = read_of(c, r->warp, 0);
+    r->ready = k->shared_ready + c->rank * c->shared_bytes;
+    r->thread = w * LANES;
+    r->number = number_of(c, r->thread);
+    r->pc = pc;
+    r->group = c->thread[w * LANES].products + 1;
+    r->has_common = k->has_common + r->number;
+    r->common = common_of(c);
+    r->rows = row_of(c, r->thread);
+    r->words = clock_words(c);
+    r->fenced = fenced_numbers(c);
+    r->base = (unsigned)k->base;
+    r->run = (int)k->run;
+}
+
+// Records that a lane reads 16 bytes of its block's shared memory. Returns false, and has recorded
+// nothing, if the read may be a mistake, or if there is more to record than this read.
+__device__ __forceinline__ bool records_product_read(const ProductReads& r, int lane, unsigned at) {
+    const unsigned long long WRITTEN = BYTE_WRITTEN * 0x0101010101010101ull;
+    const unsigned long long* ready = (const unsigned long long*)(r.ready + at);
+    ShadowCell* cell = r.cells + at / WIDE_CELL;
+    Event* mine = r.reads + at / WIDE_CELL;
+    const Event* write = &cell->write;
+    int number = (int)r.number + lane;
+    begin_cell(r.c->checks, cell);
+    if (cell->readers & (IS_RARE | DIVIDED) || ready[0] != WRITTEN || ready[1] != WRITTEN) return false;
+    if (write->clock > r.base) {
+        const unsigned* known = r.has_common[lane] ? r.common : r.rows + lane * r.words;
+        if (write->thread != number && known[write->thread] < write->clock) return false;
+        if (!(write->access & ACCESS_PROXY) && known[r.fenced + write->thread] < write->clock) return false;
+    }
+    bool is_awaited = may_still_read(mine);
+    if (mine->access & ACCESS_SECOND || (mine->thread != number && (is_awaited || mine->clock > r.base))) return false;
+    if (!is_awaited) await_products(r.c, r.warp, at / WIDE_CELL);
+    cell->readers |= 1u << r.warp % READERS;
+    mine->clock = r.group;
+    mine->pc = (int)r.pc;
+    mine->thread = (short)number;
+    mine->access = ACCESS_READ | ACCESS_ASYNC | ACCESS_PROXY;
+    return true;
+}
+
 // ---- memory that all blocks share
+
+// Memory has lines of one or two parts. A line describes its bytes as long as neighbouring lanes access
+// all of a part, in order. (Rows of a matrix need two parts if they do not begin at a line.) The first other
+// access copies what is known to cells, which are as wide as the kernel's narrowest access.
+__device__ __noinline__ void divide_line(Checks* k, long long window, long long number) {
+    GlobalLine* line = k->global_lines[window] + number;
+    long long width = k->global_cell_width, begin = number * GLOBAL_LINE;
+    GlobalCell* cells = k->global_cells[window] + cell_of(begin, width);
+    for (int at = 0; line->lane_bytes && at < GLOBAL_LINE; at += (int)width, ++cells) {
+        const LinePart* part = at < line->seam ? &line->head : &line->tail;
+        int lane = (at < line->seam ? at : at - line->seam) / line->lane_bytes;
+        cells->write = of_lane(&part->write, lane);
+        cells->read = of_lane(&part->read, lane);
+        cells->other_read = of_lane(&part->other_read, lane);
+    }
+    line->lane_bytes = IN_CELLS;
+}
+
+// Divides the lines of some bytes, so that their cells say what is known.
+__device__ __forceinline__ void use_cells(Checks* k, long long window, long long first, long long n) {
+    for (long long line = first / GLOBAL_LINE; line <= (first + n - 1) / GLOBAL_LINE; ++line)
+        if (k->global_lines[window][line].lane_bytes != IN_CELLS) divide_line(k, window, line);
+}
 
 // Two unordered reads are both kept, and so are a weak one and a strong one after it, which strong writes
 // do not conflict with. A third one replaces the older.
@@ -516,6 +640,7 @@ __device__ __noinline__ void check_global(Context* c, long long t, long long pc,
     long long window = window_of(address), first = offset_in_window(address);
     GlobalCell* cells = k->global_cells[window];
     if (!cells || first + n > k->global_bytes[window]) return;
+    use_cells(k, window, first, n);
     long long last = cell_of(first + n - 1, k->global_cell_width);
     for (long long g = cell_of(first, k->global_cell_width); g <= last; ++g) {
         GlobalCell* cell = cells + g;
@@ -730,7 +855,7 @@ __device__ void meet(Context* c, int barrier) {
     assign(c, common_of(c), k->joined);
     if (is_everybody) assign(c, floor_of(c), k->joined);
     share_fences(c, here);
-    // All go on with the same number, so that one number says what is settled.
+    // All go on with the same number, so that a line can describe what they do next.
     unsigned next = greatest(joined, n) + 1;
     bool all_here = true;
     for (long long t = 0; t < n; ++t) {
@@ -742,6 +867,7 @@ __device__ void meet(Context* c, int barrier) {
         } else if (here[t]) has_common[t] = 1, own[t] = next;
         else all_here = false;
     }
+    if (all_here) k->in_step |= 1ll << c->rank;
     if (all_here && c->cluster_blocks == 1) k->settled = next - 1;
     forget(c, arrival);
 }

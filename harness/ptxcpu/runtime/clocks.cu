@@ -52,6 +52,7 @@ __device__ __noinline__ unsigned* clock_of(Context* c, long long t) {
     unsigned* row = row_of(c, t);
     if (c->checks->has_common[n]) {
         c->checks->has_common[n] = 0;
+        c->checks->in_step &= ~(1ll << c->rank);
         assign(c, row, common_of(c));
     }
     row[n] = c->checks->own[n];
@@ -124,7 +125,14 @@ __device__ unsigned snapshot(Context* c, const unsigned* clock) {
     unsigned set = new_set(c);
     if (!set) return EVERYTHING;
     h->snapshots_used += 1;
-    for (long long u = 0; u < n; ++u) h->snapshots[number * n + u] = clock[u];
+    unsigned least = clock[0], greatest = clock[0];
+    for (long long u = 0; u < n; ++u) {
+        h->snapshots[number * n + u] = clock[u];
+        least = clock[u] < least ? clock[u] : least;
+        greatest = clock[u] > greatest ? clock[u] : greatest;
+    }
+    h->snapshot_bounds[2 * number] = least;
+    h->snapshot_bounds[2 * number + 1] = greatest;
     for (int i = 0; i < MAX_SNAPSHOTS / 64; ++i) set_at(c, set)[i] = clock[n] ? set_at(c, clock[n])[i] : 0;
     set_at(c, set)[number / 64] |= 1ull << (number % 64);
     return set;
@@ -152,7 +160,13 @@ __device__ __noinline__ void forget(Context* c, unsigned* clock) {
 }
 
 // Advances the thread's own number: its later events come after those that it has published.
-__device__ __noinline__ void tick(Context* c, long long t) { *own_clock(c, t) += 1; }
+__device__ __noinline__ void tick(Context* c, long long t) {
+    *own_clock(c, t) += 1;
+    c->checks->in_step &= ~(1ll << c->rank);
+}
+
+// Whether all threads of the block have the same clock, and the same number in it.
+__device__ __forceinline__ bool is_in_step(Context* c) { return c->checks->in_step >> c->rank & 1; }
 
 __device__ __forceinline__ bool is_in_run(const History* h, long long run, unsigned clock) {
     return run <= h->runs_used && h->runs[run].base < clock && (run == h->runs_used || clock <= h->runs[run + 1].base);
@@ -201,23 +215,70 @@ struct SnapshotsOf {
     }
 };
 
-// Whether an event of another cluster is known to thread t. If threads run a block again, its first run
-// conflicts with nothing: it counts as known to all.
-__device__ __noinline__ bool is_known(Context* c, long long t, const Event* e) {
+// Of how many threads of another cluster a set of snapshots has what they did when their clocks
+// had some value. If threads run a block again, its first run conflicts with nothing: it counts as
+// known to all.
+enum { NONE_OF_THEM, ALL_OF_THEM, SOME_OF_THEM };
+
+__device__ int known_threads(Context* c, unsigned set, unsigned clock) {
     const History* h = c->checks->history;
-    long long n = threads_of_cluster(c), run = run_of(c, e->clock);
+    if (set == EVERYTHING || (h->has_undone && h->runs[run_of(c, clock)].block == UNDONE)) return ALL_OF_THEM;
+    if (set == EMPTY_SET) return NONE_OF_THEM;
+    int found = NONE_OF_THEM;
+    SnapshotsOf all(c, set, run_of(c, clock));
+    for (long long i = all.next(); i >= 0; i = all.next()) {
+        const unsigned* bounds = h->snapshot_bounds + 2 * i;
+        if (clock > bounds[1]) continue;
+        if (clock <= bounds[0]) return ALL_OF_THEM;
+        found = SOME_OF_THEM;
+    }
+    return found;
+}
+
+// Whether an event of another cluster is known to thread t.
+__device__ __noinline__ bool is_known(Context* c, long long t, const Event* e) {
+    long long n = threads_of_cluster(c);
     unsigned set = known_to(c, t)[n];
-    if (set == EVERYTHING || (h->has_undone && h->runs[run].block == UNDONE)) return true;
-    if (set == EMPTY_SET) return false;
-    SnapshotsOf all(c, set, run);
+    int found = known_threads(c, set, e->clock);
+    if (found != SOME_OF_THEM) return found == ALL_OF_THEM;
+    SnapshotsOf all(c, set, run_of(c, e->clock));
     for (long long i = all.next(); i >= 0; i = all.next())
-        if (h->snapshots[i * n + e->thread] >= e->clock) return true;
+        if (c->checks->history->snapshots[i * n + e->thread] >= e->clock) return true;
     return false;
 }
 
 __device__ bool ordered(Context* c, long long t, const Event* earlier) {
     if (!is_of_this_cluster(c, earlier)) return is_known(c, t, earlier);
     return earlier->thread == number_of(c, t) || known_to(c, t)[earlier->thread] >= earlier->clock;
+}
+
+// Returns the set of snapshots that thread t and the lanes after it all know; -1 if they know different ones.
+__device__ long long common_set(Context* c, long long t, int lanes) {
+    long long words = clock_words(c), n = threads_of_cluster(c);
+    const unsigned *common = common_of(c) + n, *rows = row_of(c, t) + n;
+    const unsigned char* has_common = c->checks->has_common + number_of(c, t);
+    if (is_in_step(c)) return *common;
+    unsigned first = has_common[0] ? *common : *rows;
+    for (int lane = 1; lane < lanes; ++lane)
+        if ((has_common[lane] ? *common : rows[lane * words]) != first) return -1;
+    return first;
+}
+
+// Neighbouring lanes, of which thread t is the first, follow an event each, which differ in the thread
+// alone. Returns how many lanes know theirs.
+__device__ __noinline__ int lanes_that_know(Context* c, long long t, const Event* first, int lanes) {
+    if (!first->clock) return lanes;
+    bool is_near = is_of_this_cluster(c, first);
+    if (is_near && first->thread == number_of(c, t)) return lanes;
+    long long set = is_near ? -1 : common_set(c, t, lanes);
+    int found = set < 0 ? SOME_OF_THEM : known_threads(c, (unsigned)set, first->clock);
+    if (found != SOME_OF_THEM) return found == ALL_OF_THEM ? lanes : 0;
+    int knowing = 0;
+    for (int lane = 0; lane < lanes; ++lane) {
+        Event e = of_lane(first, lane);
+        knowing += ordered(c, t + lane, &e);
+    }
+    return knowing;
 }
 
 // A cluster ends or waits for others: clocks of those that run next are later. c: of rank 0
@@ -271,6 +332,7 @@ __device__ __noinline__ void begin_clocks(Context* c) {
         k->fenced_far[t] = k->pending_from[t] = 0;
         k->fenced_set[t] = 0;
     }
+    k->in_step = ~0ll;
     k->near_used = 0;
     k->unshared_fences = 0;
     if (k->history->sets_used < 2) k->history->sets_used = 2;

@@ -5,10 +5,18 @@
 // Returns the cell of a byte; cells have 1, 2 or 4 bytes. (A division would take longer than the rest of a check.)
 __device__ __forceinline__ long long cell_of(long long byte, long long width) { return byte >> (width >> 1); }
 
+// The same event of a lane further on.
+__device__ __forceinline__ Event of_lane(const Event* first, int lane) {
+    Event e = *first;
+    e.thread += lane;
+    return e;
+}
+
 // checks.cu
 __device__ __noinline__ unsigned* arrival_at(Context* c, long long barrier);
 __device__ __noinline__ void check_access(Context* c, long long t, long long pc, Address address, long long n,
                              int access);
+__device__ __noinline__ char* access_in_order(Context* c, long long t, long long pc, Address address, long long n, bool is_write);
 __device__ __noinline__ void note_bad_access(Context* c, long long t, long long pc, Address address, long long n,
                                 int access);
 __device__ __noinline__ void check_products(Context* c, long long w, long long waited_for);

@@ -155,6 +155,8 @@ MAX_SWITCHES = 1 << 16  # from one cluster to another that has begun, in a launc
 CLOCK_STEP = 8  # words of clocks that are joined at once
 READERS, IS_RARE, DIVIDED = 30, 1 << 30, 1 << 31  # of a cell
 WIDE_CELL = 16  # bytes of shared memory that the checks handle at once where they can
+GLOBAL_LINE = 64  # bytes of memory that blocks share: neighbouring lanes access many of them
+IN_CELLS = -1  # of a line
 MAX_CLUSTER = 8  # blocks; more is up to each GPU
 
 MAX_FINDINGS = 512
@@ -283,6 +285,7 @@ EVENT_BYTES = 12
 CELL_BYTES = EVENT_BYTES + 16
 RARE_CELL_BYTES = 3 * EVENT_BYTES
 GLOBAL_CELL_BYTES = 5 * EVENT_BYTES
+GLOBAL_LINE_BYTES = 2 * 3 * EVENT_BYTES + 8
 
 # What was published at an address: by a thread of this run of a cluster, to those near it, and to
 # clusters that run later.
@@ -316,6 +319,7 @@ HISTORY = {
     "syncs": "struct Sync*",
     "syncs_used": "long long",
     "snapshots": "unsigned*",  # [snapshot][thread]
+    "snapshot_bounds": "unsigned*",  # [snapshot][2]: its least and its greatest number
     "snapshots_used": "long long",
     "sets": "unsigned long long*",  # [set][word]: a bit for each snapshot
     "sets_used": "long long",
@@ -355,6 +359,7 @@ CHECKS = {
     "shared_fresh": "unsigned char*",  # how the first two begin in each block
     "local_fresh": "unsigned char*",
     "global_cells": "struct GlobalCell**",  # [window][cell]; null where none are kept
+    "global_lines": "struct GlobalLine**",  # [window][line]
     "global_bytes": "long long*",  # [window]: of which there are cells
     "global_cell_width": "long long",
     # A clock is a number for each thread, that of a set of snapshots, and if the kernel needs
@@ -364,6 +369,7 @@ CHECKS = {
     "own": "unsigned*",  # [thread]: its number in its own clock
     "common": "unsigned*",  # [block][clock]: the same for threads that last met at a barrier
     "has_common": "unsigned char*",  # [thread]: it is one of these
+    "in_step": "long long",  # bit b: all threads of block b are, and their numbers are equal
     "floor": "unsigned*",  # [block][clock]: what all threads of the block know, since all last met
     "arrival": "unsigned*",  # [barrier][thread]: what those who arrived knew
     "joined": "unsigned*",  # [thread]
@@ -565,6 +571,19 @@ def header() -> str:
             "other_strong": "struct Event",
             "read": "struct Event",
             "other_read": "struct Event",
+        },
+        "LinePart": {
+            # by the lane at its first byte; those by the next lanes differ in the thread alone
+            "write": "struct Event",
+            "read": "struct Event",
+            "other_read": "struct Event",
+        },
+        "GlobalLine": {
+            # bytes that each lane accesses; 0 if none has yet, IN_CELLS if its cells say more
+            "lane_bytes": "int",
+            "seam": "int",  # the byte at which the tail begins
+            "head": "struct LinePart",
+            "tail": "struct LinePart",
         },
         "Sync": SYNC,
         "Run": RUN,

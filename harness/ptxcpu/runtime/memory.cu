@@ -131,6 +131,8 @@ __device__ __noinline__ char* checked_access(Context* c, long long t, long long 
 extern "C" __device__ char* rt_watched_access(Context* c, long long t, long long pc, Address address,
                                               long long n, long long access) {
     if (window_of(address) != WINDOW_LOCAL) rt_trace(c, t, pc << 2 | 1, address, n << 8 | EVENT_ACCESS);
+    if (c->checks && (access | ACCESS_WRITE) == (ACCESS_OWN | ACCESS_WRITE))
+        if (char* host = access_in_order(c, t, pc, address, n, access & ACCESS_WRITE)) return host;
     char* host = checked_access(c, t, pc, address, n, n, (int)access);
     return host ? host : c->scratch;
 }

@@ -100,17 +100,130 @@ extern "C" __device__ void rt_watch_shared(Context* c, long long t, unsigned lon
     }
 }
 
+// Returns a bit for each lane that accesses the bytes after those of the lane before.
+__device__ unsigned long long followers(const Address* addresses, unsigned long long lanes, long long bytes) {
+    unsigned long long found = 0;
+    for (int lane = 0; lane < 64 && lanes >> lane; lane += 8)  // a unit has a multiple of eight lanes
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            const Address* one = addresses + lane + i;
+            found |= (unsigned long long)(*one == one[lane + i > 0 ? -1 : 0] + bytes) << lane + i;
+        }
+    return found & lanes;
+}
+
+// Some bytes of a line that neighbouring lanes access.
+struct LineAccess {
+    GlobalLine* line;
+    int lanes, begin;
+
+    // first: the offset of a lane's address in its window
+    __device__ __forceinline__ LineAccess(GlobalLine* lines, long long first, unsigned long long following, int lane, long long bytes) {
+        int shift = __ffsll(bytes) - 1;
+        line = lines + first / GLOBAL_LINE;
+        begin = (int)(first & GLOBAL_LINE - 1);
+        int end = line->lane_bytes && begin < line->seam ? line->seam : GLOBAL_LINE, most = end - begin >> shift;
+        lanes = __ffsll(~(following >> lane >> 1));
+        if (lanes > most) lanes = most;
+    }
+
+    // Returns the part of the line that has exactly these bytes; null if there can be none.
+    __device__ __forceinline__ LinePart* part(int bytes) {
+        int end = begin + lanes * bytes, seam = begin ? begin : end;
+        if (line->lane_bytes == IN_CELLS || (begin && end < GLOBAL_LINE)) return 0;
+        if (!line->lane_bytes) {
+            line->lane_bytes = bytes;
+            line->seam = seam;
+        }
+        if (line->lane_bytes != bytes) return 0;
+        if (line->seam == GLOBAL_LINE && seam < GLOBAL_LINE) {
+            line->tail.write = of_lane(&line->head.write, seam / bytes);
+            line->tail.read = of_lane(&line->head.read, seam / bytes);
+            line->tail.other_read = of_lane(&line->head.other_read, seam / bytes);
+            line->seam = seam;
+        }
+        return line->seam != seam ? 0 : begin ? &line->tail : &line->head;
+    }
+
+    // Returns the other lanes of these.
+    __device__ __forceinline__ unsigned long long without(unsigned long long all, int lane) {
+        return all & ~((2ull << lanes - 1) - 1 << lane);
+    }
+};
+
+// Records plain accesses of thread t and the lanes after it to a part of a line. Returns false, and has
+// recorded nothing, if one may be a mistake, or if the part cannot describe them.
+__device__ bool records_part(Context* c, long long t, long long pc, LinePart* part, int access, int lanes) {
+    const unsigned* own = own_clock(c, t);
+    for (int lane = 1; !is_in_step(c) && lane < lanes; ++lane)
+        if (own[lane] != own[0]) return false;
+    if (lanes_that_know(c, t, &part->write, lanes) < lanes) return false;
+    int knowing = lanes_that_know(c, t, &part->read, lanes);
+    if (access & ACCESS_WRITE) {
+        if (knowing < lanes || lanes_that_know(c, t, &part->other_read, lanes) < lanes) return false;
+        part->read.clock = part->other_read.clock = 0;  // who knows of this write knows of them
+    } else {
+        if (0 < knowing && knowing < lanes) return false;
+        if (!knowing) part->other_read = part->read;
+    }
+    record(c, access & ACCESS_WRITE ? &part->write : &part->read, t, pc, access);
+    return true;
+}
+
+// Returns whether n bytes may be accessed as far as their flags say, and notes that they are written.
+__device__ bool passes_flags(unsigned char* flags, long long n, bool is_write) {
+    const unsigned WRITTEN = BYTE_WRITTEN * 0x01010101u;
+    unsigned* words = (unsigned*)flags;
+    if (are_written(flags, n)) return true;
+    bool are_free = is_write;
+    for (long long i = 0; i < n / 4; ++i) are_free &= words[i] == WRITTEN || words[i] == 0;
+    for (long long i = 0; are_free && i < n / 4; ++i) words[i] = WRITTEN;
+    return are_free;
+}
+
 // Checks an access to memory that blocks share. The checks have no flags for bytes outside an array, so
-// those are left to threads. addresses: one for each lane
+// those are left to threads.
+__device__ void watch_lanes(Context* c, long long t, unsigned long long lanes, const Address* addresses, long long pc,
+                            long long bytes, long long access) {
+    Checks* k = c->checks;
+    Address one = addresses[__ffsll(lanes) - 1], begin = one - offset_in_window(one);
+    long long window = window_of(one);
+    const Span* span = c->windows + window;
+    long long end = span->bytes < k->global_bytes[window] ? span->bytes : k->global_bytes[window];
+    bool is_plain = !(access & ~ACCESS_WRITE) && k->global_cells[window] && k->global_cell_width == 4 && bytes % 4 == 0;
+    if (access & ACCESS_WRITE && !span->writable) is_plain = false;
+    unsigned char* all_ready = ready_flags(c, t, begin);
+    unsigned long long following = is_plain ? followers(addresses, lanes, bytes) : 0;
+    k->unmet = 1;
+    while (lanes) {
+        int lane = __ffsll(lanes) - 1;
+        Address address = addresses[lane];
+        long long first = (long long)(address - begin);
+        if (is_plain && first >= 0 && first + bytes <= end && !(first & (bytes - 1))) {
+            LineAccess part_access(k->global_lines[window], first, following, lane, bytes);
+            LinePart* part = part_access.part((int)bytes);
+            long long n = part_access.lanes * bytes;
+            bool passes = part && first + n <= end && (!all_ready || passes_flags(all_ready + first, n, access & ACCESS_WRITE));
+            if (passes && records_part(c, t + lane, pc, part, (int)access, part_access.lanes)) {
+                lanes = part_access.without(lanes, lane);
+                continue;
+            }
+        }
+        lanes &= lanes - 1;
+        if (!rt_locate(c, t + lane, address, bytes, access)) {
+            c->watch->doubt = -1;
+            return;
+        }
+        check_access(c, t + lane, pc, address, bytes, (int)access);
+    }
+}
+
+// addresses: one for each lane
 extern "C" __device__ void rt_watch_global(Context* c, long long t, unsigned long long lanes, const Address* addresses,
                                            long long pc, long long bytes, long long access) {
     Checks* before = c->checks;
     c->checks = c->watch->checks;
-    for (; lanes; lanes &= lanes - 1) {
-        int lane = __ffsll(lanes) - 1;
-        if (rt_locate(c, t + lane, addresses[lane], bytes, access)) check_access(c, t + lane, pc, addresses[lane], bytes, (int)access);
-        else c->watch->doubt = -1;
-    }
+    watch_lanes(c, t, lanes, addresses, pc, bytes, access);
     c->checks = before;
 }
 

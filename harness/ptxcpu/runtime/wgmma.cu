@@ -50,6 +50,28 @@ __device__ void fetch(Context* c, long long w, long long pc, const SharedMatrix&
                       unsigned* raw, int stride) {
     const int READ = ACCESS_READ | ACCESS_ASYNC | ACCESS_PROXY;
     Address begin = shared_begin(c);
+    if (all_inside && !m.transposed) {
+        if (c->checks) {
+            ProductReads reads;
+            begin_product_reads(&reads, c, w, pc);
+            for (int piece = 0; piece < 16; ++piece) {
+                int lane = (piece + first * 2) % LANES;
+                Address at = swizzled(m, unswizzled(m, first + (piece & 7), (piece >> 3) * 16));
+                if (!records_product_read(reads, lane, (unsigned)at)) check_access(c, w * LANES + lane, pc, begin + at, 16, READ);
+            }
+        }
+        for (int half = 0; half < 2; ++half) {
+            Address at = unswizzled(m, first, half * 16);
+            long long* to = (long long*)(raw + half * stride * LANES);
+#pragma unroll
+            for (int row = 0; row < 8; ++row, at += 1 << m.log2) {
+                const long long* from = (const long long*)(c->shared + swizzled(m, at));
+                to[2 * row] = from[0];
+                to[2 * row + 1] = from[1];
+            }
+        }
+        return;
+    }
     for (int piece = 0; piece < 16; ++piece) {
         int row = piece & 7, half = piece >> 3;
         Address at = swizzled(m, m.transposed ? unswizzled(m, piece, first * 2) : unswizzled(m, first + row, half * 16));

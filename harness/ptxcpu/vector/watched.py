@@ -7,7 +7,8 @@ written since the block began. Other orders than that of barriers of the whole b
 for shared memory.
 
 Accesses to global memory that the kernel writes are reported to the checks of the thread path
-(`runtime/watch.cu`). These keep a clock for each thread. A kernel may order such accesses by more
+(`runtime/watch.cu`). These keep a clock for each thread. Where neighbouring lanes access
+neighbouring bytes, one record describes up to 64 bytes. A kernel may order such accesses by more
 than barriers (`keeps_clocks`). Then its fences and atomics are reported as well.
 
 A copy (`cp.async`) writes its bytes at once. Until a thread waits for it, its cells have a word

@@ -1,6 +1,7 @@
 """Random programs whose blocks share global memory race as a model says, on both paths.
 
-Neighbouring lanes access neighbouring words, or words in another order. Blocks run one after the
+Neighbouring lanes access neighbouring words, so that the checks handle whole lines at once. Other
+accesses, to parts of lines or in another order of lanes, divide them. Blocks run one after the
 other. Flags with fences order them, or do not.
 """
 
