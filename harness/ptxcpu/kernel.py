@@ -79,6 +79,8 @@ class Kernel:
     vector_above: use the vector path if threads would need more seconds than this, or after
         VECTOR_AFTER launches. It gives the same results faster; kernels that it cannot run are run
         by threads, and so are all if this is infinite.
+    optimised: optimise large kernels for the vector path, too, which takes several times as long to
+        translate. It pays for launches of many seconds.
     """
 
     def __init__(
@@ -92,8 +94,10 @@ class Kernel:
         watched: bool = False,
         cache: Cache | None = None,
         vector_above: float = VECTOR_ABOVE,
+        optimised: bool = False,
     ) -> None:
         self.block = block
+        self._optimised = optimised
         self._text, self._entry, self._dynamic_shared = ptx, entry, dynamic_shared
         self._kinds = tuple(kinds)
         self._cache = cache or default_cache()
@@ -391,7 +395,8 @@ class Kernel:
         kernel = self._inline(mode)
         cell_width = checks.cell_width(kernel) if mode is Mode.WATCH else None
         try:
-            return build_units(self._cache, self._text, kernel, self.block, cell_width, only_bounds)
+            options = cell_width, only_bounds, self._optimised
+            return build_units(self._cache, self._text, kernel, self.block, *options)
         except CannotTranslate:
             return None
 

@@ -153,9 +153,13 @@ def build_units(
     block: tuple[int, int, int],
     cell_width: int | None,
     only_bounds: bool,
+    optimised: bool,
 ) -> Loaded:
     """Return one kernel for the vector path, watched if the width of cells is given. Raises
-    CannotTranslate."""
+    CannotTranslate.
+
+    optimised: optimise large kernels, too.
+    """
     lanes = lanes_for(kernel, block)
 
     def make() -> bytes:
@@ -164,11 +168,11 @@ def build_units(
             translator: VectorTranslator = WatchedTranslator(*given, cell_width)
         else:
             translator = VectorTranslator(*given, only_bounds)
-        runs_long = only_bounds and translator.computes_data
+        runs_long = optimised or (only_bounds and translator.computes_data)
         return _compiled(translator, native.compile_vectors, inf if runs_long else LARGE_VECTORS)
 
-    options = kernel.shared.size, block, lanes, cell_width, only_bounds
-    shape = (str(each) for each in options)
+    options = cell_width, only_bounds, optimised
+    shape = (str(each) for each in (kernel.shared.size, block, lanes, *options))
     key = ("units", kernel.name, *shape, native.version(), text)
     return _loaded(cache, key, make, kernel, block, lanes)
 

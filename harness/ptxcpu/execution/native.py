@@ -9,10 +9,14 @@ from pathlib import Path
 import llvmlite
 import llvmlite.binding as llvm
 
+import harness.ptxcpu.ptx
 from harness.ptxcpu.errors import InternalError
 
 # Wider vectors than 8 floats double the vectoriser's time and gain nothing measurable.
 llvm.set_option("matmul-arena", "-slp-max-vf=8")
+# The instructions of a basic block keep their order, in which sums stay in registers
+# (vector/tile.py).
+llvm.set_option("matmul-arena", "-enable-misched=false")
 
 
 class Code:
@@ -113,12 +117,15 @@ def _target_machine(level: int = 2) -> llvm.TargetMachine:
     )
 
 
+_ROOMS = (Path(__file__).parents[1], Path(harness.ptxcpu.ptx.__file__).parent)
+
+
 @functools.cache
 def version() -> str:
     """Return a hash of everything except the kernel that machine code depends on: the files of this
     translator, LLVM and the processor."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob("*")):
+    for path in sorted(p for room in _ROOMS for p in room.rglob("*")):
         if path.suffix in (".py", ".cu"):
             digest.update(path.name.encode() + path.read_bytes())
     features = llvm.get_host_cpu_features().flatten()

@@ -62,6 +62,7 @@ from harness.ptxcpu.vector.shapes import (
     special_lanes,
     uniform,
 )
+from harness.ptxcpu.vector.tile import tiled
 from harness.ptxcpu.vector.unroll import unrolled
 
 _ROW = 4
@@ -130,7 +131,7 @@ class VectorTranslator(LaneMemory, Translator):
         reason = refusal(kernel, block, lanes)
         if reason:
             raise CannotTranslate(f"{reason} in vector code")
-        kernel = unrolled(decided(kernel, block))
+        kernel = tiled(unrolled(decided(kernel, block)))
         self._unread_copies: frozenset[int] = frozenset()
         instructions = len(kernel.body)
         if only_bounds:
