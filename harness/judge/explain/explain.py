@@ -14,8 +14,8 @@ from harness.judge.explain.workload import (
     Workload,
     blocks_and_waves,
     fill,
-    shown,
     workload_of_code,
+    written_products,
 )
 from harness.protocol.report import CodeLine, Counters, LineCounters
 from problem.cases import RANKED
@@ -134,7 +134,7 @@ def _roofs(evidence: Evidence, gpu: Gpu) -> tuple[Roof, ...]:
         share = sum(work.get((kind, by_groups), 0.0) for by_groups in (False, True)) / useful
         if peak is not None and share:
             seconds += share / gpu.tflops(peak)
-            count = shown(share)
+            count = written_products(share)
             products.append(f"{count} product{'' if count == '1' else 's'} of {kind}")
     if products:
         roofs.append(Roof(name=f"tensor cores ({', '.join(products)})", tflops=1 / seconds))

@@ -39,8 +39,8 @@ from harness.judge.explain.workload import (
     blocks_and_waves,
     loop_bytes,
     resident_blocks,
-    shown,
     spills_to,
+    written_products,
 )
 from harness.protocol.report import LineCounters, Producer
 from problem.cases import RANKED
@@ -651,7 +651,7 @@ def _slow_tensor_type(evidence: Evidence) -> Saving | None:
         return None
     share = slow / sum(work.values())
     return Saving(
-        f"{shown(_products(evidence, slow))} products of TF32 for each useful one",
+        f"{written_products(_products(evidence, slow))} products of TF32 for each useful one",
         evidence.work.shortened(share * (1 - peak / faster), Unit.TENSOR),
     )
 
@@ -683,8 +683,8 @@ def _equal_products(evidence: Evidence) -> Saving | None:
         return None
     saved = (products - 1) / products * (1 - peak / faster)
     return Saving(
-        f"{shown(products)} products of {kind} for each useful one, of which all but one are "
-        "corrections",
+        f"{written_products(products)} products of {kind} for each useful one, of which all but "
+        "one are corrections",
         evidence.work.shortened(saved, Unit.TENSOR),
     )
 

@@ -110,9 +110,12 @@ def blocks_and_waves(facts: DisassembledKernel, gpu: Gpu) -> tuple[int, float]:
     return columns * rows, columns * rows / at_once
 
 
-def shown(products: float) -> str:
-    """Return how many products there are for each useful one, without the 5 % or less that counts
-    may have too many: they include what lies outside of the matrices."""
+def written_products(products: float) -> str:
+    """Return a number of products for each useful one as text.
+
+    Counts include what lies outside of the matrices. So a number within 5 % of a whole one is
+    written as that.
+    """
     whole = round(products)
     return f"{whole if abs(products - whole) < 0.05 * products else products:.2g}"
 

@@ -118,8 +118,8 @@ __device__ __forceinline__ WmmaShape wmma_shape(long long code) {
 
 struct WmmaPlace { int row, column; };
 
-// The place of a lane's j-th element of a matrix. which: a, b or c. In tiles of 16 x 16, lanes hold what
-// they hold on GPUs from sm_80 on, as for mma.sync: kernels rely on it. Otherwise the elements of a lane
+// The place of a lane's j-th element of a matrix. which: 0 for a, 1 for b, 2 for c. In tiles of 16 x 16,
+// lanes hold what they hold for mma.sync, because libraries rely on it. Otherwise the elements of a lane
 // are neighbours, row by row.
 __device__ __forceinline__ WmmaPlace wmma_place(WmmaShape s, int which, int lane, int j) {
     int rows = which == 1 ? s.k : s.m, columns = which == 0 ? s.k : s.n, number = lane * (rows * columns / LANES) + j;
