@@ -11,7 +11,7 @@
 //             row   0   1  ... 15   0   1  ... 15       column 0 in lanes 0-15, 1 in lanes 16-31
 //
 // Expected gain: none; this is the reference for the others. 03_coalesced.cu only swaps x and y.
-// In the judge, on an H200: 0.019 x cuBLAS (95 %: 0.019 to 0.019), 423.581 ms; 32 registers,
+// In the judge, on an H200: 0.019 x cuBLAS (95 %: 0.019 to 0.019), 423.824 ms; 32 registers,
 // 0 B of shared memory, 8 blocks a multiprocessor. reports/h200/01_naive.json has the rest.
 // S. Boehm's SGEMM_CUDA has 1.3 % of cuBLAS at this step, on an RTX A6000 at 4096^3.
 

@@ -13,7 +13,7 @@
 // Expected gain over 01: 16 times fewer reads from global memory. But each multiply-add still needs
 // two loads from shared memory, so the multiply-add units wait most of the time. The files from 06
 // on improve that ratio.
-// In the judge, on an H200: 0.160 x cuBLAS (95 %: 0.160 to 0.160), 50.884 ms, 8.35 x the speed
+// In the judge, on an H200: 0.160 x cuBLAS (95 %: 0.160 to 0.160), 50.805 ms, 8.34 x the speed
 // of 01; 32 registers, 2048 B of shared memory, 8 blocks a multiprocessor.
 // reports/h200/02_shared_tile.json has the rest.
 // S. Boehm's SGEMM_CUDA has 12.8 % of cuBLAS at this step, on an RTX A6000 at 4096^3.

@@ -14,7 +14,7 @@
 // once, so 02 reads B in whole sectors as well. The transposition adds traffic, since B is written
 // and read again, and a wait before the first product. It also makes warps read columns of shared
 // memory, which needs the padding of 04.
-// In the judge, on an H200: 0.121 x cuBLAS (95 %: 0.121 to 0.121), 67.316 ms, 0.76 x the speed
+// In the judge, on an H200: 0.121 x cuBLAS (95 %: 0.121 to 0.121), 67.208 ms, 0.76 x the speed
 // of 02; 32 registers, 2176 B of shared memory, 8 blocks a multiprocessor.
 // reports/h200/05_transposed_b.json has the rest.
 

@@ -14,7 +14,7 @@
 //     block 128x16:   thread (tx, ty) has rows ty, ty + 16, ..., ty + 112 of column tx
 //
 // Expected gain over 02: up to 16/9 = 1.8 times.
-// In the judge, on an H200: 0.364 x cuBLAS (95 %: 0.364 to 0.365), 22.399 ms, 2.27 x the speed
+// In the judge, on an H200: 0.363 x cuBLAS (95 %: 0.363 to 0.363), 22.396 ms, 2.26 x the speed
 // of 02; 47 registers, 9216 B of shared memory, 5 blocks a multiprocessor.
 // reports/h200/06_outputs_per_thread.json has the rest.
 

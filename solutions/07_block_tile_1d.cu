@@ -12,7 +12,7 @@
 //
 // Expected gain over 06: little, since only global traffic decreases. 17 shared loads for 16
 // products are about the same ratio as 9 for 8. 08 improves that ratio.
-// In the judge, on an H200: 0.345 x cuBLAS (95 %: 0.345 to 0.345), 23.710 ms, 0.95 x the speed
+// In the judge, on an H200: 0.344 x cuBLAS (95 %: 0.344 to 0.344), 23.661 ms, 0.95 x the speed
 // of 06; 64 registers, 8192 B of shared memory, 4 blocks a multiprocessor.
 // reports/h200/07_block_tile_1d.json has the rest.
 // S. Boehm's SGEMM_CUDA has 36.5 % of cuBLAS at this step, on an RTX A6000 at 4096^3.

@@ -12,7 +12,7 @@
 //
 // Expected gain over 07: 4 times fewer shared loads per product. This is the first of these kernels
 // that is not limited by shared memory alone. The price is 64 registers for the sums.
-// In the judge, on an H200: 0.429 x cuBLAS (95 %: 0.429 to 0.429), 19.043 ms, 1.24 x the speed
+// In the judge, on an H200: 0.428 x cuBLAS (95 %: 0.428 to 0.428), 19.016 ms, 1.24 x the speed
 // of 07; 122 registers, 8192 B of shared memory, 2 blocks a multiprocessor.
 // reports/h200/08_block_tile_2d.json has the rest.
 // S. Boehm's SGEMM_CUDA has 68.7 % of cuBLAS at this step, on an RTX A6000 at 4096^3.

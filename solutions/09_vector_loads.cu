@@ -13,7 +13,7 @@
 //     tile_b[k]:   128 columns of B     and columns 8 tx to + 7: two float4s
 //
 // Expected gain over 08: 64 products need 4 loads instead of 16.
-// In the judge, on an H200: 0.667 x cuBLAS (95 %: 0.667 to 0.668), 12.232 ms, 1.55 x the speed
+// In the judge, on an H200: 0.666 x cuBLAS (95 %: 0.665 to 0.666), 12.234 ms, 1.55 x the speed
 // of 08; 109 registers, 8192 B of shared memory, 2 blocks a multiprocessor.
 // reports/h200/09_vector_loads.json has the rest.
 // S. Boehm's SGEMM_CUDA has 78.4 % of cuBLAS at this step, tuned 84.8 %, on an RTX A6000 at 4096^3.

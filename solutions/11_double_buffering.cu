@@ -14,7 +14,7 @@
 //
 // Expected gain over 10: the latency of global memory, 500 cycles and more, overlaps the products,
 // which take about 600 cycles per stage.
-// In the judge, on an H200: 0.855 x cuBLAS (95 %: 0.854 to 0.856), 9.556 ms, 1.14 x the speed
+// In the judge, on an H200: 0.849 x cuBLAS (95 %: 0.848 to 0.849), 9.572 ms, 1.13 x the speed
 // of 10; 127 registers, 16640 B of shared memory, 2 blocks a multiprocessor.
 // reports/h200/11_double_buffering.json has the rest.
 // S. Boehm's SGEMM_CUDA has 74.3 % of cuBLAS with this change before 09 (RTX A6000, 4096^3).

@@ -13,7 +13,7 @@
 //
 // Expected gain over 11: a third less data from shared memory. That matters little if multiply-adds
 // are the limit. All later files build on it.
-// In the judge, on an H200: 0.837 x cuBLAS (95 %: 0.837 to 0.837), 9.742 ms, 0.98 x the speed
+// In the judge, on an H200: 0.833 x cuBLAS (95 %: 0.832 to 0.833), 9.770 ms, 0.98 x the speed
 // of 11; 127 registers, 16640 B of shared memory, 2 blocks a multiprocessor.
 // reports/h200/12_warp_tiling.json has the rest.
 // S. Boehm's SGEMM_CUDA has 93.7 % of cuBLAS at this step, on an RTX A6000 at 4096^3.

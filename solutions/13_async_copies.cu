@@ -14,7 +14,7 @@
 //
 // Expected gain over 12: little. No block waits for global memory any more. But the 4-byte copies
 // of A take 8 instructions per thread and stage, where 12 needs 2 loads and 8 stores.
-// In the judge, on an H200: 0.814 x cuBLAS (95 %: 0.814 to 0.814), 10.026 ms, 0.97 x the speed
+// In the judge, on an H200: 0.809 x cuBLAS (95 %: 0.808 to 0.809), 10.026 ms, 0.97 x the speed
 // of 12; 127 registers, 49920 B of shared memory, 2 blocks a multiprocessor.
 // reports/h200/13_async_copies.json has the rest.
 

@@ -16,7 +16,7 @@
 // Expected gain over 13: almost none, about 4 of 1150 instructions per thread and stage. The warp
 // that issues the copies even falls behind the others. Multiply-adds are the limit on CUDA cores.
 // But bulk copies are how Hopper's tensor cores are supplied with data (33).
-// In the judge, on an H200: 0.767 x cuBLAS (95 %: 0.767 to 0.767), 10.634 ms, 0.94 x the speed
+// In the judge, on an H200: 0.765 x cuBLAS (95 %: 0.765 to 0.765), 10.636 ms, 0.95 x the speed
 // of 13; 127 registers, 49952 B of shared memory, 2 blocks a multiprocessor.
 // reports/h200/14_bulk_copies.json has the rest.
 

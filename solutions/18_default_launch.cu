@@ -14,7 +14,7 @@
 //
 // Expected gain over 17: none. It loses the time in which 130 000 blocks start and exit. A block
 // uses all registers of a multiprocessor, so these blocks run one after the other: 0.2 ms (2.5 %).
-// In the judge, on an H200: 1.094 x cuBLAS (95 %: 1.094 to 1.095), 7.456 ms;
+// In the judge, on an H200: 1.095 x cuBLAS (95 %: 1.094 to 1.095), 7.460 ms;
 // 255 registers, 49152 B of shared memory, 1 block a multiprocessor.
 // reports/h200/18_default_launch.json has the rest.
 

@@ -13,8 +13,8 @@
 // memory for those over the second half: two such sums have 0.7 of the error of one. Four rows or
 // columns that are added are scaled to similar norms. If moments of rows and columns indicate a
 // larger error, the launch computes the 64 ordinary products at 1.07 x cuBLAS, as explained in 19.
-// Patterns that the quarters share are not detected: repeated lines have 1.3e-5, cuBLAS 6.8e-6. Nor
-// are single lines 128 times as large as others: 1.2e-5, cuBLAS 3.2e-6; in another grading 1.8e-5.
+// Patterns that the quarters share are not detected: repeated lines have 1.6e-5, cuBLAS 5.9e-6. Nor
+// are single lines 128 times as large as others: 9.9e-6, cuBLAS 2.9e-6; in another grading 1.8e-5.
 //
 //     helpers (36 blocks):  inspect rows, columns --> all inspected --> form 40 + 40 sums --> pool
 //     other blocks:         4 products without sums --> wait until all sums are formed
@@ -27,7 +27,7 @@
 // Expected gain over 17: 64/49, less 2 % for phase one (1.4 GB), 1 % for the two sums, and 5 % for
 // the additions and the start. That is 1.3 x cuBLAS.
 // 255 registers, 181312 B of shared memory, a pool of 1.25 GiB.
-// In the judge, on an H200: 1.335 x cuBLAS (95 %: 1.335 to 1.336), 6.094 ms.
+// In the judge, on an H200: 1.340 x cuBLAS (95 %: 1.339 to 1.341), 6.093 ms.
 // reports/h200/20_strassen_two_levels.json has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // tile of a block; elements of a stage along N

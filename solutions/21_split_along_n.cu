@@ -26,8 +26,8 @@
 // Expected gain: at 128x16384x128, 537 MFLOP take 8 microseconds at the FP32 peak. Starting,
 // filling the stages and adding up take about 10 more. cuBLAS takes 25 in two kernels. At
 // 256x256x256 latency dominates, so one kernel should beat the 11 microseconds of cuBLAS's two.
-// In the judge, on an H200: 1.125 x cuBLAS (95 %: 1.124 to 1.126), 7.248 ms. At 128x16384x128 it
-// has 1.032, at 256x256x256 it has 1.388. 255 registers, 107520 B of shared memory, 1 block a
+// In the judge, on an H200: 1.129 x cuBLAS (95 %: 1.129 to 1.130), 7.233 ms. At 128x16384x128 it
+// has 1.078, at 256x256x256 it has 1.479. 255 registers, 107520 B of shared memory, 1 block a
 // multiprocessor. reports/h200/21_split_along_n.json has the rest.
 
 constexpr int BM = 128, BN = 256, BK = 16;  // tile of a block; elements of a stage along N

@@ -54,7 +54,7 @@
 // costs 5 ns, so the declared tile of 4096 x 4 limits the grid to 2048 blocks at the ranked size.
 //
 // Expected gain over 33: none in time; eight times its accuracy.
-// In the judge, on an H200: 4.796 x cuBLAS (95 %: 4.793 to 4.801), 1.700 ms, 0.98 x the speed of
+// In the judge, on an H200: 4.740 x cuBLAS (95 %: 4.733 to 4.743), 1.722 ms, 0.98 x the speed of
 // 33; 252 registers, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h200/34_wgmma_fp16_scaled.json has the rest.
 constexpr int BM = 144;         // rows of C in a tile: wgmma's N

@@ -12,16 +12,16 @@
 // neighbours in a row of A or a column of B. One unit of an INT8 correction is 2^-18 of the largest
 // value of the segment. Errors of independent elements average out. Those of structured inputs would
 // add up, so low parts are rounded up or down by chance. High parts are rounded to nearest, which
-// random inputs need. So errors stay where both matrices repeat few values: 1.1e-4 on neighbours that
+// random inputs need. So errors stay where both matrices repeat few values: 1.2e-4 on neighbours that
 // cancel (at small sizes 1.9e-4 in another grading), where cuBLAS has 5.9e-7. The judge's other
-// structured inputs: 1.0e-5, in another grading 1.3e-5. There is no useful bound for all inputs.
+// structured inputs: 1.2e-5, in another grading 1.3e-5. There is no useful bound for all inputs.
 // A scale is a power of two. If the largest value is far above the others, and much of INT8's range
 // would remain unused, it is larger. Otherwise single rows of normal inputs may exceed the limit.
 // A segment is wide if one unit is too much for its root mean square (LIMIT). Then its outliers are
 // taken out, and their products are added at the end. If there are too many of them, or if the
 // largest value of a segment is below 2^-115, the whole launch uses FP16 corrections. In the judge, on
-// an H200: outliers, values near overflow or rows at 2^-100 6.4 x cuBLAS, the worst kind of inputs
-// 4.9. Outside of it, FP16 corrections: 4.2 to 4.8.
+// an H200: outliers, values near overflow or rows at 2^-100 6.3 to 6.4 x cuBLAS, the worst kind of inputs
+// 4.65. Outside of it, FP16 corrections: 4.2 to 4.8.
 // Plain FP32 is used for matrices with infinities, for N <= SHORT, and for matrices that do not fit
 // the pool.
 // Problems of up to SMALL multiply-adds use four BF16 products in a single phase, as in 32.
@@ -59,7 +59,7 @@
 // one sign. Therefore at most eight chunks share an accumulator.
 //
 // Expected gain over 33: four units of work instead of six, so at most 1.5 x.
-// In the judge, on an H200: 6.478 x cuBLAS (95 %: 6.462 to 6.485), 1.254 ms, 1.33 x the speed of
+// In the judge, on an H200: 6.475 x cuBLAS (95 %: 6.462 to 6.490), 1.259 ms, 1.33 x the speed of
 // 33; 254 registers, 232192 B of shared memory, 1 block a multiprocessor.
 // reports/h200/36_wgmma_one_accumulator.json has the rest.
 constexpr int BM = 144;          // rows of C in a tile: wgmma's N
@@ -527,7 +527,7 @@ __device__ __forceinline__ bool split_segment(const float* from, const Shape& s,
     if (!WIDE && limit * chosen.scale < ROOM) {
         float squares = 0.0f;
         bool rounded = false;
-#pragma unroll 1
+#pragma unroll
         for (int i = 0; i < SEGMENT; ++i) {
             const float4 y = scaled(values[i * 32], chosen.scale);
             squares += squares_of(y);
