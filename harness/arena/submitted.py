@@ -47,7 +47,7 @@ def stored(name: str, author: str, source: str) -> Submission:
         return submission.model_copy(update={"name": NAMELESS, "author": None})
 
 
-def gave_up(submission: Submission, reason: str) -> Report:
+def report_of_dead_workers(submission: Submission, reason: str) -> Report:
     """Return the report of a submission that no worker could grade to the end."""
     return Report(
         environment=Environment.here(CASES_VERSION),

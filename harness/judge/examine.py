@@ -8,7 +8,7 @@ from harness.judge.session import Session
 from harness.judge.stages.compile import await_machine_code, compile_submission, disassemble, load
 from harness.judge.stages.count import count
 from harness.judge.stages.outcomes import Ended
-from harness.judge.stages.sanitize import sanitize_in_background, sanitize_on_device
+from harness.judge.stages.sanitize import conclude_sanitizing, sanitize_on_device
 from harness.judge.stages.verify import start_references, verify
 from harness.judge.submission import Unreadable
 from harness.protocol.report import Outcome, Stage, Submission, Unsupported
@@ -52,7 +52,7 @@ def _check_and_count(grading: Grading) -> None:
     """Check the kernel and count its accesses, even if it is wrong or cannot be loaded."""
     found: Ended | None = None
     try:
-        for part in (load, verify, sanitize_on_device, sanitize_in_background):
+        for part in (load, verify, sanitize_on_device, conclude_sanitizing):
             part(grading)
     except Ended as ended:
         found = ended

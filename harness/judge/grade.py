@@ -20,7 +20,7 @@ from harness.judge.stages.count import count_accesses, start_counting
 from harness.judge.stages.measure import audit, measure
 from harness.judge.stages.outcomes import Ended
 from harness.judge.stages.sanitize import (
-    sanitize_in_background,
+    conclude_sanitizing,
     sanitize_on_device,
     start_cpu_sanitizer,
     start_sanitizer,
@@ -95,7 +95,7 @@ CHECKING = (
     Part(grade_accuracy, Stage.VERIFY, Lock.SHARED),
     Part(start_after_verification, Stage.VERIFY, Lock.SHARED),
     Part(sanitize_on_device, Stage.SANITIZE, Lock.SHARED),
-    Part(sanitize_in_background, Stage.SANITIZE, Lock.NONE),
+    Part(conclude_sanitizing, Stage.SANITIZE, Lock.NONE),
     Part(count_accesses, Stage.SANITIZE, Lock.NONE),
 )
 MEASURING = (

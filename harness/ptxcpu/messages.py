@@ -339,6 +339,7 @@ def _barrier_message(raw: RawFinding, at: Location, other: Location | None) -> s
             f"{_access_of(at)} is a product of four warps, and another warp of the four has not "
             "issued as many"
         )
+    assert raw.kind == FindingKind.MISSING_LANES
     lanes = raw.address % (1 << 32)
     is_named = lanes >> raw.thread % LANES & 1
     but = "one of which it needs and which has returned" if is_named else "but not its own"

@@ -15,7 +15,7 @@ from harness.arena.rules import Limits
 from harness.arena.store import gradings, people, watching, workers
 from harness.arena.store.people import Person, Role
 from harness.arena.store.watching import Status
-from harness.arena.workers.api import Heartbeat, HeartbeatAnswer, Join, Outcome, Task
+from harness.arena.workers.api import Decision, Heartbeat, HeartbeatAnswer, Join, Task
 from harness.board.store import kept_document
 from harness.protocol.report import Report, Submission
 from tests.board import factory
@@ -132,9 +132,9 @@ class FakeWorker:
         assert self.finish(task.attempt, found)
 
     def finish(self, attempt: UUID, report: Report) -> bool:
-        return self.outcome(attempt, report) is Outcome.COUNTED
+        return self.outcome(attempt, report) is Decision.COUNTED
 
-    def outcome(self, attempt: UUID, report: Report) -> Outcome:
+    def outcome(self, attempt: UUID, report: Report) -> Decision:
         return self.do(lambda c: workers.finish(c, self.machine, attempt, report))
 
     def give_back(self, attempt: UUID) -> bool:

@@ -8,8 +8,8 @@ import pytest
 
 from harness.arena.processes import End
 from harness.arena.workers import process
-from harness.arena.workers.api import Heartbeat, HeartbeatAnswer, Join, Outcome, Task
-from harness.arena.workers.connection import Held, SessionLost
+from harness.arena.workers.api import Decision, Heartbeat, HeartbeatAnswer, Join, Task
+from harness.arena.workers.connection import GpuTaken, SessionLost
 from harness.arena.workers.process import Worker
 from harness.protocol.report import CompileError, Report, Stage
 from harness.protocol.request import Fault
@@ -57,7 +57,7 @@ class Arena:
     def join(self, join: Join) -> UUID:
         self._held -= 1
         if self._held >= 0:
-            raise Held("it is held by another")
+            raise GpuTaken("it is held by another")
         self.joins.append(join)
         return uuid4()
 
@@ -71,9 +71,9 @@ class Arena:
         except queue.Empty:
             return None
 
-    def finish(self, attempt: UUID, report: Report) -> Outcome:
+    def finish(self, attempt: UUID, report: Report) -> Decision:
         self.verdicts.append(report.verdict.value)
-        return Outcome.COUNTED
+        return Decision.COUNTED
 
     def leave(self, session: UUID) -> None:
         pass
@@ -112,8 +112,8 @@ class Forgetful(Arena):
         self.lost = self.lost or frozenset(heartbeat.attempts)
         return HeartbeatAnswer(leave=bool(self.verdicts), lost=tuple(self.lost))
 
-    def finish(self, attempt: UUID, report: Report) -> Outcome:
-        return Outcome.LOST if attempt in self.lost else super().finish(attempt, report)
+    def finish(self, attempt: UUID, report: Report) -> Decision:
+        return Decision.LOST if attempt in self.lost else super().finish(attempt, report)
 
 
 def test_a_worker_joins_again_and_stops_grading_what_is_cancelled() -> None:
@@ -141,5 +141,5 @@ def test_a_worker_waits_until_its_predecessors_lease_ends(
     if joins:
         assert worker.run() is End.DRAINED
     else:
-        with pytest.raises(Held):
+        with pytest.raises(GpuTaken):
             worker.run()

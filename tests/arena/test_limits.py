@@ -24,7 +24,7 @@ from harness.arena.web.app import application
 from harness.arena.web.context import Site
 from harness.arena.web.guard import Buckets
 from harness.arena.web.renderer import OtherProcess
-from harness.arena.workers.api import PATH, Outcome
+from harness.arena.workers.api import PATH, Decision
 from harness.protocol.report import Verdict
 from tests.arena.conftest import served
 from tests.arena.submitting import Add, FakeWorker, Key, graded, submission, submit
@@ -144,7 +144,7 @@ def test_the_third_judge_error_is_final_and_not_counted(
         assert worker.status(id).verdict is None
         task = worker.take()
         outcome = worker.outcome(task.attempt, graded(task, report=factory.our_fault()))
-        assert outcome is (Outcome.RETRY if number < MAX_ATTEMPTS else Outcome.COUNTED)
+        assert outcome is (Decision.RETRY if number < MAX_ATTEMPTS else Decision.COUNTED)
     assert worker.status(id).verdict == Verdict.JUDGE_ERROR
     page = client.get(f"/submissions/{id}", headers=key(ada)).text
     assert "does not count against your limits" in page and "3 times" in page

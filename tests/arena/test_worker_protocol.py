@@ -18,7 +18,7 @@ from harness.arena.progress import GradingProgress
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store import board, watching, workers
 from harness.arena.store.workers import SessionEnded
-from harness.arena.workers.api import PATH, Join, Outcome
+from harness.arena.workers.api import PATH, Decision, Join
 from harness.arena.workers.connection import Connection as WorkerConnection
 from harness.arena.workers.connection import Refused
 from harness.protocol.errors import UsageError
@@ -107,10 +107,10 @@ def test_a_report_sent_twice_counts_once(worker: FakeWorker, connection: Connect
     worker.submit()
     task = worker.take()
     report = graded(task, 1.5)
-    assert worker.outcome(task.attempt, report) is Outcome.COUNTED
-    assert worker.outcome(task.attempt, report) is Outcome.COUNTED, "the answer was lost"
+    assert worker.outcome(task.attempt, report) is Decision.COUNTED
+    assert worker.outcome(task.attempt, report) is Decision.COUNTED, "the answer was lost"
     other = graded(task, 9.0)
-    assert worker.outcome(task.attempt, other) is Outcome.LOST
+    assert worker.outcome(task.attempt, other) is Decision.LOST
     assert connection.scalar(text("SELECT count(*) FROM reports")) == 1
 
 
@@ -153,7 +153,7 @@ def test_another_machine_cannot_touch_an_attempt(worker: FakeWorker, engine: Eng
     stranger = on_another_machine(worker, engine)
     assert not stranger.go_on(task.attempt, GradingProgress())
     assert not stranger.give_back(task.attempt)
-    assert stranger.outcome(task.attempt, graded(task)) is Outcome.LOST
+    assert stranger.outcome(task.attempt, graded(task)) is Decision.LOST
     assert worker.status(id).state is State.GRADING
 
 

@@ -16,7 +16,7 @@ from harness.arena.rules import Limits
 from harness.arena.states import MAX_ATTEMPTS, State
 from harness.arena.store.tables import attempts, gradings, people, submissions
 from harness.arena.store.watching import DEFAULT_SECONDS, typical_seconds
-from harness.arena.submitted import gave_up, stored
+from harness.arena.submitted import report_of_dead_workers, stored
 from harness.board.document import Document
 from harness.board.store import enter_document
 from harness.protocol.report import Submission
@@ -310,6 +310,6 @@ def lose(connection: Connection, held: Held) -> bool:
         requeue(connection, held, "died" if arrived else "given back")
         return True
     submission = stored(*submitted(connection, held.submission))
-    report = gave_up(submission, f"{dead} workers died while they graded this")
+    report = report_of_dead_workers(submission, f"{dead} workers died while they graded this")
     keep_result(connection, held, Document.of(report), "died", 0.0)
     return False

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, RowMapping, func, or_, select, text
 from harness.arena.progress import GradingProgress, StageProgress
 from harness.arena.states import State
 from harness.arena.store.tables import attempts, gradings, people, submissions, workers
+from harness.arena.workers.api import LEASE_SECONDS
 from harness.board.tables import entries
 from harness.protocol.report import Value
 
@@ -194,8 +195,8 @@ def _median(values: Sequence[float], otherwise: float) -> float:
 
 
 def alive_workers(connection: Connection) -> int:
-    """Return how many workers have sent a heartbeat within 30 seconds."""
-    alive = workers.c.seen > func.now() - timedelta(seconds=30)
+    """Return how many workers have a lease: they have sent a heartbeat lately."""
+    alive = workers.c.seen > func.now() - timedelta(seconds=LEASE_SECONDS)
     return connection.scalar(select(func.count()).where(alive)) or 0
 
 

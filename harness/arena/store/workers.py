@@ -35,10 +35,10 @@ from harness.arena.submitted import stored
 from harness.arena.workers.api import (
     KEY_PREFIX,
     LEASE_SECONDS,
+    Decision,
     Heartbeat,
     HeartbeatAnswer,
     Join,
-    Outcome,
     Task,
 )
 from harness.board.document import Document
@@ -271,7 +271,7 @@ def _task(connection: Connection, worker: Any, grading: Any, quick: bool) -> Tas
     )
 
 
-def finish(connection: Connection, machine: int, attempt: UUID, report: Report) -> Outcome:
+def finish(connection: Connection, machine: int, attempt: UUID, report: Report) -> Decision:
     """Keep an attempt's report, if the attempt still holds the grading.
 
     A report that says that the judge failed counts only when no attempt is left. Raises NotPossible
@@ -284,7 +284,7 @@ def finish(connection: Connection, machine: int, attempt: UUID, report: Report) 
         .where(attempts.c.id == attempt)
     ).one_or_none()
     if task is None:
-        return Outcome.LOST
+        return Decision.LOST
     # The machine runs strangers' kernels: what the arena knows is not taken from it.
     submission = stored(*gradings.submitted(connection, task.submission))
     by, gpu = report.environment, report.device.name if report.device else task.model
@@ -298,14 +298,14 @@ def finish(connection: Connection, machine: int, attempt: UUID, report: Report) 
     held = _held(connection, machine, attempt)
     if held is None:
         kept = select(exists().where(table.report == document.id))
-        return Outcome.COUNTED if connection.scalar(kept) else Outcome.LOST
+        return Decision.COUNTED if connection.scalar(kept) else Decision.LOST
     failed = report.verdict is Verdict.JUDGE_ERROR
     if failed and gradings.dead_attempts(connection, held) + 1 < MAX_ATTEMPTS:
         gradings.requeue(connection, held, "died")
-        return Outcome.RETRY
+        return Decision.RETRY
     seconds = math.fsum(stage.seconds for stage in report.stages)
     gradings.keep_result(connection, held, document, "died" if failed else "finished", seconds)
-    return Outcome.COUNTED
+    return Decision.COUNTED
 
 
 def release(connection: Connection, machine: int, attempt: UUID) -> bool:

@@ -144,12 +144,7 @@ def source(visitor: ThisVisitor, id: SubmissionId) -> PlainTextResponse:
 
 @router.post("/submissions/{id}/cancel")
 def cancel(visitor: ThisVisitor, id: SubmissionId) -> Status:
-    """End its grading, if that has not ended yet."""
-    return give_up(visitor, id)
-
-
-def give_up(visitor: Visitor, id: str) -> Status:
-    """Cancel a submission of the visitor's. Raises Problem."""
+    """Cancel a submission of the visitor's whose grading has not ended. Raises Problem."""
     status = readable(visitor, id)
     if not visitor.owns(status):
         raise Problem(403, "Only the author may cancel a submission.")

@@ -309,7 +309,7 @@ def change(visitor: ThisVisitor, id: api.SubmissionId, what: str) -> Response:
     """Cancel or withdraw a submission of one's own."""
     status = api.readable(visitor, id)
     if what == "cancel":
-        api.give_up(visitor, id)
+        api.cancel(visitor, id)
     elif what == "withdraw" and visitor.owns(status):
         with visitor.site.transaction() as connection:
             contest.withdraw(connection, visitor.signed_in, id)

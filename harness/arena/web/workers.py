@@ -25,10 +25,10 @@ from harness.arena.workers.api import (
     MAX_MESSAGE,
     PATH,
     POLL_SECONDS,
+    Decision,
     Heartbeat,
     HeartbeatAnswer,
     Join,
-    Outcome,
     Task,
 )
 from harness.protocol.errors import StoreError, first_mistake
@@ -200,7 +200,7 @@ def leave(site: ThisSite, machine: ThisMachine, session: UUID) -> None:
 
 
 @router.put("/attempts/{attempt}/result")
-def finish(site: ThisSite, machine: ThisMachine, attempt: UUID, body: Body) -> Outcome:
+def finish(site: ThisSite, machine: ThisMachine, attempt: UUID, body: Body) -> Decision:
     """Keep a report, if its attempt still holds the grading."""
     report = _read(Report, body)
     try:

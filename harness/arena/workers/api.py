@@ -69,7 +69,7 @@ class Task(Value):
     """Grade it by a sample of the cases."""
 
 
-class Outcome(StrEnum):
+class Decision(StrEnum):
     """The arena's decision about a report."""
 
     COUNTED = "counted"

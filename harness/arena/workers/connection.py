@@ -13,10 +13,10 @@ from harness.arena.client import ask, sentence
 from harness.arena.workers.api import (
     PATH,
     POLL_SECONDS,
+    Decision,
     Heartbeat,
     HeartbeatAnswer,
     Join,
-    Outcome,
     Task,
 )
 from harness.protocol.errors import UsageError
@@ -32,7 +32,7 @@ class Refused(UsageError):
     """The arena refuses this request, and would again. The text says why."""
 
 
-class Held(Exception):
+class GpuTaken(Exception):
     """Another worker has this GPU. The text says which."""
 
 
@@ -40,7 +40,9 @@ class SessionLost(Exception):
     """The worker counted as dead, or another one has its GPU. It may join again."""
 
 
-REFUSALS = {409: Held, 410: SessionLost} | dict.fromkeys((400, 401, 403, 404, 413, 422), Refused)
+REFUSALS = {409: GpuTaken, 410: SessionLost} | dict.fromkeys(
+    (400, 401, 403, 404, 413, 422), Refused
+)
 """The statuses after which the same request would be refused again. Others are repeated."""
 
 
@@ -70,7 +72,7 @@ class Connection:
         return self._ask("GET", "", None, Build)
 
     def join(self, join: Join) -> UUID:
-        """Return the session. Raises Refused or Held."""
+        """Return the session. Raises Refused or GpuTaken."""
         return self._ask("POST", "", join, UUID)
 
     def heartbeat(self, session: UUID, heartbeat: Heartbeat) -> HeartbeatAnswer:
@@ -85,9 +87,9 @@ class Connection:
         content = self._send("POST", f"/{session}/fetch", None)
         return _read(Task, content) if content else None
 
-    def finish(self, attempt: UUID, report: Report) -> Outcome:
+    def finish(self, attempt: UUID, report: Report) -> Decision:
         """Send a report until the arena has it. Sent twice, it counts once."""
-        return self._ask("PUT", f"/attempts/{attempt}/result", report, Outcome)
+        return self._ask("PUT", f"/attempts/{attempt}/result", report, Decision)
 
     def release(self, attempt: UUID) -> None:
         """Let another worker grade it."""

@@ -31,8 +31,8 @@ from harness.arena.processes import (
 )
 from harness.arena.progress import GradingProgress
 from harness.arena.submitted import stored
-from harness.arena.workers.api import KEY_VARIABLE, LEASE_SECONDS, Heartbeat, Join, Outcome, Task
-from harness.arena.workers.connection import Connection, Held, Refused, SessionLost
+from harness.arena.workers.api import KEY_VARIABLE, LEASE_SECONDS, Decision, Heartbeat, Join, Task
+from harness.arena.workers.connection import Connection, GpuTaken, Refused, SessionLost
 from harness.judge.grade import GradingOptions, grade
 from harness.judge.session import Session
 from harness.judge.workers.cores import set_affinity, set_session_niceness, shared_out
@@ -103,7 +103,7 @@ class Worker:
         """What the lanes hold. The main thread uses copies, which no lane can change."""
 
     def run(self) -> End:
-        """Work until the arena says leave, or a signal does. Raises Refused or Held."""
+        """Work until the arena says leave, or a signal does. Raises Refused or GpuTaken."""
         self._join()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._give_back())
@@ -142,10 +142,10 @@ class Worker:
                 self._session = self._arena.join(join)
                 log.info("joined")
                 return
-            except Held as held:
+            except GpuTaken as taken:
                 if time.monotonic() > deadline:
                     raise
-                log.info("waiting: %s", held)
+                log.info("waiting: %s", taken)
                 time.sleep(2 * BEAT_SECONDS)
 
     def _send_heartbeat(self) -> None:
@@ -209,9 +209,9 @@ class Worker:
 
 
 _MESSAGES = {
-    Outcome.COUNTED: "graded",
-    Outcome.RETRY: "the judge failed; it is graded again",
-    Outcome.LOST: "graded, but it does not count any more",
+    Decision.COUNTED: "graded",
+    Decision.RETRY: "the judge failed; it is graded again",
+    Decision.LOST: "graded, but it does not count any more",
 }
 
 
@@ -242,7 +242,7 @@ def main(arguments: Sequence[str]) -> End:
     with open_sessions(options.device, None, cores) as sessions:
         try:
             return Worker(arena, sessions, supervisor, options.name).run()
-        except (Refused, Held) as error:
+        except (Refused, GpuTaken) as error:
             log.error("refused: %s", error)
             _end_now(End.REFUSED)
 

@@ -170,8 +170,8 @@ def sanitize_on_device(grading: Grading) -> None:
     _store(grading, answer, watched)
 
 
-def sanitize_in_background(grading: Grading) -> None:
-    """Take what the CPU device has found. Raises Ended with the verdict of all sanitizers together.
+def conclude_sanitizing(grading: Grading) -> None:
+    """Wait for the CPU device, and raise Ended if a sanitizer of any device has found something.
 
     An unsafe kernel gets that verdict even if it is also wrong, since that is usually the cause. In
     a quick grading on a GPU the CPU device replaces a tool of the GPU that does not work.

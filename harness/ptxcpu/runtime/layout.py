@@ -464,6 +464,8 @@ class Byte(IntEnum):
 
 
 class FindingKind(IntEnum):
+    """A kind of error that the checks find. `messages.py` words each of them."""
+
     BAD_ACCESS = 0
     UNINITIALISED = 1
     RACE = 2

@@ -49,7 +49,7 @@ def run(
         failure = wrong_answer(PROBLEM, protocol.Stage.VERIFY, 7, compared)
         made.failure = Failure(failed, failure)
     found = outcome_of(sanitize.sanitize_on_device, made)
-    return found or outcome_of(sanitize.sanitize_in_background, made), made
+    return found or outcome_of(sanitize.conclude_sanitizing, made), made
 
 
 def outcome(device: FakeDevice, cpu: FakeDevice | None = None, **how: Any) -> Any:
