@@ -186,11 +186,19 @@ def _removable(
     inside = [i for i, node in enumerate(path) if node.type == "function_definition"]
     for place in reversed(range(1, min([len(path), *(i + 1 for i in inside)]))):
         parent, node = path[place - 1], path[place]
-        if parent.type not in _LISTS or node.type not in _ITEMS or node.has_error:
+        if parent.type not in _LISTS or node.type not in _ITEMS or not _is_whole(node):
             continue
         if not {text_of(leaf) for leaf in leaves(node)} & device_words:
             return node
     return None
+
+
+def _is_whole(node: Node) -> bool:
+    """Return whether a declaration has no error. A macro of a header that is empty here, such as
+    `REGISTER(f)`, may lack a semicolon."""
+    if node.type == "expression_statement" and node.children[-1].is_missing:
+        return not node.children[0].has_error
+    return not node.has_error
 
 
 def blanked(code: bytes, nodes: Iterable[Node]) -> bytes:

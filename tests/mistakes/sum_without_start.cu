@@ -5,6 +5,7 @@ __global__ void matrix_multiplication_kernel(const float* A, const float* B, flo
     int col = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= M || col >= K) return;
     float sum;
+    // Each thread computes one sum.
     for (int n = 0; n < N; n++) sum += A[row * N + n] * B[n * K + col];
     C[row * K + col] = sum;
 }

@@ -148,7 +148,11 @@ def advice(report: Report) -> str | None:
             )
         return None
     in_source = (
-        *(_one_dimensional(source), _order_of_sizes(source), _sum_without_start(source)),
+        *(
+            _one_dimensional(source),
+            _order_of_sizes(source),
+            _sum_without_start(without_text(source)),
+        ),
         _two_dynamic_arrays(source),
     )
     if causes := [*filter(None, in_source)]:
@@ -200,7 +204,7 @@ def _of_finding(found: Finding, report: Report) -> str | None:
     match found.hazard:
         case Hazard.OUT_OF_BOUNDS if in_matrix and _crosses_a_row(found):
             return _crossing(found)
-        case Hazard.OUT_OF_BOUNDS if in_matrix and (inside := _inside(found, report)):
+        case Hazard.OUT_OF_BOUNDS if in_matrix and (inside := _inside(found, report, names)):
             return f"{inside} So {_wrong_place(report)}. {_elements(names)}"
         case Hazard.OUT_OF_BOUNDS if in_matrix:
             return (
@@ -357,12 +361,12 @@ def _line(at: Place | None, source: str) -> str:
     return dict(enumerate(source.splitlines(), 1)).get(number, "")
 
 
-def _inside(found: Finding, report: Report) -> str | None:
-    """Return the reason if no bounds check is missing; None if one may be missing.
+def _inside(found: Finding, report: Report, names: "_Names") -> str | None:
+    """Return the reason if no bounds check of rows and columns is missing; None if one may be.
 
-    None is missing in three cases. The address is before the matrix. Whole tiles cover C exactly,
-    and N is a multiple of 128, and so of any usual tile's depth. The tile has 16×16 elements, and
-    the element that the thread should store is in C.
+    None is missing in three cases. The address is before the matrix. Whole tiles cover C exactly;
+    N may still end inside a tile, unless it is a multiple of 128, and so of any usual depth. The
+    tile has 16×16 elements, and the element that the thread should store is in C.
     """
     if found.shape is None or report.kernel is None:
         return None
@@ -372,8 +376,9 @@ def _inside(found: Finding, report: Report) -> str | None:
     if "before its beginning" in found.message:
         return f"The address is before {found.array}."
     tile = launch.tile_rows, launch.tile_columns
-    if shape.M % tile[0] == 0 == shape.K % tile[1] and shape.N % 128 == 0:
-        return "At this size no row or column is outside C."
+    if shape.M % tile[0] == 0 == shape.K % tile[1]:
+        depth = f", but the index of the sum must stay below {names.inner}"
+        return f"At this size no row or column is outside C{depth if shape.N % 128 else ''}."
     is_store = found.array == SIGNATURE.output and found.access == "write"
     if tile == (16, 16) and is_store and at.thread is not None and at.block is not None:
         column, row = (16 * at.block[i] + at.thread[i] for i in (0, 1))

@@ -119,7 +119,8 @@ def test_a_race_of_a_plain_variable_that_is_polled_is_explained() -> None:
     [
         (Shape(512, 384, 256), (16, 16), True),
         (Shape(512, 384, 256), (128, 256), True),
-        (Shape(16, 16, 16), (16, 16), False),
+        (Shape(16, 16, 16), (16, 16), True),
+        (Shape(16, 16, 16), (128, 128), False),
         (Shape(512, 384, 256), (128, 512), False),
         (Shape(271, 384, 256), (16, 16), False),
     ],
