@@ -9,7 +9,7 @@
 // wgmma computes C' = B'A': its M, 64 for each of two warpgroups, are columns of C, its N are rows.
 //
 // Inputs. As in 31, two BF16 parts keep 16 bits (grade B or C). The worst block of random inputs in
-// its report has 5.1e-6. In some gradings few elements dominate a block of C, and it exceeds the
+// its report has 5.0e-6. In some gradings few elements dominate a block of C, and it exceeds the
 // limit. Products that cancel have 1.7e-4, in other gradings 8.9e-4; cuBLAS has 1e-6. Plain FP32 is
 // used for N <= 64.
 //

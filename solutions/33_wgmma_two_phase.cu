@@ -9,7 +9,7 @@
 // accumulators and 100 sums per thread fit the registers. 41 x 32 tiles are 9.94 waves of blocks.
 //
 // Inputs. As in 31, two BF16 parts keep 16 bits of each value (grade B). Blocks of random inputs
-// have up to 6.1e-6 in its report, and 9.1e-6 in one drawn case of rectangles of different scale;
+// have up to 5.1e-6 in its report, and 9.1e-6 in one drawn case of rectangles of different scale;
 // the limit is 1e-5. Products that cancel have 1.6e-4, in other gradings 8.3e-4; cuBLAS has 6e-7. 34
 // is more accurate. Plain FP32 is used for N <= 64, for small problems and for matrices that do not
 // fit the pool. The pool of 544 MiB holds 8192 x 8192 x 8192.

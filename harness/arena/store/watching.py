@@ -195,7 +195,7 @@ def _median(values: Sequence[float], otherwise: float) -> float:
 
 
 def alive_workers(connection: Connection) -> int:
-    """Return how many workers have a lease: they have sent a heartbeat lately."""
+    """Return how many workers have sent a heartbeat within LEASE_SECONDS."""
     alive = workers.c.seen > func.now() - timedelta(seconds=LEASE_SECONDS)
     return connection.scalar(select(func.count()).where(alive)) or 0
 

@@ -144,7 +144,7 @@ def source(visitor: ThisVisitor, id: SubmissionId) -> PlainTextResponse:
 
 @router.post("/submissions/{id}/cancel")
 def cancel(visitor: ThisVisitor, id: SubmissionId) -> Status:
-    """Cancel a submission of the visitor's whose grading has not ended. Raises Problem."""
+    """Cancel a submission of your own whose grading has not ended."""
     status = readable(visitor, id)
     if not visitor.owns(status):
         raise Problem(403, "Only the author may cancel a submission.")
