@@ -216,7 +216,16 @@ def _ranked_rows(
         others = tuple(sorted(authors[shown.code] - {shown.author}))
         gpus = len({_gpu(run) for run in runs})
         key = shown.author, shown.name
-        row = Row(shown, Status.RANKED, low, high, None, len(runs), gpus, others, variants[key])
+        row = Row(
+            shown,
+            Status.RANKED,
+            low,
+            high,
+            runs=len(runs),
+            gpus=gpus,
+            duplicates=others,
+            variants=variants[key],
+        )
         rows.setdefault(key, row)  # the best program of a name
     places = ranks([(row.low, row.high) for row in rows.values()])
     return tuple(row._replace(rank=rank) for row, rank in zip(rows.values(), places, strict=True))

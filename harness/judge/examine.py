@@ -26,7 +26,7 @@ def examine(
     if isinstance(submission, Unreadable):
         return submission.error
     grading = Grading(submission, session, options, progress or Silent(), problem, few_cases=True)
-    if not grading.scores:  # a core is free while the compiler works
+    if not grading.has_gpu:  # a core is free while the compiler works
         start_references(grading)
     parts = (
         Part(compile_submission, Stage.COMPILE, Lock.NONE),

@@ -147,14 +147,14 @@ class Grading:
         return not self.quick and bool(self.problem.accuracy_inputs)
 
     @property
-    def scores(self) -> bool:
-        """Return whether the device is a GPU, which gives scores."""
+    def has_gpu(self) -> bool:
+        """Return whether the device is a GPU: only a GPU gives scores."""
         return self.session.timing is not None
 
     @property
     def needs_cpu_sanitizer(self) -> bool:
         """Return whether a CPU device that only sanitizes will surely be needed."""
-        return not self.quick or self.few_cases if self.scores else not self.few_cases
+        return not self.quick or self.few_cases if self.has_gpu else not self.few_cases
 
     @property
     def watched_by(self) -> Executor:

@@ -19,7 +19,7 @@ from harness.arena.store.watching import DEFAULT_SECONDS, typical_seconds
 from harness.arena.submitted import report_of_dead_workers, stored
 from harness.board.document import Document
 from harness.board.store import enter_document
-from harness.protocol.report import Submission
+from harness.protocol.report import Submission, Verdict
 
 QUEUE, TASK = "gradings", "grade"
 """The queue that every worker serves, and the name of its jobs."""
@@ -125,7 +125,7 @@ def _check_limits(connection: Connection, person: int, limits: Limits) -> None:
             retry_after=typical_seconds(connection),
         )
     since = func.now() - DAY
-    judge_failed = gradings.c.verdict == "judge-error"
+    judge_failed = gradings.c.verdict == Verdict.JUDGE_ERROR
     today = connection.execute(
         select(func.count(), func.extract("epoch", func.min(submissions.c.received) - since))
         .outerjoin(gradings, gradings.c.id == submissions.c.counts)

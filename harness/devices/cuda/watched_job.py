@@ -52,7 +52,7 @@ def give_job(folder: Path, results: Path) -> None:
     write_whole(results / _GIVEN, str(folder))
 
 
-def given_job(results: Path, process: int) -> Path | None:
+def wait_for_job(results: Path, process: int) -> Path | None:
     """Wait for the job's folder; None if the process that would give it has ended."""
     given = results / _GIVEN
     while not given.is_file():

@@ -17,14 +17,14 @@ from harness.devices.cuda import memory
 from harness.devices.cuda.errors import CudaError, fault
 from harness.devices.cuda.findings import Placement
 from harness.devices.cuda.loading import Loaded
-from harness.devices.cuda.watched_job import FAULT, JOB, PLACEMENTS, Job, file, given_job
+from harness.devices.cuda.watched_job import FAULT, JOB, PLACEMENTS, Job, file, wait_for_job
 from problem.launcher import launch
 
 
 def main(results: Path, process: int) -> None:
     with suppress(*CudaError):  # the first launch meets the same error, and says so
         cupy.cuda.runtime.free(0)  # creates the context
-    folder = given_job(results, process)
+    folder = wait_for_job(results, process)
     if folder is None:
         sys.exit("the process that would give the job has ended")
     job = Job.model_validate_json((folder / JOB).read_bytes())

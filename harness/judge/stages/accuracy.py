@@ -15,9 +15,6 @@ from problem.grades import Errors
 
 PLAIN_SUMS = "plain FP32 sums"
 
-Found = tuple[str, Errors, Errors]
-"""A kind of inputs, and the errors of the kernel and of the baseline on it."""
-
 
 def grade_accuracy(grading: Grading) -> None:
     """Compute the grade at a small size."""
@@ -28,27 +25,24 @@ def grade_accuracy(grading: Grading) -> None:
     add(grading, grading.problem.accuracy_shape, PLAIN_SUMS, found)
 
 
-def _launch(grading: Grading, case: Case) -> Found:
+def _launch(grading: Grading, case: Case) -> InputsAccuracy:
     A, B = case.draw(grading.seed)
     products = (launch(grading, case, (A, B)).output, accuracy.plain_sums(A, B))
     of_kernel, of_baseline = (accuracy.errors(A, B, C) for C in products)
-    return case.inputs, of_kernel, of_baseline
+    return graded(case.inputs, case.shape, of_kernel, of_baseline)
 
 
-def add(grading: Grading, shape: Shape, baseline: str, found: Sequence[Found]) -> None:
+def graded(inputs: str, shape: Shape, of_kernel: Errors, of_baseline: Errors) -> InputsAccuracy:
+    """Return the errors on one kind of inputs, with their grade."""
+    grade = accuracy.grade_of(shape.N, of_kernel, of_baseline)
+    return InputsAccuracy(inputs=inputs, grade=grade, kernel=of_kernel, baseline=of_baseline)
+
+
+def add(grading: Grading, shape: Shape, baseline: str, results: Sequence[InputsAccuracy]) -> None:
     """Add what was found at one size; the grade is the worst of all sizes."""
     before = grading.accuracy.sizes if grading.accuracy else ()
-    results = tuple(
-        InputsAccuracy(
-            inputs=inputs,
-            grade=accuracy.grade_of(shape.N, of_kernel, of_baseline),
-            kernel=of_kernel,
-            baseline=of_baseline,
-        )
-        for inputs, of_kernel, of_baseline in found
-    )
     worst = max(each.grade for each in results)
-    at = AccuracyAt(shape=shape, baseline=baseline, grade=worst, results=results)
+    at = AccuracyAt(shape=shape, baseline=baseline, grade=worst, results=tuple(results))
     sizes = (*before, at)
     grading.accuracy = Accuracy(grade=max(each.grade for each in sizes), sizes=sizes)
     grading.progress.found([sentence(grading.accuracy)])

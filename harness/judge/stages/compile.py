@@ -77,12 +77,12 @@ def compile_submission(grading: Grading) -> None:
     signature = grading.problem.signature
     translate = Translate(source=source, arch=arch, seconds=seconds, signature=signature)
     program: PtxProgram = _result(session.compiler.ask(translate), seconds)
-    if not grading.scores:
+    if not grading.has_gpu:
         steps.start(loading(Executor.DEVICE, program, grading.few_cases))
     elif not grading.quick or grading.few_cases:
         steps.start(loading(Executor.CPU_SANITIZER, program))
     grading.program = program
-    if grading.scores:
+    if grading.has_gpu:
         await_machine_code(grading)
         return
     steps.start(_compiling(grading))
@@ -102,7 +102,8 @@ def await_machine_code(grading: Grading) -> None:
         return
     compiled = grading.compiled = grading.steps.get(_compiling(grading))
     grading.progress.found(_about_kernel(compiled.kernel.facts, compiled.warnings))
-    if grading.scores or grading.few_cases:  # the processor has time for it, or it is surely needed
+    # The processor has time for it, or it is surely needed.
+    if grading.has_gpu or grading.few_cases:
         grading.steps.start(disassembling(grading))
 
 

@@ -11,6 +11,7 @@ from typing import Self
 
 from harness.judge.grading import Failure
 from harness.judge.progress import Progress
+from harness.judge.stages.accuracy import graded
 from harness.judge.stages.outcomes import Ended, T, finished, judge_error, loaded, touched
 from harness.judge.stages.score import (
     MIN_RATIOS,
@@ -23,6 +24,7 @@ from harness.judge.stages.score import (
 from harness.protocol.compiler import Kernel
 from harness.protocol.device import Load
 from harness.protocol.report import (
+    InputsAccuracy,
     InputsTime,
     JudgeError,
     Round,
@@ -52,7 +54,6 @@ from harness.protocol.timing import (
     TimingWorkers,
 )
 from problem.cases import UNIFORM, Case, Shape
-from problem.grades import Errors
 from problem.problem import Problem
 
 MIN_WARM_UP_SECONDS = 0.5
@@ -146,8 +147,7 @@ class Timed:
     """How long the kernel takes on each kind of inputs, the slowest first."""
     audited: Fetched | None = None
     """The launch that is compared with the full product of the CPU."""
-    accuracy: tuple[tuple[str, Errors, Errors], ...] = ()
-    """The errors of kernel and baseline on each kind of inputs."""
+    accuracy: tuple[InputsAccuracy, ...] = ()
     sustained: Sustained | None = None
     """Launches back to back."""
 
@@ -384,14 +384,14 @@ class Measuring:
         ]
         return tuple(sorted(found, key=lambda each: each.ratio))
 
-    def accuracy(self, inputs: str) -> tuple[str, Errors, Errors]:
-        """Return the kind of inputs, and the errors of kernel and baseline on the same inputs."""
+    def accuracy(self, inputs: str) -> InputsAccuracy:
+        """Return the errors of kernel and baseline on the same inputs."""
         request, blocks = TimeLaunch(seconds=self.seconds), secrets.randbits(64)
         self.launch(inputs, "in a launch for accuracy")
         of_kernel = _trusted(self.workers.checker.ask(MeasureErrors(seed=blocks))).errors
         _trusted(self._ask(self.workers.baseline, request))
         of_baseline = _trusted(self.workers.checker.ask(MeasureErrors(seed=blocks))).errors
-        return inputs, of_kernel, of_baseline
+        return graded(inputs, self.shape, of_kernel, of_baseline)
 
     def sustained(self, seconds: float) -> Sustained:
         """Launch the baseline and then the kernel back to back, on uniform inputs."""

@@ -246,7 +246,7 @@ def _on_device(grading: Grading) -> Watched:
     """Return what the verifying device runs. On a GPU the smallest case comes first. The first
     error ends a tool, and memcheck takes a minute for an error of many threads."""
     tools, cases = _tools(grading), _cases(grading)
-    if not grading.scores:
+    if not grading.has_gpu:
         return Watched(grading.watched_by, cases, _many_blocks(grading), _sample(grading), tools)
     every = cases if grading.quick else (*cases, grading.problem.mid_size_case(grading.seed))
     ordered = tuple(sorted(every, key=lambda case: case.shape.flop))
@@ -415,7 +415,7 @@ def _is_early_use(finding: Finding) -> bool:
 
 def _tools(grading: Grading) -> tuple[Tool, ...]:
     """Return the tools of a grading. Without a GPU one launch serves all of them."""
-    few = grading.quick and grading.scores
+    few = grading.quick and grading.has_gpu
     return (Tool.MEMCHECK, Tool.RACECHECK) if few else tuple(Tool)
 
 

@@ -121,7 +121,7 @@ def verify(grading: Grading) -> None:
 
 def _all_cases(grading: Grading) -> list[Step[Prepared]]:
     """Return the steps that prepare the cases, in the order in which they are launched."""
-    quick, sampled, seed = grading.quick, not grading.scores, grading.seed
+    quick, sampled, seed = grading.quick, not grading.has_gpu, grading.seed
     max_flop = EXPLAINED_FLOP if grading.few_cases and sampled else inf
     chosen = grading.problem.cases(seed, quick=quick, sampled=sampled)
     depend = grading.ready is not None and grading.ready.blocks_depend
@@ -149,7 +149,7 @@ def _blocks(grading: Grading, case: Case) -> int:
 def _runs_smaller(grading: Grading) -> bool:
     """Return whether a smaller size surely replaces the ranked one."""
     depend = grading.ready is not None and grading.ready.blocks_depend
-    return depend and not grading.scores and not grading.quick
+    return depend and not grading.has_gpu and not grading.quick
 
 
 def run_cases(

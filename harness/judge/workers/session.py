@@ -74,12 +74,12 @@ class _Shared:
     baseline and the checker."""
 
     def __init__(
-        self, scores: bool, gpu: str | None, cores: Cores | None, cpu_arch: str, on_gpu: str
+        self, has_gpu: bool, gpu: str | None, cores: Cores | None, cpu_arch: str, on_gpu: str
     ) -> None:
-        """scores: the device is a GPU, whose times mean something. cpu_arch: the architecture that
+        """has_gpu: the device is a GPU. cpu_arch: the architecture that
         a CPU device stands for. on_gpu: the module of the problem that is loaded ahead."""
         self._cpu_arch = cpu_arch
-        self.scores, self.gpu = scores, gpu
+        self.has_gpu, self.gpu = has_gpu, gpu
         self.measuring = cores.measuring if cores else None
         self.helping = cores.helping if cores else None
         self.baseline, self.checker = Worker(Role.CUDA, gpu), Worker(Role.CHECKER, gpu)
@@ -96,7 +96,7 @@ class _Shared:
         """
         self._device = device
         self._described = self._threads.submit(device.ask, self._describe)
-        if self.scores:
+        if self.has_gpu:
             for worker in (self.baseline, self.checker):
                 worker.start()
                 worker.set_affinity(self.measuring)
@@ -111,16 +111,16 @@ class _Shared:
             found = self._described.result()
         if isinstance(found, Fault):
             raise JudgeFailure(found.message, found.details)
-        return found if self.scores else found.model_copy(update={"arch": self._cpu_arch})
+        return found if self.has_gpu else found.model_copy(update={"arch": self._cpu_arch})
 
     @property
     def arch(self) -> str:
-        known = arch_of(self.gpu) if self.scores else self._cpu_arch
+        known = arch_of(self.gpu) if self.has_gpu else self._cpu_arch
         return known or self.info.arch
 
     def hold(self, progress: Progress, *, exclusive: bool) -> AbstractContextManager[None]:
         """Hold the lock on the GPU."""
-        if not self.scores:
+        if not self.has_gpu:
             return nullcontext()
         return hold_gpu(self.info.uuid or self.info.name, progress, exclusive=exclusive)
 
@@ -135,14 +135,14 @@ class WorkerSession:
 
     def __init__(self, shared: _Shared) -> None:
         self._shared = shared
-        scores, gpu = shared.scores, shared.gpu
+        has_gpu, gpu = shared.has_gpu, shared.gpu
         self.compiler = Worker(Role.COMPILER)
-        self.device = Worker(Role.CUDA if scores else Role.CPU, gpu)
-        self.sanitizer = Worker(Role.SANITIZER if scores else Role.CPU, gpu)
-        self.cpu_sanitizer = Worker(Role.CPU) if scores else None
+        self.device = Worker(Role.CUDA if has_gpu else Role.CPU, gpu)
+        self.sanitizer = Worker(Role.SANITIZER if has_gpu else Role.CPU, gpu)
+        self.cpu_sanitizer = Worker(Role.CPU) if has_gpu else None
         self._kernel = Worker(Role.CUDA, gpu)
-        self.timing = self._timing_of(self._kernel) if scores else None
-        gpu_workers = (self.sanitizer, self._kernel) if scores else ()
+        self.timing = self._timing_of(self._kernel) if has_gpu else None
+        gpu_workers = (self.sanitizer, self._kernel) if has_gpu else ()
         self._started = (self.compiler, self.device, *gpu_workers)
         self._all = (*self._started, self.cpu_sanitizer or self.sanitizer)
         for worker in self._all:
@@ -158,7 +158,7 @@ class WorkerSession:
 
     @property
     def has_own_cores(self) -> bool:
-        return self._shared.scores and self._shared.measuring is not None
+        return self._shared.has_gpu and self._shared.measuring is not None
 
     def isolation(self) -> tuple[str, ...]:
         workers = (*self._all, self._shared.baseline, self._shared.checker)
@@ -178,13 +178,13 @@ class WorkerSession:
             try:
                 yield
             finally:
-                if self._shared.scores:  # their contexts must be gone before others measure
+                if self._shared.has_gpu:  # their contexts must be gone before others measure
                     _close_all(self.device, self.sanitizer)
 
     @contextmanager
     def exclusive_lock(self, progress: Progress) -> Iterator[None]:
         # Only this process: others would take processor time from a measurement.
-        if self._shared.scores:
+        if self._shared.has_gpu:
             self._kernel.start()
         try:
             with self._shared.hold(progress, exclusive=True), self._on_measuring_cores():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from harness.devices.cuda import sanitizer
-from harness.devices.cuda.watched_job import give_job, given_job
+from harness.devices.cuda.watched_job import give_job, wait_for_job
 from harness.protocol.device import Load, Sanitize, Sanitized
 from harness.protocol.report import Tool
 from harness.protocol.request import Fault
@@ -125,7 +125,7 @@ def test_a_program_that_does_not_start_is_unavailable(place: Place) -> None:
 
 def test_a_job_is_waited_for(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(given_job, tmp_path, os.getpid())
+        waiting = threads.submit(wait_for_job, tmp_path, os.getpid())
         give_job(tmp_path / "job", tmp_path)
         assert waiting.result() == tmp_path / "job"
 
@@ -135,4 +135,4 @@ def test_waiting_ends_with_the_process_that_gives_jobs(tmp_path: Path) -> None:
     if not gone:
         os._exit(0)
     os.waitpid(gone, 0)
-    assert given_job(tmp_path, gone) is None
+    assert wait_for_job(tmp_path, gone) is None

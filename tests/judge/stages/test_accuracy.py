@@ -3,7 +3,7 @@
 import numpy as np
 
 from harness.judge.grading import Failure
-from harness.judge.stages.accuracy import add, grade_accuracy, sentence
+from harness.judge.stages.accuracy import add, grade_accuracy, graded, sentence
 from harness.protocol.report import RuleViolation, RuntimeFault, Stage, TimeLimit
 from harness.protocol.request import Fault
 from problem.accuracy import INPUTS, SMALL_SHAPE, Errors
@@ -32,10 +32,11 @@ def test_the_grade_is_the_worst_of_all_sizes() -> None:
     made = grading(on_cpu(FakeDevice()))
     fine, coarse = Errors(0, 0, 0), Errors(1, 1, 1)
     for found, expected in ((fine, "A"), (coarse, "C"), (fine, "C")):
-        add(made, RANKED.shape, "cuBLAS", [("uniform", found, fine)])
+        add(made, RANKED.shape, "cuBLAS", [graded("uniform", RANKED.shape, found, fine)])
         assert made.accuracy is not None and made.accuracy.grade == expected
-    worst = [("uniform", coarse, fine), ("integers", Errors(2, 2, 2), fine)]
-    add(made, RANKED.shape, "cuBLAS", worst)
+    worst = (("uniform", coarse), ("integers", Errors(2, 2, 2)))
+    results = [graded(inputs, RANKED.shape, found, fine) for inputs, found in worst]
+    add(made, RANKED.shape, "cuBLAS", results)
     assert made.accuracy is not None and len(made.accuracy.sizes) == 4
     assert sentence(made.accuracy).endswith('; off by 2.0e+00 on "integers"')
 

@@ -153,7 +153,8 @@ def test_kernel_and_baseline_errors_come_from_the_same_inputs() -> None:
     workers = timing()
     timed = run(workers, Extent(12, 1, thorough=True))
     expected = [(inputs, 2e-6, 1e-6) for inputs in MATRIX_MULTIPLICATION.accuracy_inputs]
-    assert [(each[0], each[1].block, each[2].block) for each in timed.accuracy] == expected
+    found = [(each.inputs, each.kernel.block, each.baseline.block) for each in timed.accuracy]
+    assert found == expected
     kernels, baselines = workers.errors_of[::2], workers.errors_of[1::2]
     assert kernels == baselines and [each[1] for each in kernels] == [each[0] for each in expected]
 
