@@ -1,8 +1,7 @@
 """Kill parts of a real arena at random while many people submit.
 
 The exit code is 0 if every submission that was answered with 202 has exactly
-one result, and the correct one. A thousand gradings take the CPU device half an
-hour.
+one result, and the correct one.
 
 example:
   python3 -m lab soak --submissions 1000 --workers 4 --out soak.json

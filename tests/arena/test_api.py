@@ -156,6 +156,6 @@ def test_health_says_what_is_missing(client: TestClient, engine: Engine) -> None
     assert "No worker" in problem(client.get("/healthz"), 503)
     worker = FakeWorker(engine)
     assert client.get("/healthz").text == "ok\n"
-    silent = text("UPDATE workers SET seen = now() - interval '31 seconds'")
+    silent = text("UPDATE workers SET seen = now() - interval '16 seconds'")
     worker.do(lambda connection: connection.execute(silent))
-    assert "No worker" in problem(client.get("/healthz"), 503)
+    assert "No worker has sent a heartbeat within 15 s." in problem(client.get("/healthz"), 503)

@@ -10,6 +10,7 @@ from harness.arena.problems import Problem
 from harness.arena.states import State
 from harness.arena.store import watching
 from harness.arena.web.context import ThisSite, ThisVisitor
+from harness.arena.workers.api import LEASE_SECONDS
 
 router = APIRouter(include_in_schema=False)
 
@@ -30,7 +31,8 @@ def healthz(site: ThisSite) -> PlainTextResponse:
         raise Problem(503, f"The arena's disk has only {free >> 20} MiB left.", retry_after=30)
     with site.transaction() as connection:
         if not watching.alive_workers(connection):
-            raise Problem(503, "No worker has sent a heartbeat within 30 s.", retry_after=5)
+            silent = f"No worker has sent a heartbeat within {LEASE_SECONDS:g} s."
+            raise Problem(503, silent, retry_after=5)
     return PlainTextResponse("ok\n")
 
 

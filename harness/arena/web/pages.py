@@ -40,9 +40,10 @@ VERDICTS = {
     Verdict.ACCEPTED: "C is right in every case, and the kernel is safe.",
     Verdict.COMPILE_ERROR: "The file does not compile. The page shows the first errors.",
     Verdict.WRONG_ANSWER: "C is wrong. The page shows which blocks are, and the worst elements.",
-    Verdict.MEMORY_ERROR: "The kernel accesses memory outside its arrays, or reads memory that was "
-    "not written.",
-    Verdict.RACE: "Threads access the same memory, at least one writes, and nothing orders them.",
+    Verdict.MEMORY_ERROR: "The kernel accesses memory outside its arrays or at a misaligned "
+    "address, or reads memory that was not written.",
+    Verdict.RACE: "Threads access the same memory, at least one writes, and nothing orders them; "
+    "or only some threads reach a barrier.",
     Verdict.RUNTIME_ERROR: "The device stopped the kernel, or refused its launch.",
     Verdict.TIME_LIMIT: "The kernel or its compilation takes too long.",
     Verdict.RULE_VIOLATION: "The kernel changes its inputs, is wrong when it is timed, or has "

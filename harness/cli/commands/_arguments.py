@@ -94,8 +94,9 @@ def add_arch(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_filters(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("the results to rank, among themselves")
+def add_filters(parser: argparse.ArgumentParser, title: str) -> None:
+    """Add the options that select results, as a group with this title."""
+    group = parser.add_argument_group(title)
     group.add_argument("--gpu", metavar="NAME", help="a part of the GPU's name")
     group.add_argument(
         "--badge",

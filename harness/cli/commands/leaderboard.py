@@ -38,7 +38,7 @@ REPORTS = Path(__file__).resolve().parents[3] / "reports"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_filters(parser)
+    add_filters(parser, "rank only these results, among themselves")
     parser.add_argument(
         "--reports",
         type=Path,

@@ -26,7 +26,7 @@ from harness.protocol.errors import UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    add_filters(parser)
+    add_filters(parser, "regrade only these results")
     parser.add_argument("--yes", action="store_true", help="enter the new results without asking")
     add_json(parser, "the changes")
     add_store(parser)
