@@ -317,6 +317,8 @@ class Hazard(StrEnum):
     UNINITIALISED = "uninitialised"
     RACE = "race"
     DIVERGENT_BARRIER = "divergent-barrier"
+    EARLY_RETURN = "early-return"
+    """Threads had returned before a barrier: allowed, but listed where it may explain an error."""
     DEADLOCK = "deadlock"
 
 

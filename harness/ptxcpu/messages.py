@@ -236,6 +236,9 @@ class Explainer:
                 f"{offset >> BLOCK_BITS} of the cluster, which {_UNBOUNDED_VISITS[raw.kind]}"
             )
             return self._access_finding(raw, Hazard.RACE, message)
+        if raw.kind == FindingKind.EARLY_RETURN:
+            message = f"{_line(at)}: {raw.address} threads had returned before this barrier"
+            return Finding(Hazard.EARLY_RETURN, message, at, occurrences=raw.count)
         message = _barrier_message(raw, at, other)
         return Finding(Hazard.DIVERGENT_BARRIER, message, at, other, occurrences=raw.count)
 
@@ -326,8 +329,6 @@ def _missing(raw: RawFinding) -> str:
 
 
 def _barrier_message(raw: RawFinding, at: Location, other: Location | None) -> str:
-    if raw.kind == FindingKind.LEFT_BEFORE_BARRIER:
-        return f"{_line(at)}: {raw.address} threads of the block had returned before this barrier"
     if raw.kind == FindingKind.DIVERGENT_BARRIER:
         assert other is not None
         return (

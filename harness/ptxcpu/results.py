@@ -17,6 +17,7 @@ class Hazard(StrEnum):
     UNINITIALISED = "uninitialised"
     RACE = "race"
     DIVERGENT_BARRIER = "divergent-barrier"
+    EARLY_RETURN = "early-return"
     DEADLOCK = "deadlock"
 
 
@@ -37,6 +38,10 @@ class Location:
 @dataclass(frozen=True)
 class Finding:
     """An error of a kernel. Equal ones are counted.
+
+    An early return is a barrier before which threads of its block had returned. It is no error, but
+    may explain one: the barrier does not order what these threads accessed, and what they would
+    have stored is missing.
 
     other: the second access of a race.
     memory: the name of the buffer, or one of the constants above.

@@ -1,5 +1,5 @@
 // expect: race
-// says: threads of the block had returned before this barrier
+// says: threads had returned before this barrier
 // says: The barrier in line 17 does not order the two. All threads of a block must reach each
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N,
                                              int K) {

@@ -1,6 +1,6 @@
-// expect: race
-// says: threads of the block had returned before this barrier
-// says: in place of an early `return`
+// expect: memory-error
+// says: uninitialised bytes of shared memory
+// says: return before the barrier in line 12 may not have stored their elements.
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N, int K) {
     __shared__ float a[16][16], b[16][16];
     int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;

@@ -262,8 +262,8 @@ ld.param.u32 %r3, [then]; {reads["B"]}""",
 BARRIERS = {
     # name: (body, which hazards)
     "all": ("bar.sync 0;", set()),
-    "all but two warps": ("@%p1 bra END; bar.sync 0; END:", {Hazard.DIVERGENT_BARRIER}),
-    "all but some lanes": ("@%p2 bra END; bar.sync 0; END:", {Hazard.DIVERGENT_BARRIER}),
+    "all but two warps": ("@%p1 bra END; bar.sync 0; END:", {Hazard.EARLY_RETURN}),
+    "all but some lanes": ("@%p2 bra END; bar.sync 0; END:", {Hazard.EARLY_RETURN}),
     "all, two warps elsewhere": (
         "@%p1 bra HERE; bar.sync 0; bra END; HERE: bar.sync 0; END:",
         set(),

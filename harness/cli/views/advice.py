@@ -200,7 +200,7 @@ def _of_finding(found: Finding, report: Report) -> str | None:
             return polled.advice
     code, names = without_comments(source), _parameter_names(source)
     in_matrix = found.array in (*SIGNATURE.inputs, SIGNATURE.output)
-    line = _line(found.at, source)
+    line, returned = _line(found.at, source), _early_return(report)
     match found.hazard:
         case Hazard.OUT_OF_BOUNDS if in_matrix and _crosses_a_row(found):
             return _crossing(found)
@@ -267,6 +267,11 @@ def _of_finding(found: Finding, report: Report) -> str | None:
             or any(re.search(rf"\b{name}\b", line) for name in _VOLATILE_POINTER.findall(code))
         ):
             return _VOLATILE
+        case Hazard.UNINITIALISED if found.array == Array.SHARED and returned:
+            return (
+                f"Threads that return before the barrier in line {returned} may not have stored "
+                f"their elements. {_ALL_THREADS}"
+            )
         case Hazard.UNINITIALISED if found.array == Array.SHARED:
             return (
                 "Each element of a tile must be written before it is read: write 0 where a tile "
@@ -472,15 +477,21 @@ def _missing_barrier(found: Finding, report: Report) -> str:
             "it computed from `threadIdx.y * 16 + threadIdx.x`?"
         )
     findings = getattr(report.outcome, "findings", ())
-    returned = [each.at.line for each in findings if "had returned before" in each.message]
-    if returned and returned[0] is not None:
-        return f"The barrier in line {returned[0]} does not order the two. {_ALL_THREADS}"
+    if returned := _early_return(report):
+        return f"The barrier in line {returned} does not order the two. {_ALL_THREADS}"
     missed = {each.at.line for each in findings if each.hazard is Hazard.DIVERGENT_BARRIER}
     return _next_iteration(found, source, missed) or (
         "Write `__syncthreads();` between the two, where all threads of the block reach "
         "it: no thread continues past it before. If only threads of one warp share the "
         "elements, `__syncwarp();` is enough."
     )
+
+
+def _early_return(report: Report) -> int | None:
+    """Return the line of a barrier that threads did not reach, since they had returned."""
+    findings = getattr(report.outcome, "findings", ())
+    lines = [each.at.line for each in findings if each.hazard is Hazard.EARLY_RETURN]
+    return lines[0] if lines else None
 
 
 def _is_storage_of_cub(found: Finding, code: str) -> bool:

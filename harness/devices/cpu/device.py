@@ -209,9 +209,8 @@ class CpuDevice:
                 result = kernel.check(grid, arguments, seconds=left)
             except PtxError as refusal:
                 return Fault(cause="judge", message=f"the CPU device: {refusal.reason}")
-            findings = result.findings
-            if np.isfinite(output).all():
-                findings = _without_partly(findings)
+            is_finite = bool(np.isfinite(output).all())
+            findings = _errors(result.findings, is_finite=is_finite)
             found += [reporting.finding(each, given.shape) for each in findings]
             if result.fault:
                 fault = reporting.fault(result.fault, given.shape, result.printed)
@@ -252,7 +251,7 @@ class CpuDevice:
             result = kernel.check(grid, arguments, seconds=seconds)
         except PtxError:
             return []
-        return [reporting.finding(each, given.shape) for each in _without_partly(result.findings)]
+        return [reporting.finding(each, given.shape) for each in _errors(result.findings)]
 
     def _check_sample(
         self, given: LaunchInputs, seconds: float
@@ -274,7 +273,7 @@ class CpuDevice:
             return [], None
         blocks, bounded = math.prod(grid), 0
         watched = 0 if result.fault else result.blocks
-        found = list(_without_partly(result.findings))
+        found = _errors(result.findings)
         is_over = result.fault is None or result.fault.cause is Cause.TIME_LIMIT
         if not found and is_over:
             left = max(seconds - (time.monotonic() - start), 0.1)
@@ -332,10 +331,16 @@ def parameter_kinds(signature: Signature) -> tuple[ParameterKind, ...]:
     )
 
 
-def _without_partly(findings: Sequence[results.Finding]) -> tuple[results.Finding, ...]:
-    """Return the findings without wide reads of which only some words were not initialised. Those
-    are NaN, so they are an error only if NaN reaches the output."""
-    return tuple(each for each in findings if not each.partly)
+def _errors(
+    findings: Sequence[results.Finding], *, is_finite: bool = True
+) -> list[results.Finding]:
+    """Return the findings that are errors, and early returns, which may explain them.
+
+    A wide read of which only some words were not initialised is an error only if NaN reaches the
+    output. is_finite: it does not.
+    """
+    found = [each for each in findings if not (each.partly and is_finite)]
+    return found if any(each.hazard is not results.Hazard.EARLY_RETURN for each in found) else []
 
 
 def _arguments(given: LaunchInputs) -> tuple[Matrix, tuple[Argument, ...]]:

@@ -18,6 +18,7 @@ _TOOLS = {
     Hazard.UNINITIALISED: Tool.INITCHECK,
     Hazard.RACE: Tool.RACECHECK,
     Hazard.DIVERGENT_BARRIER: Tool.SYNCCHECK,
+    Hazard.EARLY_RETURN: Tool.SYNCCHECK,
     Hazard.DEADLOCK: Tool.SYNCCHECK,
 }
 

@@ -379,11 +379,8 @@ def unsafe(
 ) -> MemoryFault | Race | None:
     """Return the verdict for findings. Memory errors come first, then mbarriers that may be used
     before they are initialised, then barriers, then races: later ones may follow from earlier.
-
-    Barriers that threads missed because they had returned are last. Such threads count as if they
-    had reached the barrier, so no race follows from it.
     """
-    memory = [finding for finding in findings if finding.hazard not in _RACES]
+    memory = [f for f in findings if f.hazard not in (*_RACES, Hazard.EARLY_RETURN)]
     races = [finding for finding in findings if finding.hazard in _RACES]
     races.sort(key=_rank)
     first = [f for f in memory if f.hazard is not Hazard.UNINITIALISED] or races or memory
@@ -402,7 +399,7 @@ def unsafe(
 def _rank(finding: Finding) -> int:
     if finding.hazard is Hazard.RACE:
         return 0 if _is_early_use(finding) else 1
-    return 2 if " had returned before " in finding.message else 0
+    return 0
 
 
 def _is_early_use(finding: Finding) -> bool:

@@ -882,7 +882,7 @@ __device__ __noinline__ void check_barrier(Context* c, int barrier, long long le
         Thread* thread = c->thread + t;
         if (thread->state != STATE_BARRIER || thread->barrier != barrier) continue;
         if (left && !thread->expected)
-            note(c, FINDING_KIND_LEFT_BEFORE_BARRIER, thread->pc >> 2, -1, t, -1, left, 0, 0, 0);
+            note(c, FINDING_KIND_EARLY_RETURN, thread->pc >> 2, -1, t, -1, left, 0, 0, 0);
         // the lanes of a warp must meet at one instruction, unless it is not `.aligned`
         for (long long u = t / LANES * LANES; thread->aligned && u < t; ++u) {
             Thread* other = c->thread + u;

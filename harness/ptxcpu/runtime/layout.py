@@ -470,7 +470,7 @@ class FindingKind(IntEnum):
     UNINITIALISED = 1
     RACE = 2
     DIVERGENT_BARRIER = 3
-    LEFT_BEFORE_BARRIER = 4
+    EARLY_RETURN = 4
     MISSING_LANES = 5
     IN_FLIGHT = 6
     BLOCK_NOT_BEGUN = 7
