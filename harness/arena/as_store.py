@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from harness.arena.arena import reached
 from harness.arena.data_dir import DataDir
-from harness.arena.store.database import address, open_engine
+from harness.arena.store.database import open_engine
 from harness.arena.store.preparing import HEAD, check_version
 from harness.board import schema
 from harness.board.store import BUSY_SECONDS, Store
@@ -88,24 +88,8 @@ class DatabaseStore(Store):
 def of_folder(folder: Path, key: Path | None) -> Iterator[Store]:
     """Open the database of the arena in this folder, whether it runs or not. Raises UsageError."""
     data_dir = DataDir(folder)
-    if not data_dir.holds_an_arena:
-        raise StoreError(
-            f"{folder} is a folder without an arena's database; name a file, the folder of an "
-            "arena, or postgresql://OWNER@HOST/DATABASE."
-        )
     with (
         reached(data_dir, None) as owner,
         DatabaseStore(owner, str(folder), key or data_dir.signing_key) as store,
     ):
         yield store
-
-
-def of_url(text: str, name: str, create: bool, key: Path | None) -> Store:
-    """Open the database at a URL. name: what messages call it. Raises StoreError."""
-    url = address(text)
-    if url is None:
-        raise StoreError(
-            f"{name} is no store: name a file, the folder of an arena, or "
-            "postgresql://OWNER@HOST/DATABASE."
-        )
-    return DatabaseStore(url, name, key, create)

@@ -1,5 +1,6 @@
 """Stores in files and in PostgreSQL: what both keep, and what moves between them."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,16 @@ def test_a_wrong_address_is_refused_in_one_sentence(address: str, call: Call) ->
     code, _, err = call("leaderboard", "--store", address)
     assert code == 2 and err.count("\n") == 1
     assert "is no store" in err or "there is no" in err
+
+
+@pytest.mark.parametrize("address", ["mysql://host/base", "."])
+def test_a_wrong_address_needs_no_package_of_the_arena(
+    address: str, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.setitem(sys.modules, "harness.arena.as_store", None)
+    code, _, err = call("leaderboard", "--store", address)
+    assert code == 2 and "postgresql://OWNER@HOST/DATABASE" in err
 
 
 def test_another_programs_database_is_left_alone(new: New) -> None:

@@ -1,6 +1,5 @@
 """Opening the database."""
 
-from psycopg.conninfo import make_conninfo
 from sqlalchemy import URL, Engine, create_engine, make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -32,5 +31,7 @@ def address(text: str) -> URL | None:
 
 def conninfo(url: URL) -> str:
     """Return the address as psycopg takes it: libpq reads no URL with a space in it."""
+    from psycopg.conninfo import make_conninfo  # not all have it
+
     parts = url.translate_connect_args(username="user", database="dbname")
     return make_conninfo(**{**url.query, **parts})

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from harness.arena.data_dir import DataDir
 from harness.board.document import Document
 from harness.protocol.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
+    from sqlalchemy import URL
+
     from harness.board.store import Store
 
 
@@ -63,15 +66,33 @@ DEFAULT_STORE = Address("leaderboard.sqlite")
 ENTRY_HELP = "the beginning of an entry's id, or AUTHOR/NAME for its best run, verified if possible"
 
 
+_STORES = "name a file, the folder of an arena, or postgresql://OWNER@HOST/DATABASE"
+
+
 def check_place(address: Address) -> None:
     """Raise UsageError for a place that is neither a store nor looks like the file of a new one."""
+    if address.is_url:
+        _url(address)
+        return
     path = address.path
-    if address.is_url or path.exists() or path.suffix:
+    if address.is_arena and not DataDir(path).holds_an_arena:
+        raise StoreError(f"{path} is a folder without an arena's database; {_STORES}.")
+    if path.exists() or path.suffix:
         return
     raise UsageError(
         f"--store: there is no file or folder {path}. A new store needs a suffix, such as "
         f"{path.name or 'leaderboard'}.sqlite; a new arena is made by `nox -s arena`."
     )
+
+
+def _url(address: Address) -> URL:
+    """Return the address of a database. Raises StoreError."""
+    from harness.arena.store import database  # slow to load
+
+    url = database.address(address.text)
+    if url is None:
+        raise StoreError(f"{address} is no store: {_STORES}.")
+    return url
 
 
 def open_store(
@@ -86,7 +107,7 @@ def open_store(
         from harness.arena import as_store  # not all have its packages
 
         if address.is_url:
-            return as_store.of_url(address.text, str(address), create, key)
+            return as_store.DatabaseStore(_url(address), str(address), key, create)
         return as_store.of_folder(address.path, key)
     from harness.board.sqlite_file import FileStore  # slow to load
 
