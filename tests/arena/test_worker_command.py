@@ -71,3 +71,19 @@ def test_another_version_of_the_judge_is_refused(
     monkeypatch.setattr(command, "Supervisor", None)  # nothing is started
     assert main(arguments) == 2
     assert "this machine with judge 0.0.9" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [([], "set MATMUL_WORKER_KEY"), (["--key", __file__], "is not the file of a worker key")],
+)
+def test_a_missing_or_wrong_key_is_named(
+    file: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("MATMUL_WORKER_KEY", raising=False)
+    monkeypatch.setenv("COLUMNS", "300")
+    assert main(["worker", "--arena", "http://127.0.0.1:9", *file]) == 2
+    assert said in capsys.readouterr().err

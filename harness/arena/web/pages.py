@@ -43,7 +43,7 @@ VERDICTS = {
     Verdict.MEMORY_ERROR: "The kernel accesses memory outside its arrays or at a misaligned "
     "address, or reads memory that was not written.",
     Verdict.RACE: "Threads access the same memory, at least one writes, and nothing orders them; "
-    "or only some threads reach a barrier.",
+    "or some running threads do not reach a barrier.",
     Verdict.RUNTIME_ERROR: "The device stopped the kernel, or refused its launch.",
     Verdict.TIME_LIMIT: "The kernel or its compilation takes too long.",
     Verdict.RULE_VIOLATION: "The kernel changes its inputs, is wrong when it is timed, or has "

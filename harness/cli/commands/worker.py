@@ -84,9 +84,13 @@ def _key(file: Path | None) -> str:
         except (OSError, UnicodeDecodeError):
             raise UsageError(f"{file} cannot be read; --key names a worker key's file") from None
     if not key.isascii() or not key.isprintable() or " " in key or not key:
+        wrong = (
+            f"set {KEY_VARIABLE} to this machine's worker key, or name its file with --key"
+            if file is None
+            else f"{file} is not the file of a worker key"
+        )
         raise UsageError(
-            f"set {KEY_VARIABLE} to this machine's worker key, or name its file with --key; "
-            "`nox -s arena -- worker-key --name MACHINE` makes one on the arena's machine"
+            f"{wrong}; `nox -s arena -- worker-key --name MACHINE` makes one on the arena's machine"
         )
     return key
 
