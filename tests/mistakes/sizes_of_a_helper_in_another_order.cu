@@ -1,5 +1,5 @@
 // expect: memory-error
-// says: Not every size is a multiple of 16
+// says: Not every size is a multiple of the tile's
 // solve: tile=128x128
 #include <cuda_runtime.h>
 #include <cstdio>

@@ -207,8 +207,11 @@ def _of_finding(found: Finding, report: Report) -> str | None:
         case Hazard.OUT_OF_BOUNDS if in_matrix and (inside := _inside(found, report, names)):
             return f"{inside} So {_wrong_place(report)}. {_elements(names)}"
         case Hazard.OUT_OF_BOUNDS if in_matrix:
+            launch = report.kernel.launch if report.kernel is not None else None
+            is_larger = launch is not None and launch.tile_rows * launch.tile_columns > 256
+            tile = "the tile's" if is_larger else "16"
             return (
-                "Not every size is a multiple of 16. A thread whose row is "
+                f"Not every size is a multiple of {tile}. A thread whose row is "
                 f"{names.rows} or more, or whose column is {names.columns} or more, must neither "
                 f"load nor store. Also, the index of the sum must stay below {names.inner}."
             )
