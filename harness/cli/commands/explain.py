@@ -9,8 +9,7 @@ The screen shows
     possible), how often a block reads a sector again, and active lanes;
   - at most three findings, the largest gain first.
 Without a GPU, the figures are those of an H100, or of --gpu NAME. The kernel is
-also checked on a few cases and sanitized on three shapes. Errors are shown
-first.
+also checked and sanitized on a few cases. Errors are shown first.
 
 examples:
   Explain one file:
