@@ -12,12 +12,6 @@ from harness.protocol.compiler import Kernel, ModuleVariable
 _WITHOUT_ASKING = 48 * 1024
 """The largest shared memory of a launch, in bytes, that needs no attribute."""
 
-_SMALL = 4096
-"""Variables of zeros of at most this many bytes are copied with their neighbours."""
-
-_PADDING = 16
-"""The most bytes between two neighbours, for alignment."""
-
 _TO_DEVICE, _TO_HOST = 1, 2
 _DEFAULT_STREAM = 0
 
@@ -53,38 +47,27 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class _Variables:
-    """One or more adjacent variables of a loaded module. No image means that all are zero."""
+class _Variable:
+    """A variable of a loaded module. No image means that it is zero."""
 
     address: int
     size: int
     image: np.ndarray[Any, Any] | None
 
 
-def _found(module: Any, variables: Iterable[ModuleVariable]) -> list[_Variables]:
+def _found(module: Any, variables: Iterable[ModuleVariable]) -> list[_Variable]:
     """Find the variables in a module, and keep their initial values.
 
-    Adjacent small ones are copied together. Each constant of a file is a variable, and a copy of
-    four bytes takes as long as one of a thousand. This uses CuPy, since newer bindings request
-    functions that an older driver lacks, and compute-sanitizer reports these errors as the
-    kernel's.
+    Each is copied by itself: a copy may not cross from one variable into the next. This uses CuPy,
+    since newer bindings request functions that an older driver lacks, and compute-sanitizer reports
+    these errors as the kernel's.
     """
-    found: list[_Variables] = []
-    pieces: list[tuple[int, int]] = []
+    found: list[_Variable] = []
     for variable in variables:
         address = int(module.get_global_var(variable.name))
-        if variable.is_zero and variable.size > _SMALL:
-            found.append(_Variables(address, variable.size, None))
-        else:
-            pieces.append((address, address + variable.size))
-    together: list[list[int]] = []
-    for begin, end in sorted(pieces):
-        if together and begin - together[-1][1] <= _PADDING:
-            together[-1][1] = end
-        else:
-            together.append([begin, end])
-    for begin, end in together:
-        image = np.empty(end - begin, np.uint8)
-        cupy.cuda.runtime.memcpy(image.ctypes.data, begin, image.size, _TO_HOST)
-        found.append(_Variables(begin, image.size, image))
+        image = None
+        if not variable.is_zero:
+            image = np.empty(variable.size, np.uint8)
+            cupy.cuda.runtime.memcpy(image.ctypes.data, address, image.size, _TO_HOST)
+        found.append(_Variable(address, variable.size, image))
     return found

@@ -1,6 +1,6 @@
 // Groups of 16 lanes stage their rows of A in one buffer by turns. While one lane polls, the other lanes of its
 // group wait at the barrier of the group, and those of the other half of the warp go on from there.
-// expect: message="" quick=yes
+// expect: message="" quick=yes device=cpu
 
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;

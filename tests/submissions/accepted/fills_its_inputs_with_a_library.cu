@@ -1,17 +1,17 @@
-// A whole program of which one kernel uses cuRAND, which a submission does not get. The judge does not
+// A whole program of which one kernel uses a library that a submission does not get. The judge does not
 // launch that kernel, so it need not compile, and neither need the function that it calls.
 // expect: message="" warning="`drawn` does not compile and is left out" quick=yes
 
 #include <cstdio>
 #include <cuda_runtime.h>
-#include <curand_kernel.h>
+#include <random_numbers.cuh>
 
-__device__ float drawn(curandState* state) { return 2 * curand_uniform(state) - 1; }
+__device__ float drawn(RandomState* state) { return 2 * random_uniform(state) - 1; }
 
 __global__ void init(float* p, int n, unsigned long long seed) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    curandState state;
-    curand_init(seed, i, 0, &state);
+    RandomState state;
+    random_init(seed, i, 0, &state);
     if (i < n) p[i] = drawn(&state);
 }
 
