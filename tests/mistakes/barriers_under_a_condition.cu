@@ -1,5 +1,5 @@
 // expect: race
-// says: All threads of a block must reach each barrier.
+// says: Let all threads of a block reach each barrier:
 #define TILE 16
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N,
                                              int K) {

@@ -1,6 +1,6 @@
 // expect: race
 // says: threads had returned before this barrier
-// says: The barrier in line 17 does not order the two. All threads of a block must reach each
+// says: The barrier in line 17 does not order the two. Let all threads of a block reach each
 __global__ void matrix_multiplication_kernel(const float* A, const float* B, float* C, int M, int N,
                                              int K) {
     __shared__ float tile[16][16];

@@ -70,7 +70,7 @@ _POINTER = re.compile(r"\*\s*(?:const\s*)?(?:__restrict__\s*)?$")
 _USES_PIPELINES = re.compile(r"\bproducer_acquire|\bconsumer_wait")
 _WAITS_FOR_A_PHASE = re.compile(r"\b(?:test|try)_wait")
 _ALL_THREADS = (
-    "All threads of a block must reach each barrier. Put conditions around loads and stores, in "
+    "Let all threads of a block reach each barrier: put conditions around loads and stores, in "
     "place of an early `return` or a condition around the barrier."
 )
 _ADDS_TO_AN_ELEMENT = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)+[-+]=(.*)")
