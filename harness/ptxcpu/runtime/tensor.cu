@@ -144,14 +144,21 @@ __device__ __noinline__ void wmma_move(Context* c, long long w, long long pc, lo
     int which = variant >> 2 & 3, column_major = variant >> 4 & 1, halves = variant >> 5 & 1;
     int rows = which == 1 ? s.k : s.m, columns = which == 0 ? s.k : s.n, each = rows * columns / LANES;
     int bytes = halves ? 2 : 4, first_word = store ? 3 : 0;
+    // Machine code accesses two neighbouring accumulators at once, so their address is a multiple of 8.
+    bool pairs = which == 2 && !column_major && s.m >= s.n;
+    int width = pairs ? 2 * bytes : bytes;
     for (int lane = 0; lane < LANES; ++lane) {
         Address base = lane_words(c, w, 0)[lane] | (Address)lane_words(c, w, 1)[lane] << 32;
         long long leading = (int)lane_words(c, w, 2)[lane];
+        char* second = 0;
         for (int j = 0; j < each; ++j) {
             WmmaPlace p = wmma_place(s, which, lane, j);
             long long at = column_major ? p.column * leading + p.row : p.row * leading + p.column;
-            char* host = checked_access(c, w * LANES + lane, pc, base + at * bytes, bytes, bytes, store ? ACCESS_WRITE : ACCESS_READ);
+            char* host = second;
+            if (!pairs || j % 2 == 0)
+                host = checked_access(c, w * LANES + lane, pc, base + at * bytes, width, width, store ? ACCESS_WRITE : ACCESS_READ);
             if (!host) return;
+            second = host + bytes;
             unsigned* word = lane_words(c, w, first_word + (halves ? j / 2 : j)) + lane;
             if (halves) {
                 unsigned short* half = (unsigned short*)word + j % 2;
