@@ -51,7 +51,8 @@ LIMITS = {
 }
 
 _LARGEST = float(np.finfo(np.float32).max)
-_SMALLEST = float(np.finfo(np.float32).tiny)
+_IGNORED = {Tolerance.RANDOM: 2.0**-121, Tolerance.STRUCTURED: 2.0**-123}
+"""The norm of a block's errors, or the largest error, that flushed subnormal numbers may cause."""
 
 _PANEL_ROWS = 256
 """Rows of C that one thread multiplies and compares, a multiple of BLOCK_SIZE. They are enough for
@@ -114,7 +115,9 @@ class Expected:
     which all terms cancel is not relative to nearly zero. A block at the edge of C counts as a
     whole one: its missing elements are right and of mean size. The error of a few elements varies
     more than that of 256, and would exceed the limit by chance. A block whose R and S are zero must
-    be zero. Errors below 2^-126, the smallest normal number, are ignored. Where R is not finite, or
+    be zero. Subnormal results may be flushed to zero, and so may the parts that atomics add. Such
+    errors are ignored: up to 2^-123 in an element (structured), 2^-121 in the norm of a block
+    (random), which is 2^-125 for the root mean square of 256 elements. Where R is not finite, or
     more than twice the largest float32 number, C must not be finite either. Where R is more than a
     quarter of that number, C may be infinite or NaN: C or an intermediate result may overflow, and
     a compensated sum then subtracts infinity from infinity.
@@ -141,21 +144,24 @@ class Expected:
             A64 = A[rows].astype(np.float64)
             with np.errstate(invalid="ignore", over="ignore"):
                 np.matmul(A64, B64, out=R[rows])
-                S = np.linalg.norm(A64, axis=1)[:, None] * norms_B
+                S: Float64 = np.linalg.norm(A64, axis=1)[:, None] * norms_B
                 special[rows] = ~(np.abs(R[rows]) <= 2 * _LARGEST)
                 large[rows] = np.abs(R[rows]) > _LARGEST / 4
             if special[rows].any():
                 R[rows][special[rows]] = S[special[rows]] = 0
             if tolerance is Tolerance.STRUCTURED:
-                return np.where(S > 0, np.maximum(S, _SMALLEST / LIMITS[tolerance]), 0)
+                return S
             squares = (_per_block(np.square(each), np.add) for each in (R[rows], S))
-            scales = np.sqrt(np.maximum(*squares))
-            return np.where(scales > 0, np.maximum(scales, _SMALLEST / LIMITS[tolerance]), 0)
+            norms: Float64 = np.sqrt(np.maximum(*squares))
+            return norms
 
         scales = np.concatenate(_by_panels(scale, len(R)))
         if tolerance is Tolerance.RANDOM:
             elements = np.outer(*(_block_lengths(size) for size in R.shape))
             scales *= np.sqrt(elements.max() / elements)
+        if tolerance is not Tolerance.EXACT:
+            least = _IGNORED[tolerance] / LIMITS[tolerance]
+            np.maximum(scales, least, out=scales, where=scales > 0)
         exact = tolerance is Tolerance.EXACT
         masks = (mask if mask.any() else None for mask in (special, large))
         return cls(R, None if exact else scales, tolerance, *masks)

@@ -22,6 +22,7 @@ FEATURES = named_parts(KERNELS / "features.cu.in")
 
 STORE_SECTORS = {  # where more is stored than one block of C
     "atomics of other scopes": 32 + 3 * 32,  # three more by each warp of the four blocks
+    "atomics add subnormal numbers in shared memory only": 4 * 32,  # all four blocks
     "vector atomics": 4 * (32 + 8 * 2),  # all four blocks, and two reductions of eight warps
 }
 

@@ -97,6 +97,19 @@ extern "C" __device__ char* rt_locate(Context* c, long long t, Address address, 
     return locate(c, t, address, n, n, (int)access);
 }
 
+// Adds to a float atomically, and returns the old value. GPUs flush subnormal terms and sums to zero, but not in
+// shared memory (PTX ISA, `atom`).
+extern "C" __device__ unsigned rt_add_flushed(Context* c, long long t, Address address, unsigned* place, unsigned term) {
+    unsigned found = *place, old;
+    do {
+        old = found;
+        float before = __uint_as_float(old), added = __uint_as_float(term), sum = before + added;
+        if (window_of(address) != WINDOW_SHARED) asm("add.ftz.f32 %0, %1, %2;" : "=f"(sum) : "f"(before), "f"(added));
+        found = atomicCAS(place, old, __float_as_uint(sum));
+    } while (found != old);
+    return old;
+}
+
 // Checks the parts of a valid access that the kernel uses.
 __device__ __noinline__ void check_used(Context* c, long long t, long long pc, Address address, long long n, int access) {
     int used = ~(access / ACCESS_UNUSED) & 15;

@@ -210,6 +210,14 @@ def _modify(t: Translator, m: MatchedInstruction) -> list[IrValue]:
     given = [t.read(item, type_) for item in items]
     first = _atomic_pointer(t, m, n)
     places = [t.offset(first, i * type_.bytes) if i else first for i in range(len(items))]
+    if type_.name == "f32" and not space(m).startswith("shared"):
+        address = t.address_value(t.address(m.operands["a"]))
+        terms = [t.bitcast(b, "i32") for b in given]
+        olds = [
+            t.ask("i32", "rt_add_flushed", address, *each)
+            for each in zip(places, terms, strict=True)
+        ]
+        return [t.bitcast(old, "float") for old in olds]
     return [
         t.value(b.type, f"atomicrmw {_operation(m)} {place}, {b} seq_cst")
         for b, place in zip(given, places, strict=True)
