@@ -90,6 +90,16 @@ def test_the_size_of_errors_suggests_a_cause(worst: float, expected: str) -> Non
     assert pattern(PROBLEM, (A, B), C, Comparison(np.array([[worst]]))).startswith(expected)
 
 
+@pytest.mark.parametrize(("size", "errors"), [(1, [[3e-3]]), (48, [[3e-3, 0, 0]] * 3)])
+def test_a_few_wrong_places_do_not_suggest_low_precision(
+    size: int, errors: list[list[float]]
+) -> None:
+    A, B = Case(Shape(size, 8, size)).draw(1)
+    C = np.full((size, size), 0.3, np.float32)
+    found = pattern(PROBLEM, (A, B), C, Comparison(np.array(errors)))
+    assert found.startswith("errors up to 3.0e-03;")
+
+
 @pytest.mark.parametrize("row", MISSING_PRODUCTS, ids=lambda row: row["expected"])
 def test_missing_products_are_recognised(row: dict[str, str]) -> None:
     A, B = Case(Shape(33, int(row["n"]), 50)).draw(1)
