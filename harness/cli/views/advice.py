@@ -80,7 +80,8 @@ _ONE_STATEMENT = (
 )
 _IN_A_CLUSTER = (
     "The two threads are in different blocks of a cluster: only a barrier of the cluster, such as "
-    "`cluster.sync();`, orders them."
+    "`cluster.sync();`, orders them. It orders what a thread does before it arrives with what "
+    "others do after they have waited."
 )
 _MBARRIERS = (
     "A phase of an mbarrier ends when all arrivals that it was initialised for, and all bytes that "
