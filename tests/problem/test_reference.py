@@ -211,12 +211,18 @@ def test_results_near_the_largest_number_may_overflow(tolerance: Tolerance) -> N
             assert found.passed == right, (row, value)
 
 
-def test_the_tolerance_is_at_least_the_smallest_normal_number() -> None:
-    A, B = np.full((16, 4), 2.0**-100, np.float32), np.full((4, 16), 2.0**-49, np.float32)
-    for tolerance in (Tolerance.RANDOM, Tolerance.STRUCTURED):
-        assert compare(A, B, np.zeros((16, 16), np.float32), tolerance=tolerance).passed
-    A *= np.float32(2.0**40)
-    assert not compare(A, B, np.zeros((16, 16), np.float32)).passed
+@pytest.mark.parametrize("tolerance", [Tolerance.RANDOM, Tolerance.STRUCTURED])
+def test_parts_of_sums_may_be_flushed_to_zero(tolerance: Tolerance) -> None:
+    A, B = Case(Shape(128, 192, 130), "A uniform; B uniform, all scaled by 2^-126..2^-126").draw(1)
+
+    def flushed(matrix: Matrix) -> Matrix:
+        return np.where(np.abs(matrix) < np.finfo(np.float32).tiny, 0, matrix)
+
+    parts = [A[:, part] @ B[part] for part in (np.s_[:48], np.s_[48:])]
+    C = flushed(flushed(parts[0]) + flushed(parts[1]))
+    assert not np.array_equal(C, A @ B)
+    assert compare(A, B, C, tolerance=tolerance).passed
+    assert not compare(A, B, A @ flushed(B), tolerance=tolerance).passed
 
 
 def test_structured_inputs_are_judged_by_norms_of_rows_and_columns() -> None:
