@@ -1,6 +1,6 @@
 """The screen of an explanation: what limits the kernel, which lines, and what a change is worth."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -45,12 +45,13 @@ def comparison(found: Comparison) -> RenderableType:
     return Group(*parts, table)
 
 
-def machine_code(code: Iterable[CodeLine], line: int) -> RenderableType:
+def machine_code(code: Sequence[CodeLine], line: int) -> RenderableType:
     """Return the machine instructions that a source line became."""
     found = next((each for each in code if each.line == line), None)
     title = Text(f"\nThe machine code of line {line}", "bold")
     if found is None:
-        return Group(title, Text("  none"))
+        lines = [each.line for each in code]
+        return Group(title, Text(f"  none; lines {min(lines)} to {max(lines)} have some"))
     count = sum(found.opcodes.values())
     more = count - len(found.instructions)
     left = [Text(f"  and {figures.grouped(more)} more", "dim")] if more else []

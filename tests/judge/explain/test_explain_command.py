@@ -39,7 +39,7 @@ def test_a_wrong_kernels_verdict_precedes_its_explanation(capsys: Captured, tmp_
     assert found["verdict"] == "wrong-answer" and found["units"] and found["findings"]
 
 
-@pytest.mark.parametrize("file", ["race/returns_before_the_barrier", "rule-violation/overwrites_A"])
+@pytest.mark.parametrize("file", ["race/no_barrier_after_loading", "rule-violation/overwrites_A"])
 def test_an_unsafe_kernels_verdict_precedes_its_explanation(file: str, capsys: Captured) -> None:
     assert main(["explain", *ON_CPU, str(SUBMISSIONS / f"{file}.cu")]) == Exit.NO
     shown = capsys.readouterr().out
@@ -74,7 +74,9 @@ def test_the_machine_code_of_a_line_is_shown_on_demand(capsys: Captured) -> None
     assert len(code) == 17 and re.fullmatch(r"  and \d+ more", code[-1])
     assert any(each.split()[0] == "LDG.E" for each in code)
     assert main(["explain", *ON_CPU, "--sass", "1000", str(file)]) == 0
-    assert capsys.readouterr().out.endswith("The machine code of line 1000\n  none\n")
+    assert capsys.readouterr().out.endswith(
+        "The machine code of line 1000\n  none; lines 1 to 8 have some\n"
+    )
 
 
 def columns(shown: str) -> set[str]:
