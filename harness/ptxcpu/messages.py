@@ -40,6 +40,7 @@ _MEMORIES = {
 }
 
 _OUT_OF_REACH = ", which .shared::cta does not reach"
+_FOR_FRAGMENTS = "; pad the leading dimension of 16-bit fragments to a multiple of 8 elements"
 _IS_OVER = ", all threads of which had returned"
 _RACES = {
     FindingKind.RACE,
@@ -253,6 +254,8 @@ class Explainer:
         alignment = _alignment(raw.bytes, instruction)
         if spot.memory is not None and spot.outside is None and raw.address % alignment:
             what += f", at an address that is not a multiple of {alignment}"
+            if instruction.startswith("wmma.load") and alignment == 16:
+                what += _FOR_FRAGMENTS
             return Hazard.MISALIGNED, what
         what += _distance(spot, raw.address)
         if spot.memory == SHARED_MEMORY and spot.outside is None:  # and so in another block

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.protocol.report import Hazard
 from problem.cases import Matrix, Shape
 from tests.ptxcpu.runner import KERNELS, Runner
 from tests.sources import named_parts
@@ -45,19 +46,30 @@ WMMA = [
 ]
 
 
-@pytest.mark.parametrize(("element", "precision", "tile"), WMMA)
-def test_wmma(cpu: Runner, element: str, precision: str, tile: tuple[int, int, int]) -> None:
+def wmma_source(element: str, precision: str, tile: tuple[int, int, int], padding: int) -> str:
+    """Return a kernel whose rows in shared memory have some elements of padding."""
     m, n, k = tile
     source = (KERNELS / "wmma.cu.in").read_text()
     fields = {"ELEMENT": element, "PRECISION": precision, "TM": m, "TN": n, "TK": k}
-    for name, text in fields.items():
+    for name, text in {**fields, "PADDING": padding, "KIND": precision, "SHAPE": tile}.items():
         source = source.replace(name, str(text))
-    source = f"// solve: tile={m}x{n}\n" + source.replace("KIND", precision).replace(
-        "SHAPE", str(tile)
-    )
-    cpu.load(source)
+    return f"// solve: tile={m}x{n}\n" + source
+
+
+@pytest.mark.parametrize(("element", "precision", "tile"), WMMA)
+def test_wmma(cpu: Runner, element: str, precision: str, tile: tuple[int, int, int]) -> None:
+    m, n, _ = tile
+    cpu.load(wmma_source(element, precision, tile, padding=8))
     exact(cpu, Shape(64, 32, 64))
     assert cpu.findings(Shape(2 * m, 32, 2 * n)) == ()
+
+
+@pytest.mark.parametrize("element", ["__half", "__nv_bfloat16"])
+def test_fragments_of_16_bit_elements_need_aligned_rows(cpu: Runner, element: str) -> None:
+    cpu.load(wmma_source(element, element, (8, 32, 16), padding=4))
+    findings = cpu.findings(Shape(8, 16, 32))
+    assert {x.hazard for x in findings} == {Hazard.MISALIGNED}
+    assert all("pad the leading dimension of 16-bit fragments" in x.message for x in findings)
 
 
 MMA_FORMS = [(rows, k, "f64", "f64") for rows, k in ((8, 4), (16, 4), (16, 8), (16, 16))]

@@ -147,6 +147,9 @@ __device__ __noinline__ void wmma_move(Context* c, long long w, long long pc, lo
     // Machine code accesses two neighbouring accumulators at once, so their address is a multiple of 8.
     bool pairs = which == 2 && !column_major && s.m >= s.n;
     int width = pairs ? 2 * bytes : bytes;
+    // It reads eight neighbouring halves of A or B at once from shared memory (ldmatrix), and two from elsewhere.
+    bool is_shared = window_of(lane_words(c, w, 0)[0] | (Address)lane_words(c, w, 1)[0] << 32) == WINDOW_SHARED;
+    int together = !halves ? bytes : is_shared ? 16 : 4;
     for (int lane = 0; lane < LANES; ++lane) {
         Address base = lane_words(c, w, 0)[lane] | (Address)lane_words(c, w, 1)[lane] << 32;
         long long leading = (int)lane_words(c, w, 2)[lane];
@@ -154,6 +157,11 @@ __device__ __noinline__ void wmma_move(Context* c, long long w, long long pc, lo
         for (int j = 0; j < each; ++j) {
             WmmaPlace p = wmma_place(s, which, lane, j);
             long long at = column_major ? p.column * leading + p.row : p.row * leading + p.column;
+            Address line = base + (column_major ? p.column : p.row) * leading * bytes;
+            if (line & together - 1) {
+                checked_access(c, w * LANES + lane, pc, line, together, together, ACCESS_READ);
+                return;
+            }
             char* host = second;
             if (!pairs || j % 2 == 0)
                 host = checked_access(c, w * LANES + lane, pc, base + at * bytes, width, width, store ? ACCESS_WRITE : ACCESS_READ);
