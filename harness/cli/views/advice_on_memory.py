@@ -1,4 +1,4 @@
-"""What to do about accesses to memory that the sanitizers found to be wrong."""
+"""Say what to do about wrong accesses to memory."""
 
 import re
 

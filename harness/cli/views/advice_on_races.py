@@ -1,4 +1,4 @@
-"""What to do about races, barriers and waits without end, as the sanitizers found them."""
+"""Say what to do about races, barriers and waits without end."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
