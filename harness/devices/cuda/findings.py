@@ -131,7 +131,7 @@ def _race(record: Element, tool: Tool, _: Sequence[Placement]) -> Finding:
     return Finding(
         tool=tool,
         hazard=Hazard.RACE,
-        message=f"race on {Array.SHARED} between {places}: a barrier is missing",
+        message=f"race on {Array.SHARED} between {places}, with no barrier between them",
         at=_place(source),
         other=_place(destination),
         access="write" if _text(record, "what/source/direction") == "Write" else "read",

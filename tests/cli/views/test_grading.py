@@ -22,7 +22,7 @@ WRONG = factory.wrong().outcome
 FINDING = protocol.Finding(
     tool=protocol.Tool.RACECHECK,
     hazard=protocol.Hazard.RACE,
-    message="race on shared memory between line 1 and line 3: a barrier is missing",
+    message="race on shared memory between line 1 and line 3, with no barrier between them",
     at=protocol.Place(line=1, thread=(1, 2, 0), block=(0, 0, 0)),
     other=protocol.Place(line=3, thread=(2, 2, 0)),
     array=protocol.Array.SHARED,
@@ -48,7 +48,7 @@ OUTCOMES: list[tuple[protocol.Outcome, list[str]]] = [
         protocol.MemoryFault(stage=SANITIZE, message="bad", findings=(FINDING,)),
         ["racecheck: race on shared", "(7 times)", "(1, 2, 0), thread (2, 2, 0)", "line [bold]th"],
     ),
-    (protocol.Race(stage=SANITIZE, message="a race", findings=(FINDING,)), ["line one"]),
+    (protocol.Race(stage=SANITIZE, message="", findings=(FINDING,)), ["Write `__syncthreads();`"]),
     (protocol.RuntimeFault(stage=VERIFY, message="trap", at=FINDING.other), ["three"]),
     (LATE, ["line one"]),
     (

@@ -70,7 +70,7 @@ def test_a_race_in_a_header_names_the_function() -> None:
     header = b"<func>cp_async</func><path>cuda_pipeline_helpers.h</path>"
     (finding,) = read_xml(xml("race.racecheck").replace(kernel, header, 1), Tool.RACECHECK, [])
     where = "`cp_async` in cuda_pipeline_helpers.h and line 5"
-    assert finding.message == f"race on shared memory between {where}: a barrier is missing"
+    assert finding.message == f"race on shared memory between {where}, with no barrier between them"
     assert finding.at.line is None and finding.other == Place(line=5)
 
 
