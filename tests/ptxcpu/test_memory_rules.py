@@ -153,6 +153,57 @@ def test_only_lanes_of_one_warp_may_repeat_a_copy(warps: int) -> None:
     assert hazards(found) == ({Hazard.RACE} if warps > 1 else set())
 
 
+TRACK = "cp.async.mbarrier.arrive.noinc.shared.b64 [b];"
+COPIED = f"cp.async.ca.shared.global [s], [%rd1], 4; {TRACK}"
+OTHER_ARRIVES = "mbarrier.arrive.shared.b64 %rd2, [b+8];"
+TRACKED = {
+    # name: (what lane 0 does, whether both meet, where lane 1 waits, what it reads, whether it may)
+    "wait": (COPIED, False, "b", "s", True),
+    "wait after a barrier": (COPIED, True, "b", "s", True),
+    "barrier": (COPIED, True, "", "s", False),
+    "another mbarrier": (f"{COPIED} {OTHER_ARRIVES}", False, "b+8", "s", False),
+    "another mbarrier and a barrier": (f"{COPIED} {OTHER_ARRIVES}", True, "b+8", "s", False),
+    "a later arrival": (f"{COPIED} {TRACK.replace('[b]', '[b+8]')}", False, "b+8", "s", True),
+    "the thread's own wait": (
+        f"{COPIED} cp.async.wait_all;",
+        False,
+        "b",
+        "s",
+        True,
+    ),
+    "a later store": (f"{COPIED} st.shared.u32 [s+4], 1;", False, "b", "s+4", False),
+    "a counted arrival": (
+        f"{COPIED.replace('.noinc', '')} mbarrier.arrive.shared.b64 %rd2, [b];",
+        False,
+        "b",
+        "s",
+        True,
+    ),
+    "wait for an earlier phase": (
+        f"mbarrier.arrive.shared.b64 %rd2, [b]; {COPIED.replace('.noinc', '')}",
+        True,
+        "b",
+        "s",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRACKED)
+def test_copies_that_an_mbarrier_tracks_arrive_at_a_wait_for_it(name: str) -> None:
+    copies, meets, mbarrier, read, is_right = TRACKED[name]
+    wait = f"WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [{mbarrier}], 0; @!%p3 bra WAIT;"
+    body = f"""setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+        mbarrier.init.shared.b64 [b], 1; mbarrier.init.shared.b64 [b+8], 1;
+        READY: bar.warp.sync 0xffffffff;
+        @%p1 bra MEET; {copies}
+        MEET: {"bar.warp.sync 0xffffffff;" if meets else ""}
+        setp.ne.u32 %p1, %r1, 1; @%p1 ret; {wait if mbarrier else ""}
+        ld.shared.u32 %r2, [{read}];"""
+    found = check(kernel(body, MBARRIER.replace("b[8]", "b[16]")), np.zeros(WORDS, np.uint32))
+    assert found.fault is None and (Hazard.RACE in hazards(found)) is not is_right
+
+
 ARRIVE = "mbarrier.arrive.shared.b64 %rd2, [b];"
 DROP = ARRIVE.replace("arrive", "arrive_drop")
 EXPECT = ARRIVE.replace("arrive", "arrive.expect_tx").replace("]", "], {}")

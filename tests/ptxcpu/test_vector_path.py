@@ -215,7 +215,17 @@ SWEPT = {
 }
 
 
+TRACKED = (
+    "{ .reg .pred p; .reg .b32 x, y; .shared .align 8 .b64 done; mov.u32 x, %tid.x; "
+    "mov.u32 y, %tid.y; or.b32 x, x, y; setp.eq.u32 p, x, 0; "
+    "@p mbarrier.init.shared.b64 [done], 256; bar.sync 0; "
+    "cp.async.mbarrier.arrive.noinc.shared.b64 [done]; "
+)
 WAITS = {
+    f"{TRACKED} }}": lambda a, b: np.arange(256),
+    f"{TRACKED} AGAIN: mbarrier.try_wait.parity.shared.b64 p, [done], 0; @!p bra AGAIN; }}": (
+        lambda a, b: b
+    ),
     "": lambda a, b: np.arange(256),
     "cp.async.wait_group 2;": lambda a, b: np.arange(256),
     "cp.async.wait_group 1;": lambda a, b: np.where(np.arange(256) % 5, a, 0),

@@ -81,6 +81,10 @@ _UNAWAITED = (
     "`__pipeline_wait_prior(0);`, `cp.async.wait_all` or `cg::wait(block);`. Then write "
     "`__syncthreads();`, then read."
 )
+_AT_MBARRIERS = (
+    " A copy that an mbarrier counts has arrived only after a wait for that phase, such as "
+    "`bar.arrive_and_wait();`: `__syncthreads();` does not replace it."
+)
 _REFILLED = (
     " All threads must also have read a stage before it is filled again: write `__syncthreads();` "
     "after the read, or let them arrive at a second mbarrier there."
@@ -117,7 +121,7 @@ def of_race(found: Finding, report: Report) -> str | None:
     if "has not delivered" in found.message:
         if _WAITS_FOR_COPIES.search(code):
             return _COPIES
-        return MBARRIERS if _USES_MBARRIERS.search(code) else _UNAWAITED
+        return MBARRIERS + _AT_MBARRIERS if _USES_MBARRIERS.search(code) else _UNAWAITED
     if found.array == Array.MODULE and _both_write(found):
         if found.other is not None and "atomic" in _line_of(code, found.other.line):
             return _STORE_AND_ATOMICS

@@ -446,7 +446,7 @@ def _together(work: Callable[[_Worker], None], team: Sequence[_Worker]) -> None:
         thread.join()
 
 
-COPY_BYTES, BULK_BYTES = 40, 72
+COPY_BYTES, BULK_BYTES, TRACKER_BYTES, TRACKED_BYTES = 48, 72, 32, 16
 
 
 class _Worker:
@@ -550,6 +550,8 @@ class _Slot:
             "copies": sparse_zeros(COPY_BYTES * layout.COPIES_IN_FLIGHT * threads),
             "unit_copies": sparse_zeros(layout.UNIT_COPY_BYTES * threads),
             "bulk": sparse_zeros(BULK_BYTES * layout.BULK_IN_FLIGHT),
+            "trackers": sparse_zeros(TRACKER_BYTES * layout.TRACKERS),
+            "tracked": sparse_zeros(TRACKED_BYTES * layout.TRACKERS * threads),
             "parameters": _parameters(kernel, arguments),
         }
         spans = np.zeros((layout.WINDOWS, 3), np.int64)

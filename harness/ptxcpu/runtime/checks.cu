@@ -711,8 +711,9 @@ __device__ void check_access(Context* c, long long t, long long pc, Address addr
     if (!is_weak(access) && !(access & ACCESS_MBARRIER)) synchronise(c, t, address, access);
 }
 
-// An asynchronous copy has arrived: from now on it is an ordinary write of thread t.
-__device__ __noinline__ void check_arrival(Context* c, long long t, long long pc, Address address, long long n) {
+// An asynchronous copy has arrived: from now on it is an ordinary write of thread t. clock: when it was, by the
+// thread's own clock; 0 for now
+__device__ __noinline__ void check_arrival(Context* c, long long t, long long pc, Address address, long long n, unsigned clock) {
     Checks* k = c->checks;
     Context* block = block_at(c, address);
     if (!block) return;
@@ -724,6 +725,7 @@ __device__ __noinline__ void check_arrival(Context* c, long long t, long long pc
         rare->in_flight.clock = 0;
         cell->readers &= ~IS_RARE;
         record(c, &cell->write, t, pc, ACCESS_WRITE | ACCESS_PROXY);
+        if (clock) cell->write.clock = clock;
     }
     k->cells_checked = 1;
     unsigned char* ready = ready_flags(c, t, address);

@@ -1,11 +1,12 @@
 // Asynchronous copies and mbarriers. A copy is delivered only when a thread waits for it: cp.async in
-// groups of a thread, cp.async.bulk through an mbarrier or in groups.
+// groups of a thread or through an mbarrier that tracks it, cp.async.bulk through an mbarrier or in groups.
 
 struct Copy {
     char* to;
     const char* from;
     Address address;
     int bytes, filled, group, pc;  // `filled` bytes come from the source, the rest is zero
+    unsigned clock;                // the thread's number in its own clock when an mbarrier began to track it, or 0
 };
 
 struct Bulk {
@@ -16,12 +17,30 @@ struct Bulk {
     Context* issuer;  // the block of the thread
 };
 
+// The copies of the lanes of a unit of the vector path.
+struct UnitCopies {
+    long long issued, delivered, group, unused;
+};
+
+// An mbarrier that tracks copies.
+struct Tracker {
+    Address mbarrier;
+    long long phase;              // how many phases have ended since it began to track copies
+    long long current, complete;  // threads whose copies are not delivered: of this phase, and of those before
+};
+
+// The copies of one thread, or of a unit, that an mbarrier tracks.
+struct Tracked {
+    long long end;    // the number of the copy after the last one; 0 if there is none
+    long long phase;  // in which the mbarrier counts them
+};
+
 // ---- cp.async
 
 __device__ void deliver(Context* c, long long t, Copy* copy) {
     copy_bytes(copy->to, copy->from, copy->filled);
     for (int i = copy->filled; i < copy->bytes; ++i) copy->to[i] = 0;
-    if (c->checks) check_arrival(c, t, copy->pc, copy->address, copy->bytes);
+    if (c->checks) check_arrival(c, t, copy->pc, copy->address, copy->bytes, copy->clock);
 }
 
 __device__ Copy* copy_slot(Context* c, long long t, int i) {
@@ -63,7 +82,7 @@ extern "C" __device__ long long rt_copy(Context* c, long long t, long long pc, A
     char* target = c->checks && source ? repeated(c, t, pc, to, source, bytes, filled) : 0;
     if (!target) target = checked_access(c, t, pc, to, bytes, bytes, ACCESS_WRITE | ACCESS_ASYNC | ACCESS_OWN);
     if (!target || (filled && !source)) return 0;
-    if (thread->copies == thread->delivered) thread->copies = thread->delivered = 0;  // memory in the cache
+    if (thread->copies == thread->delivered && !c->trackers_used) thread->copies = thread->delivered = 0;  // memory in the cache
     if (thread->copies - thread->delivered == COPIES_IN_FLIGHT) {  // room for one more
         deliver(c, t, copy_slot(c, t, thread->delivered));
         thread->delivered += 1;
@@ -71,7 +90,7 @@ extern "C" __device__ long long rt_copy(Context* c, long long t, long long pc, A
     Copy* copy = copy_slot(c, t, thread->copies++);
     copy->to = target; copy->from = source; copy->address = to;
     copy->bytes = (int)bytes; copy->filled = (int)filled;
-    copy->group = thread->group; copy->pc = (int)pc;
+    copy->group = thread->group; copy->pc = (int)pc; copy->clock = 0;
     return 1;
 }
 
@@ -81,6 +100,78 @@ extern "C" __device__ void rt_copy_commit(Context* c, long long t) { c->thread[t
 extern "C" __device__ void rt_copy_wait(Context* c, long long t, long long pending) {
     Thread* thread = c->thread + t;
     deliver_until(c, t, pending < 0 ? 0x7fffffff : thread->group - (int)pending);
+}
+
+// ---- cp.async.mbarrier.arrive. The arrival counts at once, as copies may arrive at any time, but only a thread
+// that waits for its phase can rely on it.
+
+__device__ UnitCopies* copies_of_unit(Context* c, long long t) { return (UnitCopies*)(c->unit_copies + t * UNIT_COPY_BYTES); }
+
+__device__ Tracker* tracker_of(Context* c, Address mbarrier) {
+    for (long long i = 0; i < c->trackers_used; ++i)
+        if (c->trackers[i].mbarrier == mbarrier) return c->trackers + i;
+    return 0;
+}
+
+__device__ Tracked* tracked_by(Context* c, const Tracker* tracker, long long t) {
+    return c->tracked + (tracker - c->trackers) * c->threads + t;
+}
+
+__device__ void deliver_before(Context* c, long long t, long long end) {
+    if (c->unit_lanes) return deliver_of_unit(c, t, end);
+    for (Thread* thread = c->thread + t; thread->delivered < end; ++thread->delivered)
+        deliver(c, t, copy_slot(c, t, thread->delivered));
+}
+
+// Notes that other threads can know of the copies of thread t from now on, whoever waits for them first.
+__device__ void note_clock(Context* c, long long t) {
+    for (int i = c->thread[t].copies - 1; i >= c->thread[t].delivered && !copy_slot(c, t, i)->clock; --i)
+        copy_slot(c, t, i)->clock = *own_clock(c, t);
+}
+
+// Lets an mbarrier track all copies of thread t, or of its unit.
+extern "C" __device__ void rt_copy_arrive(Context* c, long long t, Address mbarrier) {
+    if (c->unit_lanes) t -= t % c->unit_lanes;
+    long long end = c->unit_lanes ? copies_of_unit(c, t)->issued : c->thread[t].copies;
+    long long delivered = c->unit_lanes ? copies_of_unit(c, t)->delivered : c->thread[t].delivered;
+    if (delivered == end) return;
+    if (c->checks && !c->unit_lanes) note_clock(c, t);
+    Tracker* tracker = tracker_of(c, mbarrier);
+    if (!tracker && c->trackers_used == TRACKERS) return deliver_before(c, t, end);
+    if (!tracker) {
+        tracker = c->trackers + c->trackers_used++;
+        *tracker = Tracker{mbarrier, 0, 0, 0};
+        for (long long u = 0; u < c->threads; ++u) tracked_by(c, tracker, u)->end = 0;
+    }
+    Tracked* tracked = tracked_by(c, tracker, t);
+    bool is_late = tracked->end && tracked->phase < tracker->phase;  // nothing has waited for that phase
+    if (is_late) deliver_before(c, t, tracked->end);
+    tracker->complete -= is_late;
+    tracker->current += is_late || !tracked->end;
+    *tracked = Tracked{end, tracker->phase};
+}
+
+// A phase of an mbarrier has ended.
+__device__ void end_tracked_phase(Context* c, Address mbarrier) {
+    Context* block = block_at(c, mbarrier);
+    Tracker* tracker = block && block->trackers_used ? tracker_of(block, mbarrier) : 0;
+    if (!tracker) return;
+    tracker->phase += 1;
+    tracker->complete += tracker->current;
+    tracker->current = 0;
+}
+
+// A thread has waited for the last phase of an mbarrier that has ended.
+__device__ void deliver_complete(Context* c, Address mbarrier) {
+    Tracker* tracker = tracker_of(c, mbarrier);
+    if (!tracker || !tracker->complete) return;
+    for (long long t = 0; t < c->threads; ++t) {
+        Tracked* tracked = tracked_by(c, tracker, t);
+        if (!tracked->end || tracked->phase == tracker->phase) continue;
+        deliver_before(c, t, tracked->end);
+        tracked->end = 0;
+    }
+    tracker->complete = 0;
 }
 
 // ---- mbarriers: { pending arrivals : 20, expected arrivals : 20, bytes to come : 23, phase : 1 }
@@ -101,6 +192,7 @@ __device__ __noinline__ void mbarrier_advance(Context* c, Address mbarrier, unsi
     if (pending == 0 && missing == 0) {
         pending = expected, phase ^= 1;
         if (c->checks) end_phase(c, mbarrier);
+        end_tracked_phase(c, mbarrier);
     }
     *word = mbarrier_word(pending, expected, missing, phase);
 }
@@ -143,7 +235,7 @@ __device__ void deliver_bulk(Context* c, Address mbarrier, unsigned long long* w
         }
         copy_bytes(bulk->to, bulk->from, bulk->bytes);
         if (c->checks) {
-            check_arrival(bulk->issuer, bulk->thread, bulk->pc, bulk->address, bulk->bytes);
+            check_arrival(bulk->issuer, bulk->thread, bulk->pc, bulk->address, bulk->bytes, 0);
             arrive(bulk->issuer, bulk->thread, mbarrier, true);
         }
         if (c->watch) watch_arrival(c, bulk->thread, bulk->address, bulk->bytes);
@@ -160,6 +252,7 @@ extern "C" __device__ long long rt_mbarrier_over(Context* c, long long t, long l
     if (!word) return 0;
     deliver_bulk(c, mbarrier, word);
     bool over = *word >> 63 != (unsigned long long)parity;
+    if (over && c->trackers_used) deliver_complete(c, mbarrier);
     if (over && c->checks) leave(c, t, mbarrier, order & ACCESS_ACQUIRE);
     return over;
 }

@@ -35,6 +35,9 @@ __device__ __noinline__ void watch_arrival(Context* c, long long t, Address to, 
 __device__ __noinline__ int shuffle_source(Context* c, long long w, int lane, long long way);
 __device__ __noinline__ unsigned* lane_words(Context* c, long long w, int word);
 
+// units.cu
+__device__ __noinline__ void deliver_of_unit(Context* c, long long t, long long end);
+
 // counts.cu
 extern "C" __device__ void rt_trace(Context* c, long long t, long long order, Address address, long long kind);
 

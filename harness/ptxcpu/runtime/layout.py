@@ -147,6 +147,7 @@ COPIES_IN_FLIGHT = 256  # cp.async per thread
 UNIT_COPY_BYTES = 5152
 """The bytes, for each lane, of the copies in flight of a unit of at least eight lanes."""
 BULK_IN_FLIGHT = 1024  # cp.async.bulk per block
+TRACKERS = 16  # mbarriers of a block that track cp.async
 SYNC_ADDRESSES = 1 << 16  # flags and mbarriers at which the checks keep what was published
 NEAR_CLOCKS = 1024  # of these, those that one cluster writes
 MAX_SNAPSHOTS = 4096  # clocks that a launch publishes from one cluster to another
@@ -248,8 +249,12 @@ CONTEXT = {
     "named": "int*",  # [barrier]: the number of threads that those named for it
     "copies": "struct Copy*",
     "unit_copies": "char*",  # on the vector path
+    "unit_lanes": "long long",  # of each unit there; 0 on the thread path
     "bulk": "struct Bulk*",
     "bulk_count": "long long",
+    "trackers": "struct Tracker*",  # mbarriers that track cp.async
+    "trackers_used": "long long",
+    "tracked": "struct Tracked*",  # [tracker][thread]
     # how it ends
     "stop": "volatile unsigned char*",
     "print": "void*",

@@ -169,7 +169,7 @@ __device__ void begin_block(Context* c) {
     for (long long* word = shared; word < end; word += 8)
 #pragma unroll
         for (int i = 0; i < 8; ++i) word[i] = -1;  // NaN
-    c->bulk_count = 0;
+    c->bulk_count = c->trackers_used = c->unit_lanes = 0;
     c->is_over = c->cluster_phases = c->phases_seen = 0;
     c->chance = c->block;  // for the same report each time
 }

@@ -6,10 +6,6 @@ const long long PATIENCE = 1ll << 16;   // polls after which a worker counts as 
 
 // ---- cp.async: all lanes of a unit share its groups. t: the first thread of the unit
 
-struct UnitCopies {
-    long long issued, delivered, group, unused;
-};
-
 // One copy by each of some lanes; the targets of all lanes follow, then their sources.
 struct UnitCopy {
     unsigned long long lanes, filled;  // the lanes that copy; those that copy the source, others zero
@@ -17,10 +13,6 @@ struct UnitCopy {
     int together;  // neighbouring lanes that copy neighbouring bytes
     long long group;
 };
-
-__device__ UnitCopies* copies_of_unit(Context* c, long long t) {
-    return (UnitCopies*)(c->unit_copies + t * UNIT_COPY_BYTES);
-}
 
 __device__ UnitCopy* unit_copy(UnitCopies* all, long long lanes, long long number) {
     return (UnitCopy*)((char*)(all + 1) +
@@ -89,7 +81,7 @@ extern "C" __device__ char* rt_unit_copy(Context* c, long long t, long long lane
                                          unsigned long long active, unsigned long long filled,
                                          long long bytes, long long together) {
     UnitCopies* all = copies_of_unit(c, t);
-    if (all->issued == all->delivered) all->issued = all->delivered = 0;  // memory in the cache
+    if (all->issued == all->delivered && !c->trackers_used) all->issued = all->delivered = 0;  // memory in the cache
     if (all->issued - all->delivered == COPIES_IN_FLIGHT) {  // room for one more
         deliver_lanes(c, t, unit_copy(all, lanes, all->delivered++), lanes);
         if (c->watch) c->watch->doubt = -1;
@@ -113,6 +105,13 @@ extern "C" __device__ void rt_unit_wait(Context* c, long long t, long long lanes
         if (copy->group >= end) return;
         deliver_lanes(c, t, copy, lanes);
     }
+}
+
+// Delivers the copies of the unit that thread t begins, up to a number.
+__device__ __noinline__ void deliver_of_unit(Context* c, long long t, long long end) {
+    UnitCopies* all = copies_of_unit(c, t);
+    for (; all->delivered < end; ++all->delivered)
+        deliver_lanes(c, t, unit_copy(all, c->unit_lanes, all->delivered), c->unit_lanes);
 }
 
 // ---- blocks
@@ -158,9 +157,10 @@ __device__ void ends_polling(Team* team, long long polls) {
 __device__ bool run_units(Context* c, long long units, bool backward, Team* team, long long* polls) {
     begin_block(c);
     c->fault = 0;
+    c->unit_lanes = c->threads / units;
     for (long long u = 0; u < units; ++u) {
         c->thread[u].state = STATE_YIELD;
-        UnitCopies* all = copies_of_unit(c, c->threads / units * u);
+        UnitCopies* all = copies_of_unit(c, c->unit_lanes * u);
         all->issued = all->delivered = all->group = 0;
     }
     long long moving = units;

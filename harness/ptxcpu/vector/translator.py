@@ -937,7 +937,7 @@ class VectorTranslator(LaneMemory, Translator):
             case ["async", "bulk"]:
                 self._one_by_one(index, item)
             case ["async", "mbarrier"]:
-                self._await_copies(-1)
+                self._need_all_lanes()
                 self._one_by_one(index, item)
             case ["async", "commit_group"]:
                 self._need_all_lanes()

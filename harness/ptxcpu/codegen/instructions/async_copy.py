@@ -169,9 +169,8 @@ def mbarrier_wait(t: Translator, m: MatchedInstruction) -> None:
 def cp_async_arrive(t: Translator, m: MatchedInstruction) -> None:
     """Arrive when this thread's copies have arrived. Without noinc the mbarrier first expects one
     more arrival, so that the two cancel out."""
-    t.tell("rt_copy_wait", -1)
-    if m["noinc"]:
-        _arrive(t, m, 1, 0, drop=False)
+    t.tell("rt_copy_arrive", t.generic(m.operands["a"], space(m)))
+    _arrive(t, m, int(bool(m["noinc"])), 0, drop=False)
 
 
 # ---- cp.async.bulk: any multiple of 16 bytes, one-dimensional
