@@ -121,7 +121,8 @@ def of_race(found: Finding, report: Report) -> str | None:
     if "has not delivered" in found.message:
         if _WAITS_FOR_COPIES.search(code):
             return _COPIES
-        return MBARRIERS + _AT_MBARRIERS if _USES_MBARRIERS.search(code) else _UNAWAITED
+        is_counted = _USES_MBARRIERS.search(code)
+        return MBARRIERS + _AT_MBARRIERS + _REFILLED if is_counted else _UNAWAITED
     if found.array == Array.MODULE and _both_write(found):
         if found.other is not None and "atomic" in _line_of(code, found.other.line):
             return _STORE_AND_ATOMICS
