@@ -382,7 +382,7 @@ def unsafe(
     """
     memory = [f for f in findings if f.hazard not in (*_RACES, Hazard.EARLY_RETURN)]
     races = [finding for finding in findings if finding.hazard in _RACES]
-    races.sort(key=_rank)
+    races.sort(key=_comes_last)
     first = [f for f in memory if f.hazard is not Hazard.UNINITIALISED] or races or memory
     if not first:
         return None
@@ -396,15 +396,9 @@ def unsafe(
     )
 
 
-def _rank(finding: Finding) -> int:
-    if finding.hazard is Hazard.RACE:
-        return 0 if _is_early_use(finding) else 1
-    return 0
-
-
-def _is_early_use(finding: Finding) -> bool:
-    """Return whether a thread uses an mbarrier that another one may still initialise."""
-    return finding.hazard is Hazard.RACE and " uses what " in finding.message
+def _comes_last(finding: Finding) -> bool:
+    """Return whether it is a race, but not about an mbarrier that another thread initialises."""
+    return finding.hazard is Hazard.RACE and " uses what " not in finding.message
 
 
 # ----------------------------------------------------------------------------------------- cases

@@ -76,8 +76,8 @@ class _Shared:
     def __init__(
         self, has_gpu: bool, gpu: str | None, cores: Cores | None, cpu_arch: str, on_gpu: str
     ) -> None:
-        """has_gpu: the device is a GPU. cpu_arch: the architecture that
-        a CPU device stands for. on_gpu: the module of the problem that is loaded ahead."""
+        """has_gpu: the device is a GPU. cpu_arch: the architecture that a CPU device stands for.
+        on_gpu: the module of the problem that is loaded ahead."""
         self._cpu_arch = cpu_arch
         self.has_gpu, self.gpu = has_gpu, gpu
         self.measuring = cores.measuring if cores else None
