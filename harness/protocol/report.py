@@ -346,7 +346,7 @@ class Finding(Value):
     tool: Tool
     hazard: Hazard
     message: str
-    """One sentence for people; every fact in it is also a field."""
+    """One sentence for people. The other fields have most of its facts."""
     at: Place
     other: Place | None = None
     """The second access of a race."""
