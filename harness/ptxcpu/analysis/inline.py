@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import prod
 
+from harness.ptxcpu.analysis.compare_and_swap import relax_loads_before_swaps
 from harness.ptxcpu.arguments import ParameterKind, window_of_buffer
 from harness.ptxcpu.errors import CannotTranslate
 from harness.ptxcpu.ptx.effects import read_by
@@ -244,7 +245,7 @@ class _Inliner:
                 self.place_shared(variable)
         self.copy(entry, "", {}, 0)
         self.lay_out_shared(dynamic, GAP if gaps else 0)
-        self.kernel.body = _without_unread_elements(self.kernel.body)
+        self.kernel.body = relax_loads_before_swaps(_without_unread_elements(self.kernel.body))
         if self.kernel.local.size > MAX_LOCAL_BYTES:
             raise CannotTranslate(
                 f"the kernel's local arrays take {self.kernel.local.size} bytes per thread; "
