@@ -38,6 +38,10 @@ _ONE_STATEMENT = (
     "Several threads change one variable by the same statement: use an atomic, such as "
     "`atomicAdd`, or let one thread execute the statement."
 )
+_READ_BESIDE_AN_ATOMIC = (
+    "A thread reads the variable while another changes it by an atomic: read it by an atomic, too, "
+    "such as `atomicAdd(&variable, 0)`, or leave the read out."
+)
 _IN_A_CLUSTER = (
     "The two threads are in different blocks of a cluster: only a barrier of the cluster, such as "
     "`cluster.sync();`, orders them. It orders what a thread does before it arrives with what "
@@ -131,7 +135,7 @@ def of_race(found: Finding, report: Report) -> str | None:
             "its own, numbered by `blockIdx.y * gridDim.x + blockIdx.x`, or use atomics."
         )
     if "no release and acquire" in found.message and _changes_one(found, source):
-        return _ONE_STATEMENT
+        return _of_one_statement(found, code)
     if "no release and acquire" in found.message:
         return (
             "A block that stores for another must then execute `__threadfence();` and "
@@ -196,6 +200,11 @@ def _line_of(code: str, line: int | None) -> str:
     return code.splitlines()[line - 1] if line is not None else ""
 
 
+def _of_one_statement(found: Finding, code: str) -> str:
+    is_atomic = "atomic" in _line_of(code, found.at.line)
+    return _READ_BESIDE_AN_ATOMIC if is_atomic else _ONE_STATEMENT
+
+
 def _both_write(found: Finding) -> bool:
     both = re.search(r"\bwrites what\b.*\bwrites, with\b", found.message)
     return both is not None and found.access != "atomic"
@@ -245,7 +254,7 @@ def _missing_barrier(found: Finding, report: Report) -> str:
                 "A lock orders accesses only with fences: execute `__threadfence_block();` after "
                 "the atomic that takes it, and before the one that gives it back."
             )
-        return _ONE_STATEMENT
+        return _of_one_statement(found, code)
     if other and at.line == other.line and _both_write(found):
         return (
             "Two threads store one element by the same statement, so their index is the same. Is "
