@@ -331,3 +331,37 @@ def test_a_bulk_copy_is_aligned_to_16_bytes(to: int, source: int) -> None:
     is_aligned = to % 16 == source % 16 == 0
     assert (run.fault is None) is is_aligned
     assert (Hazard.MISALIGNED in hazards(found)) is not is_aligned
+
+
+ADD_BY_SWAPS = """AGAIN: add.u32 %r4, %r2, 1; atom.{space}.cas.b32 %r3, [{at}], %r2, %r4;
+    setp.ne.u32 %p1, %r3, %r2; mov.b32 %r2, %r3; @%p1 bra AGAIN;"""
+ADDRESS = "mul.wide.u32 %rd2, %r5, 4; add.u64 {}, %rd1, %rd2;"
+LOADS_BEFORE_SWAPS = {
+    # name: (what each lane loads before, the swap's memory and address, whether it may)
+    "plain": ("ld.global.u32 %r2, [%rd1];", "global", "%rd1", True),
+    "weak": ("ld.weak.global.b32 %r2, [%rd1];", "global", "%rd1", True),
+    "past L1": ("ld.global.cg.u32 %r2, [%rd1];", "global", "%rd1", True),
+    "moved": ("ld.global.u32 %r3, [%rd1]; mov.b32 %r2, %r3;", "global", "%rd1", True),
+    "by name": ("ld.shared.u32 %r2, [s]; mov.u64 %rd3, s;", "shared", "%rd3", True),
+    "converted": (
+        "ld.global.u32 %r2, [%rd1]; cvta.to.global.u64 %rd3, %rd1;",
+        *("global", "%rd3", True),
+    ),
+    "computed twice": (
+        f"mov.u32 %r5, 0; {ADDRESS.format('%rd3')} {ADDRESS.format('%rd4')} "
+        "ld.global.u32 %r2, [%rd3];",
+        *("global", "%rd4", True),
+    ),
+    "another value": ("ld.global.u32 %r5, [%rd1]; mov.u32 %r2, 0;", "global", "%rd1", False),
+    "a vector": ("ld.global.v2.u32 {%r2, %r5}, [%rd1];", "global", "%rd1", False),
+}
+
+
+@pytest.mark.parametrize("name", LOADS_BEFORE_SWAPS)
+def test_a_plain_load_of_what_a_swap_expects_is_no_race(name: str) -> None:
+    load, space, at, is_right = LOADS_BEFORE_SWAPS[name]
+    first = "setp.eq.u32 %p2, %r1, 0; @%p2 st.shared.u32 [s], 0; bar.warp.sync 0xffffffff;"
+    body = f"{first} {load} {ADD_BY_SWAPS.format(space=space, at=at)}"
+    data = np.zeros(WORDS, np.uint32)
+    found = check(kernel(body, SHARED), data)
+    assert found.fault is None and (Hazard.RACE in hazards(found)) is not is_right

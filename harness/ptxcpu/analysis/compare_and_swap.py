@@ -1,10 +1,10 @@
 """Finds loads of the value that a compare-and-swap then expects."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
-from harness.ptxcpu.ptx.effects import is_ordered, written_by
+from harness.ptxcpu.ptx.effects import COMPUTED, is_ordered, written_by
 from harness.ptxcpu.ptx.syntax import Address, Instruction, Label, Operand, Register
 
 
@@ -19,7 +19,7 @@ def relax_loads_before_swaps(body: Sequence[Instruction | Label]) -> list[Instru
         return list(body)
     found = {id(load) for load in _Loads(body).before_swaps()}
     return [
-        replace(item, opcode=item.opcode.replace("ld.", "ld.relaxed.gpu.", 1))
+        replace(item, opcode=item.opcode.replace(".weak", "").replace("ld.", "ld.relaxed.gpu.", 1))
         if id(item) in found and isinstance(item, Instruction)
         else item
         for item in body
@@ -27,6 +27,8 @@ def relax_loads_before_swaps(body: Sequence[Instruction | Label]) -> list[Instru
 
 
 class _Loads:
+    """The loads of a kernel's body."""
+
     def __init__(self, body: Sequence[Instruction | Label]) -> None:
         self.items = [item for item in body if isinstance(item, Instruction)]
         self.writers: dict[str, list[Instruction]] = defaultdict(list)
@@ -54,17 +56,22 @@ class _Loads:
             isinstance(one, Address)
             and isinstance(other, Address)
             and one.offset == other.offset
-            and self._origin(one.base) == self._origin(other.base)
+            and self._value(one.base) == self._value(other.base)
         )
 
-    def _origin(self, base: Operand) -> Operand:
-        """Return what a register was copied from, if only one instruction writes it."""
-        while isinstance(base, Register):
-            writers = self.writers[base.name]
-            if len(writers) != 1 or not writers[0].opcode.startswith(("mov.", "cvta.")):
-                break
-            base = writers[0].operands[1]
-        return base
+    def _value(self, operand: Operand, depth: int = 8) -> Hashable:
+        """Return how an operand is computed; equal computations have equal addresses. An address in
+        global memory equals the generic one that it was converted from."""
+        writers = self.writers[operand.name] if isinstance(operand, Register) else []
+        if len(writers) != 1 or not depth or not _is_computation(writers[0]):
+            return operand
+        values = [self._value(each, depth - 1) for each in writers[0].operands[1:]]
+        is_copy = writers[0].opcode.startswith(("mov.", "cvta."))
+        return values[0] if is_copy else (writers[0].opcode, *values)
+
+
+def _is_computation(item: Instruction) -> bool:
+    return item.opcode.split(".")[0] in COMPUTED and item.guard is None
 
 
 def _is_swap(item: Instruction) -> bool:
@@ -73,9 +80,9 @@ def _is_swap(item: Instruction) -> bool:
 
 
 def _is_plain_load(item: Instruction) -> bool:
-    others = {"nc", "weak", "param"}
     return (
         item.opcode.startswith("ld.")
-        and others.isdisjoint(item.opcode.split("."))
+        and isinstance(item.operands[0], Register)
+        and {"nc", "param"}.isdisjoint(item.opcode.split("."))
         and not is_ordered(item)
     )
