@@ -1,11 +1,13 @@
 """Tests of the pages in a real Chromium, also at a phone's width and in dark colours."""
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.expected_conditions import staleness_of
 from sqlalchemy import Connection
 
 from harness.arena.progress import GradingProgress
@@ -161,13 +163,12 @@ def test_a_deadline_is_given_and_shown_in_the_organisers_zone(
         visitor.go("organiser/people")
         box = "//tr[contains(., 'ada')]//input[@name='until']"
         chrome.execute_script("arguments[0].value = '2026-12-20T00:30'", visitor.find(box))
-        visitor.press("Set", near="ada")
-        visitor.until(extended)
-        assert extended() == datetime(2026, 12, 19, 19, tzinfo=UTC)
-        visitor.until(lambda: visitor.find(box).get_attribute("value") == "2026-12-20T00:30")
-        visitor.press("Set", near="ada")
-        visitor.sees("Everybody")
-        assert extended() == datetime(2026, 12, 19, 19, tzinfo=UTC)
+        for _ in range(2):  # the page that is shown then gives the same time
+            left = staleness_of(visitor.find(box))
+            visitor.press("Set", near="ada")
+            visitor.until(partial(left, chrome))
+            assert extended() == datetime(2026, 12, 19, 19, tzinfo=UTC)
+            visitor.until(lambda: visitor.find(box).get_attribute("value") == "2026-12-20T00:30")
         visitor.go("problem")
         visitor.sees("Dec 20, 2026, 12:30")
     finally:
